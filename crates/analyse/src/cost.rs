@@ -1,0 +1,161 @@
+//! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
+
+use dbdyno_record::WindowRule;
+
+use crate::Cost;
+use crate::measured::{Hosting, Measured};
+use crate::metrics::HOST_BUSY;
+use crate::span::tally;
+
+/// InnoDB counts each fsync(2) and fdatasync(2) it makes here, data files and redo log alike. `Innodb_os_log_fsyncs`
+/// is a part of it, so adding the two would count the log twice. The binary log's fsyncs are in neither.
+const FSYNCS: [&str; 1] = ["Innodb_data_fsyncs"];
+
+/// Kinds whose statements each commit once.
+const WRITERS: [&str; 2] = ["insert", "delete"];
+
+/// CPU of one process for one unit of the headline, in microseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Cpu {
+    total_us: Option<f64>,
+    user_us: Option<f64>,
+    kernel_us: Option<f64>,
+}
+
+/// Each figure is `None` where its source was not sampled or nothing was done.
+pub(crate) fn cost(step: &Measured<'_>) -> Cost {
+    let has_server = step.hosting == Hosting::Process;
+    let server = if has_server { process(step, "server") } else { Cpu::default() };
+    let client = process(step, "client");
+    let switches =
+        step.change("server", &["voluntary_switches", "involuntary_switches"]).filter(|_| has_server);
+    Cost {
+        server_cpu_us: server.total_us,
+        server_user_us: server.user_us,
+        server_kernel_us: server.kernel_us,
+        client_cpu_us: client.total_us,
+        client_user_us: client.user_us,
+        client_kernel_us: client.kernel_us,
+        rest_cpu_us: rest(step, server, client),
+        server_switches: switches.and_then(|change| step.per_headline_unit(change)),
+        fsyncs_per_commit: fsyncs_per_commit(step),
+        sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
+    }
+}
+
+/// The process's exact CPU clock, split in the proportion of its tick-based user and kernel times: the clock knows no
+/// split, and the ticks (10 ms each) do not add up to the clock.
+fn process(step: &Measured<'_>, source: &str) -> Cpu {
+    let total_us = step.change(source, &["cpu_us"]).and_then(|change| step.per_headline_unit(change));
+    let user = step.change(source, &["cpu_user_us"]).map(|change| change.value);
+    let kernel = step.change(source, &["cpu_kernel_us"]).map(|change| change.value);
+    let Some(((total, user), kernel)) = total_us.zip(user).zip(kernel) else {
+        return Cpu { total_us, ..Cpu::default() };
+    };
+    let ticks = user + kernel;
+    if ticks <= 0.0 {
+        return Cpu { total_us, ..Cpu::default() };
+    }
+    Cpu { total_us, user_us: Some(total * user / ticks), kernel_us: Some(total * kernel / ticks) }
+}
+
+/// Host minus server minus client: the kernel's own threads and other programs. Not below 0, since the host counts
+/// in ticks and the processes exactly. `None` for somebody else's server: it may or may not be on this host.
+fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
+    let known = match step.hosting {
+        Hosting::Process => server.total_us? + client.total_us?,
+        Hosting::Embedded | Hosting::Nothing => client.total_us?,
+        Hosting::External => return None,
+    };
+    let host = step.per_headline_unit(step.change("host", &HOST_BUSY)?)?;
+    Some((host - known).max(0.0))
+}
+
+/// `None` where the server does not count fsyncs, and for a step that is one piece of work: it has no commits to speak of.
+fn fsyncs_per_commit(step: &Measured<'_>) -> Option<f64> {
+    if step.spec.window == WindowRule::LastEnded {
+        return None;
+    }
+    let fsyncs = step.change("status", &FSYNCS)?;
+    let commits: f64 =
+        WRITERS.iter().map(|kind| tally(step.intervals, kind, fsyncs.between).operations).sum();
+    (commits > 0.0).then(|| fsyncs.value / commits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+    use crate::fixtures::{read_write_step, series};
+    use crate::span::Span;
+
+    const PROCESS: [&str; 5] =
+        ["cpu_us", "cpu_user_us", "cpu_kernel_us", "voluntary_switches", "involuntary_switches"];
+
+    /// Samples at 0 and at the window's end (2.5 s): 500 queries, 10 inserts and 10 deletes between them.
+    fn counters() -> Counters {
+        let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
+        let mut all = series("server", &PROCESS, &two(vec![1_000_000, 600_000, 200_000, 900, 100]));
+        all.extend(series("client", &PROCESS, &two(vec![250_000, 90_000, 10_000, 0, 0])));
+        all.extend(series("host", &HOST_BUSY, &two(vec![1_500_000, 0, 0, 0, 0])));
+        all.extend(series("status", &["Innodb_data_fsyncs", "Innodb_os_log_fsyncs"], &two(vec![50, 40])));
+        all.extend(series("sampler", &["cpu_us"], &two(vec![5_000])));
+        all
+    }
+
+    fn cost_of(hosting: Hosting, counters: &Counters) -> Cost {
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        cost(&Measured { spec, intervals, counters, window: Span::new(0, 2_500_000), hosting, cpus: 4 })
+    }
+
+    #[test]
+    fn the_exact_clock_is_split_in_the_proportion_of_ticks() {
+        let cost = cost_of(Hosting::Process, &counters());
+        assert_eq!(cost.server_cpu_us, Some(2_000.0)); // 1e6 / 500
+        assert_eq!((cost.server_user_us, cost.server_kernel_us), (Some(1_500.0), Some(500.0))); // 3 : 1
+        assert_eq!(cost.client_cpu_us, Some(500.0)); // 250000 / 500
+        assert_eq!((cost.client_user_us, cost.client_kernel_us), (Some(450.0), Some(50.0))); // 9 : 1
+    }
+
+    #[test]
+    fn the_rest_is_what_neither_server_nor_client_used() {
+        let mut counters = counters();
+        // 1.5e6 - 1e6 - 0.25e6 = 0.25e6 over 500 queries
+        assert_eq!(cost_of(Hosting::Process, &counters).rest_cpu_us, Some(500.0));
+        assert_eq!(cost_of(Hosting::External, &counters).rest_cpu_us, None);
+        counters.extend(series("host", &HOST_BUSY, &[(0, vec![0; 5]), (2_500_000, vec![9, 0, 0, 0, 0])]));
+        assert_eq!(cost_of(Hosting::Process, &counters).rest_cpu_us, Some(0.0));
+    }
+
+    #[test]
+    fn an_embedded_database_has_no_server_and_its_rest_is_host_minus_client() {
+        let cost = cost_of(Hosting::Embedded, &counters());
+        assert_eq!((cost.server_cpu_us, cost.server_switches), (None, None));
+        assert_eq!(cost.rest_cpu_us, Some(2_500.0)); // (1.5e6 - 0.25e6) / 500
+    }
+
+    #[test]
+    fn switches_fsyncs_and_the_samplers_own_cost() {
+        let cost = cost_of(Hosting::Process, &counters());
+        assert_eq!(cost.server_switches, Some(2.0)); // (900 + 100) / 500
+        assert_eq!(cost.fsyncs_per_commit, Some(2.5)); // 50 of Innodb_data_fsyncs / 20 statements
+        assert_eq!(cost.sampler_core_share, Some(0.002)); // 5000 us / 2.5 s
+    }
+
+    #[test]
+    fn a_server_that_does_not_count_fsyncs_has_none() {
+        let mut counters = counters();
+        counters.remove("status");
+        assert_eq!(cost_of(Hosting::Process, &counters).fsyncs_per_commit, None);
+    }
+
+    #[test]
+    fn numerator_and_denominator_cover_the_time_between_the_same_samples() {
+        // The last sample came at 2.25 s: 450 queries by then, so 900,000 us are 2000 us each, not 1800.
+        let samples = [(0, vec![0; 5]), (2_250_000, vec![900_000, 0, 0, 0, 0])];
+        let cost = cost_of(Hosting::Process, &series("server", &PROCESS, &samples));
+        assert_eq!(cost.server_cpu_us, Some(2_000.0));
+        assert_eq!((cost.server_user_us, cost.client_cpu_us, cost.rest_cpu_us), (None, None, None));
+    }
+}

@@ -1,0 +1,95 @@
+//! How far a counter went between the two samples that lie nearest to a window's edges.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::CounterSeries;
+
+use crate::span::Span;
+
+/// Counter files of one step by source.
+pub(crate) type Counters = BTreeMap<String, CounterSeries>;
+
+/// The increase of one counter, or of a sum of counters, between two samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Change {
+    pub(crate) value: f64,
+    /// From the one sample to the other: the only time that `value` may be divided by.
+    pub(crate) between: Span,
+}
+
+impl Change {
+    pub(crate) fn per_second(self) -> f64 {
+        self.value / self.between.seconds()
+    }
+}
+
+/// The increase of the sum of `keys` of `source` over `window`.
+///
+/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest sample, or when a
+/// counter went back (its server was restarted).
+pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: Span) -> Option<Change> {
+    let series = counters.get(source)?;
+    let (mut value, mut between) = (0, None);
+    for key in keys {
+        let (from_us, first) = series.nearest(key, window.from_us)?;
+        let (to_us, last) = series.nearest(key, window.to_us)?;
+        if to_us <= from_us || last < first {
+            return None;
+        }
+        value += last - first;
+        between = Some(Span { from_us, to_us });
+    }
+    Some(Change { value: value as f64, between: between? })
+}
+
+/// The value of `key` at the sample nearest to the window's end.
+pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span) -> Option<i64> {
+    counters.get(source)?.nearest(key, window.to_us).map(|(_, value)| value)
+}
+
+/// The greatest value that `key` had in any sample of the step.
+pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
+    counters.get(source)?.lines.iter().filter_map(|line| line.values.get(key)).max().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::series;
+
+    fn disk() -> Counters {
+        let samples = [(-2_000, 100), (1_000_000, 150), (2_010_000, 400), (3_000_000, 900)];
+        series("disk", &["reads"], &samples.map(|(at, reads)| (at, vec![reads])))
+    }
+
+    #[test]
+    fn a_change_is_taken_between_the_samples_nearest_to_the_windows_edges() {
+        let change = change(&disk(), "disk", &["reads"], Span::new(0, 2_000_000)).unwrap();
+        assert_eq!(change.value, 300.0);
+        assert_eq!(change.between, Span { from_us: -2_000, to_us: 2_010_000 });
+        assert!((change.per_second() - 300.0 / 2.012).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_not_sampled_has_no_change() {
+        let window = Span::new(0, 2_000_000);
+        assert_eq!(change(&disk(), "disk", &["reads", "writes"], window), None);
+        assert_eq!(change(&disk(), "host", &["reads"], window), None);
+        assert_eq!(change(&disk(), "disk", &["reads"], Span::new(900_000, 1_100_000)), None);
+    }
+
+    #[test]
+    fn a_counter_that_went_back_has_no_change() {
+        let restarted = series("status", &["Queries"], &[(0, vec![500]), (1_000_000, vec![3])]);
+        assert_eq!(change(&restarted, "status", &["Queries"], Span::new(0, 1_000_000)), None);
+    }
+
+    #[test]
+    fn levels_are_read_at_the_end_and_at_their_peak() {
+        let sizes =
+            series("server", &["rss_bytes"], &[(0, vec![10]), (1_000_000, vec![30]), (2_000_000, vec![20])]);
+        assert_eq!(at_end(&sizes, "server", "rss_bytes", Span::new(0, 1_900_000)), Some(20));
+        assert_eq!(greatest(&sizes, "server", "rss_bytes"), Some(30));
+        assert_eq!(greatest(&sizes, "server", "vsz_bytes"), None);
+    }
+}

@@ -1,0 +1,276 @@
+//! What a run says: the one type that reports are made from. Everything in it is computed from the records.
+
+use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// All findings of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Findings {
+    pub run: RunSummary,
+    pub variants: Vec<VariantSummary>,
+    pub workloads: Vec<WorkloadFindings>,
+    /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct RunSummary {
+    pub run_id: String,
+    pub name: String,
+    pub started: String,
+    pub tool: ToolInfo,
+    pub host: HostInfo,
+    pub seed: u64,
+    pub base: String,
+    pub margin: f64,
+    pub blocks_planned: u32,
+    /// Cells that completed, and cells that were planned.
+    pub cells_completed: usize,
+    pub cells_planned: usize,
+    /// The order in which cells were planned, as `block variant workload`.
+    pub order: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantSummary {
+    pub name: String,
+    pub driver: String,
+    pub server: String,
+    /// As the server said it; empty when it never ran.
+    pub version_text: String,
+    pub engine: Option<String>,
+    pub config: String,
+    pub external: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkloadFindings {
+    pub name: String,
+    pub version: u32,
+    pub follows: String,
+    pub options: Map<String, Value>,
+    pub deviations: Vec<Deviation>,
+    pub summary: Summary,
+    pub steps: Vec<StepFindings>,
+}
+
+/// The three tables at the top of a report, rows = variants.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    pub absolute: Table,
+    pub relative: Table,
+    /// Background write rate against its target; `None` for a workload without targets.
+    pub sla: Option<Table>,
+}
+
+/// A table ready to be drawn in any format.
+#[derive(Debug, Clone, Serialize)]
+pub struct Table {
+    pub title: String,
+    /// One sentence: what the numbers are, with unit.
+    pub caption: String,
+    pub columns: Vec<String>,
+    pub rows: Vec<TableRow>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct TableRow {
+    pub label: String,
+    /// Grey row that states a target rather than a measurement.
+    pub is_target: bool,
+    pub cells: Vec<Cell>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Cell {
+    /// `None` when there is no valid measurement.
+    pub value: Option<f64>,
+    /// The value as it is shown; `n/a`, `failed` or `invalid` when there is none.
+    pub text: String,
+    pub colour: Colour,
+    /// Why it has that colour or no value, in words, so that colour never stands alone.
+    pub note: String,
+}
+
+/// Colour rules of the original's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Colour {
+    None,
+    /// Within the lowest quarter of the column.
+    Red,
+    /// Within the highest quarter of the column.
+    Green,
+    /// The background rate was not kept.
+    Grey,
+    /// More than 5 % above the base.
+    Blue,
+    /// More than 5 % below the base.
+    Yellow,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct StepFindings {
+    pub name: String,
+    /// `inserts/s`, `queries/s`, ...
+    pub rate_label: String,
+    /// Statement shapes by kind.
+    pub statements: Vec<(String, String)>,
+    /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
+    pub target: Option<(f64, f64)>,
+    pub variants: Vec<VariantStep>,
+}
+
+/// One variant in one step, over all blocks.
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantStep {
+    pub variant: String,
+    /// Median over the valid blocks.
+    pub rate: Option<f64>,
+    pub rate_min: Option<f64>,
+    pub rate_max: Option<f64>,
+    /// Against the base, paired by block.
+    pub ratio: Option<Ratio>,
+    /// Median background rate over valid blocks, for steps with a target.
+    pub background_rate: Option<f64>,
+    pub runs: Vec<StepRun>,
+}
+
+/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ratio {
+    pub value: f64,
+    /// One per block, as (block, ratio).
+    pub blocks: Vec<(u32, f64)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Validity {
+    Valid,
+    /// Ran to its end, but its numbers must not be used.
+    Invalid {
+        reasons: Vec<String>,
+    },
+    Failed {
+        message: String,
+    },
+    Interrupted,
+}
+
+/// One execution of one step.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepRun {
+    pub block: u32,
+    pub validity: Validity,
+    /// Length of the common window.
+    pub window_seconds: f64,
+    /// Headline rate over the common window.
+    pub rate: f64,
+    pub kinds: Vec<KindResult>,
+    pub metrics: MetricRow,
+    pub cost: Cost,
+    /// Share of whole seconds in which the background rate was at or above `share * target`.
+    pub seconds_on_target: Option<f64>,
+    pub lookups: u64,
+    pub lookup_seconds: f64,
+    /// Rate by second of the headline kind and the others, whole seconds of the window only.
+    pub seconds: Vec<SecondPoint>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct KindResult {
+    pub kind: String,
+    pub connections: u32,
+    pub pace: String,
+    pub operations: u64,
+    pub rows: u64,
+    pub failed: u64,
+    pub dropped: u64,
+    pub errors: ErrorCounts,
+    pub operations_per_second: f64,
+    pub rows_per_second: f64,
+    pub service: Latency,
+    pub response: Latency,
+    /// The original's response-time buckets, over service time (what the original measures).
+    pub buckets: Vec<Bucket>,
+}
+
+/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has `count` 0.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Latency {
+    pub count: u64,
+    pub mean_us: f64,
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p95_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Bucket {
+    /// `256us`, `1ms`, ..., `gt`
+    pub label: String,
+    pub count: u64,
+    pub percent: f64,
+}
+
+/// The original's 21 columns under their names; `None` prints as `NA`.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct MetricRow {
+    pub ips: Option<f64>,
+    pub qps: Option<f64>,
+    pub rps: Option<f64>,
+    pub rmbps: Option<f64>,
+    pub wps: Option<f64>,
+    pub wmbps: Option<f64>,
+    pub rpq: Option<f64>,
+    pub rkbpq: Option<f64>,
+    pub wpi: Option<f64>,
+    pub wkbpi: Option<f64>,
+    pub csps: Option<f64>,
+    pub cpups: Option<f64>,
+    pub cspq: Option<f64>,
+    pub cpupq: Option<f64>,
+    pub dbgb1: Option<f64>,
+    pub dbgb2: Option<f64>,
+    pub rss: Option<f64>,
+    pub maxop: Option<f64>,
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub tag: String,
+}
+
+/// CPU and IO charged to who used them, for one unit of the step's headline.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Cost {
+    /// Server process, user and kernel. `None` when there is no server process (embedded, somebody else's host).
+    pub server_cpu_us: Option<f64>,
+    pub server_user_us: Option<f64>,
+    pub server_kernel_us: Option<f64>,
+    /// dbdyno itself; for an embedded database this includes the database.
+    pub client_cpu_us: Option<f64>,
+    pub client_user_us: Option<f64>,
+    pub client_kernel_us: Option<f64>,
+    /// Host minus server minus client.
+    pub rest_cpu_us: Option<f64>,
+    pub server_switches: Option<f64>,
+    /// fsyncs the server counts, for one committed insert or delete statement.
+    pub fsyncs_per_commit: Option<f64>,
+    /// CPU of the sampler as a share of one core.
+    pub sampler_core_share: Option<f64>,
+}
+
+/// One whole second of the window.
+#[derive(Debug, Clone, Serialize)]
+pub struct SecondPoint {
+    pub second: u64,
+    pub kind: String,
+    /// Rows for writers, operations for queries.
+    pub rate: f64,
+    pub service_max_us: u64,
+    pub response_max_us: u64,
+}

@@ -1,0 +1,224 @@
+//! Small steps and runs whose every figure can be worked out by hand, for the tests.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use dbdyno_record::{
+    CellEvent, CellId, CellRecord, CounterHeader, CounterLine, CounterSeries, Headline, HostInfo, Interval,
+    KindSpec, Manifest, Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit,
+    VariantInfo, WindowRule, WorkloadInfo,
+};
+use serde_json::Map;
+
+use crate::counters::Counters;
+
+const AT: &str = "2024-05-15T12:00:00Z";
+
+/// One counter file: a line for each sample, its values in the order of `keys`.
+pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -> Counters {
+    let header = CounterHeader { source: source.to_owned(), about: Map::new() };
+    let line = |(at_us, values): &(i64, Vec<i64>)| CounterLine {
+        at_us: *at_us,
+        values: keys.iter().map(|key| (*key).to_owned()).zip(values.iter().copied()).collect(),
+    };
+    BTreeMap::from([(source.to_owned(), CounterSeries { header, lines: samples.iter().map(line).collect() })])
+}
+
+pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: u64, rows: u64) -> Interval {
+    Interval { from_us, to_us, client, kind: kind.to_owned(), due: done, done, rows, ..Interval::default() }
+}
+
+fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
+    KindSpec {
+        kind: kind.to_owned(),
+        connections_per_client: 1,
+        pace: pace.to_owned(),
+        protocol: "text".to_owned(),
+        rows_per_operation,
+        statement: format!("{kind} ?"),
+    }
+}
+
+/// `qr100` of two clients: queries in a closed loop, 100 inserts and 100 deletes per second and client.
+pub(crate) fn read_write_spec() -> StepSpec {
+    StepSpec {
+        name: "qr100".to_owned(),
+        clients: 2,
+        headline: Headline {
+            kind: "query".to_owned(),
+            unit: Unit::Operations,
+            label: "queries/s".to_owned(),
+        },
+        window: WindowRule::FirstEnded,
+        target: Some(Target { kind: "insert".to_owned(), rows_per_second: 200.0, share: 0.95 }),
+        kinds: vec![
+            kind("insert", "constant 2/s", 50),
+            kind("delete", "constant 2/s", 50),
+            kind("query", "closed", 10),
+        ],
+        options: Map::new(),
+    }
+}
+
+/// `l.x` of one client: one index build.
+pub(crate) fn index_spec() -> StepSpec {
+    StepSpec {
+        name: "l.x".to_owned(),
+        clients: 1,
+        headline: Headline { kind: "index".to_owned(), unit: Unit::Rows, label: "indexed rows/s".to_owned() },
+        window: WindowRule::LastEnded,
+        target: None,
+        kinds: vec![kind("index", "closed", 0)],
+        options: Map::new(),
+    }
+}
+
+/// `l.i0` of one client: inserts only.
+pub(crate) fn load_spec() -> StepSpec {
+    StepSpec {
+        name: "l.i0".to_owned(),
+        clients: 1,
+        headline: Headline { kind: "insert".to_owned(), unit: Unit::Rows, label: "inserts/s".to_owned() },
+        window: WindowRule::FirstEnded,
+        target: None,
+        kinds: vec![kind("insert", "closed", 100)],
+        options: Map::new(),
+    }
+}
+
+/// `qr100` over an odd window of 2.5 s, and 0.5 s more until the step's end.
+pub(crate) fn read_write_step() -> StepRecord {
+    let mut intervals = Vec::new();
+    let edges = [(0, 1_000_000), (1_000_000, 2_000_000), (2_000_000, 2_500_000), (2_500_000, 3_000_000)];
+    let queries = [[100, 110, 40, 50], [90, 100, 60, 0]];
+    let writes = [2, 2, 1, 1];
+    for (client, queries) in (1..).zip(queries) {
+        for (((from_us, to_us), queries), writes) in edges.into_iter().zip(queries).zip(writes) {
+            intervals.push(interval(from_us, to_us, client, "query", queries, queries * 10));
+            intervals.push(interval(from_us, to_us, client, "insert", writes, writes * 50));
+            intervals.push(interval(from_us, to_us, client, "delete", writes, writes * 50));
+        }
+    }
+    completed(read_write_spec(), intervals, (0, 2_500_000), BTreeMap::new())
+}
+
+/// `l.i0` of one client at `rows_per_second` for two seconds.
+pub(crate) fn load_step(rows_per_second: u64) -> StepRecord {
+    let second = |n: u64| {
+        interval(n * 1_000_000, (n + 1) * 1_000_000, 1, "insert", rows_per_second / 100, rows_per_second)
+    };
+    completed(load_spec(), vec![second(0), second(1)], (0, 2_000_000), BTreeMap::new())
+}
+
+/// `qr100` of one client for two seconds, with a background rate.
+pub(crate) fn query_step(queries_per_second: u64, inserts_per_second: u64) -> StepRecord {
+    let mut spec = read_write_spec();
+    spec.clients = 1;
+    let mut intervals = Vec::new();
+    for (from_us, to_us) in [(0, 1_000_000), (1_000_000, 2_000_000)] {
+        intervals.push(interval(from_us, to_us, 1, "query", queries_per_second, queries_per_second * 10));
+        intervals.push(interval(from_us, to_us, 1, "insert", inserts_per_second / 50, inserts_per_second));
+    }
+    completed(spec, intervals, (0, 2_000_000), BTreeMap::new())
+}
+
+pub(crate) fn completed(
+    spec: StepSpec,
+    intervals: Vec<Interval>,
+    (from_us, to_us): (u64, u64),
+    counters: Counters,
+) -> StepRecord {
+    let events = vec![
+        StepEvent::Started { at: AT.to_owned(), spec: spec.clone() },
+        StepEvent::Window { from_us, to_us },
+        StepEvent::Ended { at: AT.to_owned(), at_us: to_us, outcome: Outcome::Completed, message: None },
+    ];
+    StepRecord {
+        name: spec.name.clone(),
+        spec,
+        events,
+        intervals,
+        histograms: Vec::new(),
+        counters,
+        damaged: None,
+    }
+}
+
+/// `step` as it would be if it had ended otherwise.
+pub(crate) fn ended(mut step: StepRecord, outcome: Outcome, message: &str) -> StepRecord {
+    step.events.pop();
+    step.events.push(StepEvent::Ended {
+        at: AT.to_owned(),
+        at_us: 2_000_000,
+        outcome,
+        message: Some(message.to_owned()),
+    });
+    step
+}
+
+pub(crate) fn cell(block: u32, variant: &str, steps: Vec<StepRecord>) -> CellRecord {
+    let server = ServerInfo { version_text: format!("{variant} 1.0"), ..ServerInfo::default() };
+    CellRecord {
+        id: cell_id(block, variant),
+        events: vec![
+            CellEvent::Started { at: AT.to_owned() },
+            CellEvent::Server { at: AT.to_owned(), server },
+            CellEvent::Ended { at: AT.to_owned(), outcome: Outcome::Completed, message: None },
+        ],
+        steps,
+    }
+}
+
+pub(crate) fn failed_cell(block: u32, variant: &str, steps: Vec<StepRecord>, message: &str) -> CellRecord {
+    let mut cell = cell(block, variant, steps);
+    cell.events.pop();
+    let message = Some(message.to_owned());
+    cell.events.push(CellEvent::Ended { at: AT.to_owned(), outcome: Outcome::Failed, message });
+    cell
+}
+
+pub(crate) fn cell_id(block: u32, variant: &str) -> CellId {
+    CellId { block, variant: variant.to_owned(), workload: "insert-benchmark".to_owned() }
+}
+
+/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
+pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
+    let variant = |name: &&str| VariantInfo {
+        name: (*name).to_owned(),
+        driver: "mysql".to_owned(),
+        server: format!("{name}-server"),
+        config: String::new(),
+        external: false,
+    };
+    let order =
+        (1..=blocks).flat_map(|block| variants.iter().map(move |name| cell_id(block, name))).collect();
+    let manifest = Manifest {
+        format_version: 1,
+        tool: ToolInfo { version: "0.1.0".to_owned(), commit: "abc".to_owned(), build: "release".to_owned() },
+        run_id: "20240515T120000Z-small".to_owned(),
+        name: "small".to_owned(),
+        started: AT.to_owned(),
+        seed: 7,
+        blocks,
+        base: variants[0].to_owned(),
+        margin: 0.02,
+        host: HostInfo {
+            cpus: 4,
+            server_cpus: Some("0-1".to_owned()),
+            client_cpus: Some("2-3".to_owned()),
+            ..HostInfo::default()
+        },
+        plan_toml: String::new(),
+        variants: variants.iter().map(variant).collect(),
+        workloads: vec![WorkloadInfo {
+            name: "insert-benchmark".to_owned(),
+            version: 1,
+            follows: "the Insert Benchmark".to_owned(),
+            options: Map::new(),
+            deviations: Vec::new(),
+            steps: vec!["l.i0".to_owned(), "qr100".to_owned()],
+        }],
+        order,
+    };
+    Run { dir: PathBuf::from("run"), manifest, events: Vec::new(), cells, warnings: Vec::new() }
+}

@@ -1,0 +1,106 @@
+//! Warnings about who ran where: external and embedded servers, shared CPUs.
+
+use std::collections::BTreeSet;
+
+use dbdyno_record::{HostInfo, Run, VariantInfo};
+
+use crate::measured::Hosting;
+
+/// No host has CPU numbers beyond this; a list that does is a slip of the pen.
+const GREATEST_CPU: u32 = 65_535;
+
+pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
+    let variants = &run.manifest.variants;
+    let named = |hosting: Hosting| -> Vec<&str> {
+        let of_hosting = |variant: &&VariantInfo| Hosting::of(variant) == hosting;
+        variants.iter().filter(of_hosting).map(|variant| variant.name.as_str()).collect()
+    };
+    let mut all = Vec::new();
+    let mut tell = |hosting: Hosting, what: &str| {
+        let names = named(hosting);
+        if !names.is_empty() {
+            all.push(format!("{}: {what}", names.join(", ")));
+        }
+    };
+    tell(
+        Hosting::External,
+        "somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.",
+    );
+    tell(
+        Hosting::Embedded,
+        "the database works inside dbdyno, so client CPU and memory are client and database together.",
+    );
+    tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
+    if !named(Hosting::Process).is_empty() {
+        all.extend(shared_cpus(&run.manifest.host));
+    }
+    all
+}
+
+/// Whether client and server may take CPU time from each other.
+fn shared_cpus(host: &HostInfo) -> Option<String> {
+    let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {
+        return Some(
+            "Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] \
+             server_cpus and client_cpus."
+                .to_owned(),
+        );
+    };
+    let shared: Vec<String> =
+        cpu_list(server)?.intersection(&cpu_list(client)?).map(u32::to_string).collect();
+    (!shared.is_empty()).then(|| format!("Client and server share CPUs {}.", shared.join(", ")))
+}
+
+/// The CPUs of a list such as `0-3,8`; `None` when it is not one.
+fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if last > GREATEST_CPU {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::run;
+
+    #[test]
+    fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
+        let mut run = run(&["far", "lite", "none"], 1, Vec::new());
+        run.manifest.variants[0].external = true;
+        run.manifest.variants[1].driver = "sqlite".to_owned();
+        run.manifest.variants[2].driver = "null".to_owned();
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"
+        far: somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.
+        lite: the database works inside dbdyno, so client CPU and memory are client and database together.
+        none: no database: these figures measure dbdyno itself.
+        ");
+    }
+
+    #[test]
+    fn shared_and_unpinned_cpus_are_told_where_a_server_process_runs() {
+        let mut run = run(&["a"], 1, Vec::new());
+        assert!(host_warnings(&run).is_empty());
+        run.manifest.host.client_cpus = Some("1, 3".to_owned());
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server share CPUs 1.");
+        run.manifest.host.client_cpus = None;
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.");
+        run.manifest.variants[0].driver = "sqlite".to_owned();
+        assert_eq!(host_warnings(&run).len(), 1);
+    }
+
+    #[test]
+    fn cpu_lists_are_read_and_nonsense_is_none() {
+        assert_eq!(cpu_list("0-2,8"), Some(BTreeSet::from([0, 1, 2, 8])));
+        assert_eq!(cpu_list("all"), None);
+        assert_eq!(cpu_list("0-4000000000"), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Counters to rates to findings; pure: reads a run directory's records, touches nothing else.
+//!
+//! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
+//! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
+//! blocks, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
+//! formula and source are in docs/reference/metrics.md.
+
+mod colours;
+mod cost;
+mod counters;
+mod error;
+mod findings;
+#[cfg(test)]
+mod fixtures;
+mod hosts;
+mod latency;
+mod measured;
+mod metrics;
+mod overview;
+mod rates;
+mod ratio;
+mod span;
+mod steps;
+mod tables;
+mod validity;
+mod warnings;
+mod workloads;
+
+use dbdyno_record::Run;
+
+pub use error::Error;
+pub use findings::{
+    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary, SecondPoint,
+    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
+};
+
+/// What a reader may choose about the findings of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Name of the variant that the others are compared with; `None` = the one that the run was planned with.
+    pub base: Option<String>,
+}
+
+/// All findings of a run, compared with the base it was planned with.
+///
+/// Pure: the same records give the same findings on any machine. What cannot be computed is `None` or a warning,
+/// never an error.
+pub fn analyse(run: &Run) -> Findings {
+    findings_against(run, &run.manifest.base)
+}
+
+/// All findings of a run, compared as chosen. Fails when the chosen base is no variant of the run.
+pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
+    let Some(asked) = &choices.base else { return Ok(analyse(run)) };
+    let known: Vec<String> = run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
+    if !known.contains(asked) {
+        return Err(Error::UnknownBase { asked: asked.clone(), known });
+    }
+    Ok(findings_against(run, asked))
+}
+
+fn findings_against(run: &Run, base: &str) -> Findings {
+    let manifest = &run.manifest;
+    let workloads: Vec<WorkloadFindings> =
+        manifest.workloads.iter().map(|info| workloads::workload_findings(run, info, base)).collect();
+    Findings {
+        run: overview::run_summary(run, base),
+        variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
+        warnings: warnings::warnings(run, &workloads),
+        workloads,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, load_step, run};
+
+    fn two() -> Run {
+        let cells = vec![cell(1, "a", vec![load_step(1_000)]), cell(1, "b", vec![load_step(2_000)])];
+        run(&["a", "b"], 1, cells)
+    }
+
+    fn ratios(findings: &Findings) -> Vec<f64> {
+        findings.workloads[0].steps[0].variants.iter().filter_map(|v| Some(v.ratio.as_ref()?.value)).collect()
+    }
+
+    #[test]
+    fn findings_compare_with_the_planned_base_or_with_the_chosen_one() {
+        let run = two();
+        assert_eq!(ratios(&analyse(&run)), [1.0, 2.0]);
+        let chosen = analyse_with(&run, &Choices { base: Some("b".to_owned()) }).unwrap();
+        assert_eq!((ratios(&chosen), chosen.run.base.as_str()), (vec![0.5, 1.0], "b"));
+        assert_eq!(ratios(&analyse_with(&run, &Choices::default()).unwrap()), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_base_that_is_no_variant_is_an_error_that_names_the_variants() {
+        let error = analyse_with(&two(), &Choices { base: Some("c".to_owned()) }).unwrap_err();
+        assert_snapshot!(error, @r#"the run has no variant named "c" to compare with; its variants are: a, b"#);
+    }
+
+    #[test]
+    fn a_run_without_any_cell_has_findings_too() {
+        let findings = analyse(&run(&["a"], 1, Vec::new()));
+        assert_eq!(findings.workloads[0].steps.len(), 2);
+        assert_eq!(findings.workloads[0].summary.absolute.rows[0].cells[0].text, "n/a");
+    }
+}

@@ -1,0 +1,73 @@
+//! What was compared, on which machine, in which order: the findings that are not measurements.
+
+use dbdyno_record::{CellEvent, Outcome, Run, ServerInfo, VariantInfo};
+
+use crate::{RunSummary, VariantSummary};
+
+pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
+    let manifest = &run.manifest;
+    let completed = run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed));
+    RunSummary {
+        run_id: manifest.run_id.clone(),
+        name: manifest.name.clone(),
+        started: manifest.started.clone(),
+        tool: manifest.tool.clone(),
+        host: manifest.host.clone(),
+        seed: manifest.seed,
+        base: base.to_owned(),
+        margin: manifest.margin,
+        blocks_planned: manifest.blocks,
+        cells_completed: completed.count(),
+        cells_planned: manifest.order.len(),
+        order: manifest
+            .order
+            .iter()
+            .map(|cell| format!("{} {} {}", cell.block, cell.variant, cell.workload))
+            .collect(),
+    }
+}
+
+pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummary {
+    let server = servers(run, &variant.name).next();
+    VariantSummary {
+        name: variant.name.clone(),
+        driver: variant.driver.clone(),
+        server: variant.server.clone(),
+        version_text: server.map_or_else(String::new, |server| server.version_text.clone()),
+        engine: server.and_then(|server| server.engine.clone()),
+        config: variant.config.clone(),
+        external: variant.external,
+    }
+}
+
+/// What the servers of a variant's cells said of themselves, one each time one was started.
+pub(crate) fn servers<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ServerInfo> {
+    let cells = run.cells.iter().filter(move |cell| cell.id.variant == variant);
+    cells.flat_map(|cell| &cell.events).filter_map(|event| match event {
+        CellEvent::Server { server, .. } => Some(server),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, failed_cell, load_step, run};
+
+    #[test]
+    fn cells_are_counted_as_planned_and_as_completed() {
+        let cells =
+            vec![cell(1, "a", vec![load_step(1_000)]), failed_cell(1, "b", Vec::new(), "server died")];
+        let summary = run_summary(&run(&["a", "b"], 2, cells), "a");
+        assert_eq!((summary.cells_completed, summary.cells_planned, summary.blocks_planned), (1, 4, 2));
+        assert_eq!(summary.order[1], "1 b insert-benchmark");
+    }
+
+    #[test]
+    fn a_variant_is_what_its_server_said_it_is() {
+        let run = run(&["a", "b"], 1, vec![cell(1, "a", Vec::new())]);
+        let summary = variant_summary(&run, &run.manifest.variants[0]);
+        assert_eq!((summary.version_text.as_str(), summary.server.as_str()), ("a 1.0", "a-server"));
+        assert_eq!(variant_summary(&run, &run.manifest.variants[1]).version_text, "");
+    }
+}

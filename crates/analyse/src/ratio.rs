@@ -1,0 +1,102 @@
+//! Several blocks in one figure: the median of rates, and ratios paired by block.
+
+use crate::{Ratio, StepRun, Validity};
+
+/// Middle of the values, mean of the two middle ones for an even number; `None` for none.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[middle - 1], upper) })
+}
+
+/// Runs whose figures may be used.
+pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
+    runs.iter().filter(|run| run.validity == Validity::Valid)
+}
+
+/// Headline rate ÷ the base's headline rate, block by block, over the blocks in which both are valid.
+///
+/// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
+/// a ratio of a to b the reciprocal of that of b to a. `None` when no block has both.
+pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
+    let of_block = |run: &StepRun| {
+        let base = valid(base).find(|base| base.block == run.block)?;
+        (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
+    };
+    let blocks: Vec<(u32, f64)> = valid(runs).filter_map(of_block).collect();
+    let value = match blocks.as_slice() {
+        [] => return None,
+        // As it is: through the logarithm 1.1 would come back as 1.1000000000000003.
+        [(_, only)] => *only,
+        many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
+    };
+    Some(Ratio { value, blocks })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Cost, MetricRow};
+
+    fn run(block: u32, rate: f64) -> StepRun {
+        StepRun {
+            block,
+            validity: Validity::Valid,
+            window_seconds: 1.0,
+            rate,
+            kinds: Vec::new(),
+            metrics: MetricRow::default(),
+            cost: Cost::default(),
+            seconds_on_target: None,
+            lookups: 0,
+            lookup_seconds: 0.0,
+            seconds: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn ratios_are_paired_by_block_and_averaged_on_a_log_scale() {
+        let base = [run(1, 100.0), run(2, 200.0)];
+        let new = [run(2, 100.0), run(1, 200.0)];
+        // 2 and 1/2: their geometric mean is 1, their arithmetic mean would be 1.25.
+        let ratio = ratio(&new, &base).unwrap();
+        assert!((ratio.value - 1.0).abs() < 1e-12);
+        assert_eq!(ratio.blocks, [(2, 0.5), (1, 2.0)]);
+    }
+
+    #[test]
+    fn a_block_in_which_one_of_the_two_is_missing_or_invalid_is_left_out() {
+        let mut base = [run(1, 100.0), run(2, 100.0), run(3, 100.0)];
+        base[1].validity = Validity::Interrupted;
+        let new = [run(2, 500.0), run(3, 110.0), run(4, 900.0)];
+        let ratio = ratio(&new, &base).unwrap();
+        assert_eq!(ratio.blocks, [(3, 1.1)]);
+        assert_eq!(ratio.value, 1.1);
+    }
+
+    #[test]
+    fn no_common_block_is_no_ratio() {
+        assert!(ratio(&[run(1, 1.0)], &[run(2, 1.0)]).is_none());
+        assert!(ratio(&[run(1, 1.0)], &[run(1, 0.0)]).is_none());
+    }
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn turning_a_ratio_round_gives_its_reciprocal(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
+            let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (run(n, *a), run(n, *b))).unzip();
+            let product = ratio(&a, &b).unwrap().value * ratio(&b, &a).unwrap().value;
+            prop_assert!((product - 1.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One execution of one step: its records in, its figures out.
+
+use dbdyno_record::{Clock, KindSpec, StepEvent, StepRecord};
+
+use crate::cost::cost;
+use crate::latency::{buckets, latency, merge};
+use crate::measured::{Hosting, Measured};
+use crate::metrics::metric_row;
+use crate::rates::{per_second, seconds, seconds_on_target};
+use crate::span::{Span, tally};
+use crate::validity::validity;
+use crate::{KindResult, StepRun, Validity};
+
+/// What a step does not say of itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) block: u32,
+    /// Last column of the metric row: the variant's name.
+    pub(crate) tag: &'a str,
+    pub(crate) hosting: Hosting,
+    pub(crate) cpus: u32,
+}
+
+/// Figures of a step that did not come to a common window are zero or absent; its validity says why.
+pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
+    let mut judged = validity(step);
+    let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
+    let measured = Measured {
+        spec: &step.spec,
+        intervals: &step.intervals,
+        counters: &step.counters,
+        window,
+        hosting: around.hosting,
+        cpus: around.cpus,
+    };
+    let mut kinds = Vec::new();
+    for spec in &step.spec.kinds {
+        let (result, faults) = kind_result(step, spec, window);
+        kinds.push(result);
+        faults.into_iter().for_each(|fault| judged = add_reason(judged.clone(), fault));
+    }
+    let (lookups, lookup_seconds) = lookups(step);
+    let target = step.spec.target.as_ref();
+    StepRun {
+        block: around.block,
+        validity: judged,
+        window_seconds: window.seconds(),
+        rate: measured.headline_rate(),
+        kinds,
+        metrics: metric_row(&measured, around.tag),
+        cost: cost(&measured),
+        seconds_on_target: target
+            .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
+        lookups,
+        lookup_seconds,
+        seconds: seconds(&step.spec, &step.intervals, window),
+    }
+}
+
+/// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.
+fn add_reason(validity: Validity, reason: String) -> Validity {
+    match validity {
+        Validity::Valid => Validity::Invalid { reasons: vec![reason] },
+        Validity::Invalid { mut reasons } => {
+            reasons.push(reason);
+            Validity::Invalid { reasons }
+        }
+        other => other,
+    }
+}
+
+/// The figures of one kind, and what is wrong with its histograms.
+fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult, Vec<String>) {
+    let sum = tally(&step.intervals, &spec.kind, window);
+    let mut faults = Vec::new();
+    let mut histogram = |clock| {
+        merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
+            faults.push(error.to_string());
+            None
+        })
+    };
+    let (service, response) = (histogram(Clock::Service), histogram(Clock::Response));
+    let result = KindResult {
+        kind: spec.kind.clone(),
+        connections: spec.connections_per_client * step.spec.clients,
+        pace: spec.pace.clone(),
+        operations: sum.operations.round() as u64,
+        rows: sum.rows.round() as u64,
+        failed: sum.failed,
+        dropped: sum.dropped,
+        errors: sum.errors,
+        operations_per_second: per_second(sum.operations, window),
+        rows_per_second: per_second(sum.rows, window),
+        service: latency(service.as_ref()),
+        response: latency(response.as_ref()),
+        buckets: buckets(service.as_ref()),
+    };
+    (result, faults)
+}
+
+/// Number of look-ups in the whole step, and the seconds they took.
+fn lookups(step: &StepRecord) -> (u64, f64) {
+    let mut sum = (0, 0);
+    for event in &step.events {
+        if let StepEvent::Lookup { duration_us, .. } = event {
+            sum = (sum.0 + 1, sum.1 + duration_us);
+        }
+    }
+    (sum.0, sum.1 as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{HistogramSpan, Outcome};
+    use hdrhistogram::Histogram;
+
+    use super::*;
+    use crate::fixtures::{ended, read_write_step};
+
+    fn around() -> Surroundings<'static> {
+        Surroundings { block: 3, tag: "a", hosting: Hosting::Process, cpus: 4 }
+    }
+
+    #[test]
+    fn a_step_of_three_kinds_over_an_odd_window_gives_the_figures_worked_out_by_hand() {
+        let mut step = read_write_step();
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        histogram.record_n(200, 400).unwrap();
+        histogram.record_n(5_000, 100).unwrap();
+        step.histograms.push(HistogramSpan::new("query", Clock::Service, 0, 1_000_000, &histogram).unwrap());
+        let lookup = |duration_us| StepEvent::Lookup {
+            at_us: 1,
+            client: 1,
+            name: "min".to_owned(),
+            duration_us,
+            value: Some(1),
+        };
+        step.events.extend([lookup(1_500_000), lookup(250_000)]);
+        let run = step_run(&step, around());
+        assert_eq!((run.block, &run.validity, run.window_seconds), (3, &Validity::Valid, 2.5));
+        assert_eq!(run.rate, 200.0); // 500 queries / 2.5 s
+        assert_eq!((run.lookups, run.lookup_seconds), (2, 1.75));
+        let [insert, delete, query] = run.kinds.as_slice() else { panic!("three kinds") };
+        assert_eq!((insert.operations, insert.rows, insert.rows_per_second), (10, 500, 200.0));
+        assert_eq!((delete.operations_per_second, delete.connections), (4.0, 2)); // 10 / 2.5 s; 2 clients
+        assert_eq!((query.operations, query.rows, query.operations_per_second), (500, 5_000, 200.0));
+        assert_eq!((query.service.count, query.service.p50_us, query.response.count), (500, 200, 0));
+        let shares: Vec<_> = query.buckets.iter().take(4).map(|bucket| bucket.percent).collect();
+        assert_eq!(shares, [80.0, 0.0, 0.0, 20.0]); // 400 of 500 within 256 us, 100 within 16 ms
+        assert_eq!(run.seconds_on_target, Some(1.0)); // 200 rows in both whole seconds, target 200
+    }
+
+    #[test]
+    fn a_failed_step_keeps_what_it_measured_but_is_not_valid() {
+        let run = step_run(&ended(read_write_step(), Outcome::Failed, "disk full"), around());
+        assert_eq!(run.validity, Validity::Failed { message: "disk full".to_owned() });
+        assert_eq!(run.rate, 200.0);
+    }
+
+    #[test]
+    fn a_step_that_never_reached_a_window_has_no_rate() {
+        let mut step = read_write_step();
+        step.events.truncate(1);
+        let run = step_run(&step, around());
+        assert_eq!((run.validity, run.rate, run.window_seconds), (Validity::Interrupted, 0.0, 0.0));
+        assert_eq!((run.kinds[0].operations, run.seconds.len(), run.metrics.p50), (0, 0, None));
+    }
+
+    #[test]
+    fn a_fault_makes_a_valid_step_invalid_and_leaves_a_failed_one_failed() {
+        let invalid = add_reason(Validity::Valid, "a".to_owned());
+        let twice = add_reason(invalid, "b".to_owned());
+        assert_eq!(twice, Validity::Invalid { reasons: vec!["a".to_owned(), "b".to_owned()] });
+        assert_eq!(add_reason(Validity::Interrupted, "a".to_owned()), Validity::Interrupted);
+    }
+}

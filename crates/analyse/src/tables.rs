@@ -1,0 +1,308 @@
+//! The three summary tables: absolute, relative to the base, and background rate against its target.
+
+use dbdyno_record::{CellEvent, CellRecord, Outcome};
+
+use crate::colours::{self, Rated};
+use crate::rates::keeps_target;
+use crate::ratio::valid;
+use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
+
+/// Rows are variants in the plan's order, columns are steps in the workload's.
+pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Summary {
+    Summary {
+        absolute: absolute(steps, cells),
+        relative: relative(steps, cells, base),
+        sla: sla(steps, cells),
+    }
+}
+
+fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
+    let column = |step: &StepFindings| -> Vec<Cell> {
+        let rated: Vec<_> = step.variants.iter().map(|variant| rated(step, variant)).collect();
+        let colours = colours::absolute(&rated);
+        step.variants
+            .iter()
+            .zip(colours)
+            .map(|(variant, colour)| match variant.rate {
+                Some(rate) => Cell {
+                    value: Some(rate),
+                    text: rate_text(rate),
+                    colour,
+                    note: absolute_note(step, variant, colour),
+                },
+                None => missing(variant, cells),
+            })
+            .collect()
+    };
+    Table {
+        title: "Throughput".to_owned(),
+        caption: "Rate over the common window of each step, per second: rows inserted in l.i0, l.i1 and l.i2, rows \
+                  indexed in l.x, queries in the others; the median where there are several blocks."
+            .to_owned(),
+        columns: steps.iter().map(|step| step.name.clone()).collect(),
+        rows: rows(steps, steps.iter().map(column).collect()),
+    }
+}
+
+fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
+    let kept = step.target.zip(variant.background_rate).is_none_or(|(target, rate)| keeps(rate, target));
+    variant.rate.map(|rate| Rated { rate, kept })
+}
+
+fn keeps(rows_per_second: f64, (target, share): (f64, f64)) -> bool {
+    keeps_target(rows_per_second, target, share)
+}
+
+fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> String {
+    let mut notes = vec![colours::absolute_note(colour, variant.background_rate, step.target)];
+    let missed = step.target.zip(variant.background_rate).filter(|(target, rate)| !keeps(*rate, *target));
+    if let (Colour::Red, Some((target, rate))) = (colour, missed) {
+        notes.push(colours::missed_note(rate, target));
+    }
+    let blocks = valid(&variant.runs).count();
+    if let (2.., Some(least), Some(greatest)) = (blocks, variant.rate_min, variant.rate_max) {
+        notes.push(format!("median of {blocks} blocks, {} to {}", rate_text(least), rate_text(greatest)));
+    }
+    notes.retain(|note| !note.is_empty());
+    notes.join("; ")
+}
+
+fn relative(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Table {
+    let cell = |variant: &VariantStep| match &variant.ratio {
+        Some(ratio) => {
+            let colour = colours::relative(ratio.value);
+            Cell {
+                value: Some(ratio.value),
+                text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
+                colour,
+                note: colours::relative_note(colour, base),
+            }
+        }
+        None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
+        None => missing(variant, cells),
+    };
+    Table {
+        title: "Relative throughput".to_owned(),
+        caption: format!(
+            "Rate divided by the rate of {base} in the same block; the geometric mean where there are several blocks."
+        ),
+        columns: steps.iter().map(|step| step.name.clone()).collect(),
+        rows: rows(steps, steps.iter().map(|step| step.variants.iter().map(cell).collect()).collect()),
+    }
+}
+
+fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
+    let with_target: Vec<(&StepFindings, (f64, f64))> =
+        steps.iter().filter_map(|step| Some((step, step.target?))).collect();
+    let (_, (_, share)) = *with_target.first()?;
+    let cell = |variant: &VariantStep, target| match variant.background_rate {
+        Some(rate) => {
+            let colour = colours::background(rate, target);
+            let note = if colour == Colour::Red { colours::missed_note(rate, target) } else { String::new() };
+            Cell { value: Some(rate), text: format!("{:.0}", rate.round()), colour, note }
+        }
+        None => missing(variant, cells),
+    };
+    let columns = with_target
+        .iter()
+        .map(|(step, target)| step.variants.iter().map(|variant| cell(variant, *target)).collect())
+        .collect();
+    let mut rows = rows(steps, columns);
+    rows.push(target_row(&with_target));
+    Some(Table {
+        title: "Background inserts".to_owned(),
+        caption: format!(
+            "Rows inserted per second by the background writers of each read-write step, all clients together; the \
+             target is kept from {:.0} % of it.",
+            100.0 * share
+        ),
+        columns: with_target.iter().map(|(step, _)| step.name.clone()).collect(),
+        rows,
+    })
+}
+
+fn target_row(with_target: &[(&StepFindings, (f64, f64))]) -> TableRow {
+    let cell = |target: f64| Cell {
+        value: Some(target),
+        text: format!("{target:.0}"),
+        colour: Colour::Grey,
+        note: "what was asked for".to_owned(),
+    };
+    let cells = with_target.iter().map(|(_, (target, _))| cell(*target)).collect();
+    TableRow { label: "target".to_owned(), is_target: true, cells }
+}
+
+/// Turns columns into rows labelled with the variants' names.
+fn rows(steps: &[StepFindings], columns: Vec<Vec<Cell>>) -> Vec<TableRow> {
+    let variants = steps.first().map_or(&[][..], |step| step.variants.as_slice());
+    let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+    let row = |variant: &VariantStep| TableRow {
+        label: variant.variant.clone(),
+        is_target: false,
+        cells: columns.iter_mut().filter_map(Iterator::next).collect(),
+    };
+    variants.iter().map(row).collect()
+}
+
+/// The cell of a variant that has no valid run of a step: the worst that happened, and what it was.
+fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
+    let find =
+        |text: fn(&Validity) -> Option<String>| variant.runs.iter().find_map(|run| text(&run.validity));
+    if let Some(message) = find(|validity| match validity {
+        Validity::Failed { message } => Some(message.clone()),
+        _ => None,
+    }) {
+        return absent("failed", message);
+    }
+    if let Some(reasons) = find(|validity| match validity {
+        Validity::Invalid { reasons } => Some(reasons.join("; ")),
+        _ => None,
+    }) {
+        return absent("invalid", reasons);
+    }
+    let mut own = cells.iter().filter(|cell| cell.id.variant == variant.variant);
+    match own.find(|cell| cell.outcome() == Some(Outcome::Failed)) {
+        Some(cell) => {
+            absent("failed", format!("the cell failed before or in this step: {}", end_message(cell)))
+        }
+        None if variant.runs.is_empty() => absent("n/a", "did not run".to_owned()),
+        None => absent("n/a", "interrupted".to_owned()),
+    }
+}
+
+/// Why a cell ended as it did, in its own words.
+pub(crate) fn end_message(cell: &CellRecord) -> String {
+    let message = cell.events.iter().rev().find_map(|event| match event {
+        CellEvent::Ended { message, .. } => message.clone(),
+        _ => None,
+    });
+    message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
+}
+
+fn absent(text: &str, note: String) -> Cell {
+    Cell { value: None, text: text.to_owned(), colour: Colour::None, note }
+}
+
+/// Whole numbers as in the original; decimals only where a slow step would lose its figures.
+fn rate_text(rate: f64) -> String {
+    match rate {
+        rate if rate < 10.0 => format!("{rate:.2}"),
+        rate if rate < 100.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+    use crate::workloads::workload_findings;
+
+    /// A table as text: one line a row, each cell `text colour (note)`.
+    fn text(table: &Table) -> String {
+        let cell = |cell: &Cell| format!("{} {:?} ({})", cell.text, cell.colour, cell.note);
+        let line = |row: &TableRow| {
+            let cells: Vec<_> = row.cells.iter().map(cell).collect();
+            format!("{}{}: {}\n", row.label, if row.is_target { "*" } else { "" }, cells.join(" | "))
+        };
+        format!("{}\n{}", table.columns.join(" | "), table.rows.iter().map(line).collect::<String>())
+    }
+
+    fn tables(run: &dbdyno_record::Run) -> Summary {
+        workload_findings(run, &run.manifest.workloads[0], "a").summary
+    }
+
+    #[test]
+    fn the_three_tables_of_four_variants() {
+        let mut invalid = load_step(5_000);
+        invalid.events.push(dbdyno_record::StepEvent::Invalid { reason: "clock jumped".to_owned() });
+        let found = tables(&run(
+            &["a", "b", "c", "d"],
+            1,
+            vec![
+                cell(1, "a", vec![load_step(1_000), query_step(400, 200)]),
+                cell(1, "b", vec![load_step(2_000), query_step(390, 150)]),
+                cell(1, "c", vec![invalid, query_step(100, 200)]),
+                failed_cell(1, "d", vec![load_step(1_050)], "server died"),
+            ],
+        ));
+        assert_snapshot!(text(&found.absolute), @r"
+        l.i0 | qr100
+        a: 1000 Red (lowest quarter of this step) | 400 Green (highest quarter of this step)
+        b: 2000 Green (highest quarter of this step) | 390 Grey (background inserts 150/s, at least 190/s of 200/s needed)
+        c: invalid None (clock jumped) | 100 Red (lowest quarter of this step)
+        d: 1050 Red (lowest quarter of this step) | failed None (the cell failed before or in this step: server died)
+        ");
+        assert_snapshot!(text(&found.relative), @r"
+        l.i0 | qr100
+        a: 1.00 None () | 1.00 None ()
+        b: 2.00 Blue (more than 5 % above a) | 0.98 None ()
+        c: invalid None (clock jumped) | 0.25 Yellow (more than 5 % below a)
+        d: 1.05 None () | failed None (the cell failed before or in this step: server died)
+        ");
+        assert_snapshot!(text(found.sla.as_ref().unwrap()), @r"
+        qr100
+        a: 200 None ()
+        b: 150 Red (background inserts 150/s, at least 190/s of 200/s needed)
+        c: 200 None ()
+        d: failed None (the cell failed before or in this step: server died)
+        target*: 200 Grey (what was asked for)
+        ");
+    }
+
+    #[test]
+    fn several_blocks_show_the_median_and_say_so() {
+        let cells = vec![
+            cell(1, "a", vec![load_step(1_000)]),
+            cell(2, "a", vec![load_step(1_200)]),
+            cell(1, "b", vec![load_step(2_000)]),
+            cell(2, "b", vec![ended(load_step(2_400), Outcome::Failed, "disk full")]),
+        ];
+        let found = tables(&run(&["a", "b"], 2, cells));
+        assert_snapshot!(text(&found.absolute), @r"
+        l.i0 | qr100
+        a: 1100 Red (lowest quarter of this step; median of 2 blocks, 1000 to 1200) | n/a None (did not run)
+        b: 2000 Green (highest quarter of this step) | n/a None (did not run)
+        ");
+        assert_snapshot!(text(&found.relative), @r"
+        l.i0 | qr100
+        a: 1.00 None () | n/a None (did not run)
+        b: 2.00 Blue (more than 5 % above a) | n/a None (did not run)
+        ");
+    }
+
+    #[test]
+    fn a_missed_target_in_the_lowest_quarter_is_red_and_says_both() {
+        let cells = vec![cell(1, "a", vec![query_step(400, 200)]), cell(1, "b", vec![query_step(100, 150)])];
+        let found = tables(&run(&["a", "b"], 1, cells));
+        let cell = &found.absolute.rows[1].cells[1];
+        assert_eq!(cell.colour, Colour::Red);
+        assert_snapshot!(
+            cell.note,
+            @"lowest quarter of this step; background inserts 150/s, at least 190/s of 200/s needed"
+        );
+    }
+
+    #[test]
+    fn a_base_that_never_ran_leaves_rates_without_ratios() {
+        let found = tables(&run(&["a", "b"], 1, vec![cell(1, "b", vec![load_step(2_000)])]));
+        assert_snapshot!(text(&found.relative), @r"
+        l.i0 | qr100
+        a: n/a None (did not run) | n/a None (did not run)
+        b: n/a None (no block in which a is valid too) | n/a None (did not run)
+        ");
+    }
+
+    #[test]
+    fn a_workload_without_targets_has_no_table_of_them() {
+        let found = tables(&run(&["a"], 1, vec![cell(1, "a", vec![load_step(2_000)])]));
+        assert!(found.sla.is_none());
+    }
+
+    #[test]
+    fn slow_rates_keep_their_decimals() {
+        assert_eq!([2.345, 23.45, 234.5678].map(rate_text), ["2.35", "23.4", "235"]);
+    }
+}

@@ -1,0 +1,273 @@
+//! What a reader must know before any number, worst first.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
+
+use crate::colours::missed_note;
+use crate::hosts::host_warnings;
+use crate::overview::servers;
+use crate::rates::keeps_target;
+use crate::ratio::valid;
+use crate::tables::end_message;
+use crate::{StepFindings, Validity, WorkloadFindings};
+
+/// Own cost of sampling above which it disturbs what it measures, as a share of one core.
+const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
+
+pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String> {
+    let mut all = Vec::new();
+    if run.manifest.tool.build != "release" {
+        all.push(format!(
+            "This run was made by a {} build of dbdyno: its client is slow and its numbers are not worth comparing.",
+            run.manifest.tool.build
+        ));
+    }
+    if !run.manifest.variants.iter().any(|variant| variant.name == run.manifest.base) {
+        all.push(format!("The base {:?} is no variant of this run: there are no ratios.", run.manifest.base));
+    }
+    all.extend(cell_warnings(run));
+    all.extend(run.warnings.iter().cloned());
+    for step in workloads.iter().flat_map(|workload| &workload.steps) {
+        all.extend(invalid_steps(step));
+        all.extend(missed_targets(step));
+    }
+    all.extend(failed_operations(run));
+    all.extend(recorded_warnings(run));
+    all.extend(changed_servers(run));
+    all.extend(host_warnings(run));
+    all.extend(sampler_cost(workloads));
+    if run.manifest.blocks < 2 {
+        all.push(
+            "One block: nothing can be said about significance; a difference may be chance. Use blocks = 3 or more."
+                .to_owned(),
+        );
+    }
+    all
+}
+
+/// Cells that failed, stopped in the middle or did not run.
+fn cell_warnings(run: &Run) -> Vec<String> {
+    let ended = |cell: &CellRecord| match cell.outcome() {
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, sentence(&end_message(cell)))),
+        Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
+        None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
+    };
+    let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
+    let planned = run.manifest.order.len();
+    let missing =
+        run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
+    if missing > 0 {
+        all.push(format!("{missing} of {planned} cells did not run."));
+    }
+    all
+}
+
+/// Without the full stop that some messages end with.
+fn sentence(message: &str) -> &str {
+    message.trim_end().trim_end_matches('.')
+}
+
+fn invalid_steps(step: &StepFindings) -> Vec<String> {
+    let runs = step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
+    runs.filter_map(|(variant, run)| match &run.validity {
+        Validity::Invalid { reasons } => Some(format!(
+            "Invalid, not used: block {} {} {}: {}.",
+            run.block,
+            variant.variant,
+            step.name,
+            sentence(&reasons.join("; "))
+        )),
+        _ => None,
+    })
+    .collect()
+}
+
+fn missed_targets(step: &StepFindings) -> Vec<String> {
+    let Some(target) = step.target else { return Vec::new() };
+    let missed = |variant: &crate::VariantStep| {
+        let rate = variant.background_rate.filter(|rate| !keeps_target(*rate, target.0, target.1))?;
+        Some(format!(
+            "{} {}: {}; its queries ran beside fewer writes than planned.",
+            variant.variant,
+            step.name,
+            missed_note(rate, target)
+        ))
+    };
+    step.variants.iter().filter_map(missed).collect()
+}
+
+fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
+    run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
+}
+
+/// Operations of the headline kind that ended with an error, in the whole step.
+fn failed_operations(run: &Run) -> Vec<String> {
+    let of_step = |(cell, step): (&CellRecord, &StepRecord)| {
+        let headline = step.intervals.iter().filter(|interval| interval.kind == step.spec.headline.kind);
+        let (done, failed) = headline.fold((0, 0), |(done, failed), i| (done + i.done, failed + i.failed));
+        let share = 100.0 * failed as f64 / (done + failed) as f64;
+        (failed > 0).then(|| {
+            let kind = &step.spec.headline.kind;
+            format!(
+                "{failed} {kind} operations failed ({share:.3} %) in block {} {} {}.",
+                cell.id.block, cell.id.variant, step.name
+            )
+        })
+    };
+    steps(run).filter_map(of_step).collect()
+}
+
+/// Warnings that were recorded while the run went on; one that recurs is told once, with how often and where first.
+fn recorded_warnings(run: &Run) -> Vec<String> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut told: Vec<(&str, String)> = Vec::new();
+    let mut tell = |text, place: String| {
+        let count = seen.entry(text).or_insert(0);
+        *count += 1;
+        if *count == 1 {
+            told.push((text, place));
+        }
+    };
+    for event in &run.events {
+        if let RunEvent::Warning { text, .. } = event {
+            tell(text, String::new());
+        }
+    }
+    for cell in &run.cells {
+        for event in &cell.events {
+            if let CellEvent::Warning { text, .. } = event {
+                tell(text, cell.id.to_string());
+            }
+        }
+    }
+    for (cell, step) in steps(run) {
+        for event in &step.events {
+            if let StepEvent::Warning { text } = event {
+                tell(text, format!("{} {}", cell.id, step.name));
+            }
+        }
+    }
+    let place = |text: &str, place: String| match (seen.get(text), place.as_str()) {
+        (_, "") => text.to_owned(),
+        (Some(2..), _) => format!("{text} ({} times, first in {place})", seen[text]),
+        _ => format!("{text} ({place})"),
+    };
+    told.into_iter().map(|(text, first)| place(text, first)).collect()
+}
+
+/// A server that was exchanged while the run went on.
+fn changed_servers(run: &Run) -> Vec<String> {
+    let changed = |variant: &dbdyno_record::VariantInfo| {
+        let first = servers(run, &variant.name).next()?;
+        let other = servers(run, &variant.name).find(|server| server.version_text != first.version_text)?;
+        Some(format!(
+            "The server of {} changed during the run: {:?}, then {:?}.",
+            variant.name, first.version_text, other.version_text
+        ))
+    };
+    run.manifest.variants.iter().filter_map(changed).collect()
+}
+
+/// The dearest step of those in which sampling cost more than it may.
+fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
+    let all = workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| {
+        step.variants
+            .iter()
+            .flat_map(move |variant| valid(&variant.runs).map(move |run| (step, variant, run)))
+    });
+    let over = all.filter_map(|(step, variant, run)| {
+        let share = run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
+        Some((share, format!("block {} {} {}", run.block, variant.variant, step.name)))
+    });
+    let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!(
+        "Sampling cost up to {:.2} % of a core ({place}); more than {:.1} % may disturb what is measured.",
+        100.0 * share,
+        100.0 * SAMPLER_CORE_SHARE_LIMIT
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, failed_cell, load_step, query_step, run, series};
+
+    fn warnings_of(run: &Run) -> String {
+        analyse(run).warnings.join("\n")
+    }
+
+    #[test]
+    fn a_sound_run_of_several_blocks_has_nothing_to_warn_of() {
+        let steps = || vec![load_step(1_000), query_step(400, 200)];
+        assert_eq!(warnings_of(&run(&["a"], 2, vec![cell(1, "a", steps()), cell(2, "a", steps())])), "");
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_told_with_its_place() {
+        let mut invalid = load_step(1_000);
+        invalid.events.push(StepEvent::Invalid { reason: "clock jumped.".to_owned() });
+        let mut failing = query_step(400, 150);
+        failing.intervals[0].failed = 2;
+        failing.intervals[0].due += 2;
+        failing.counters = series("sampler", &["cpu_us"], &[(0, vec![0]), (2_000_000, vec![20_000])]);
+        let cells = vec![
+            cell(1, "a", vec![invalid, failing]),
+            failed_cell(1, "b", vec![load_step(900)], "server died: see its log."),
+        ];
+        let mut run = run(&["a", "b", "c"], 1, cells);
+        run.manifest.tool.build = "debug".to_owned();
+        run.warnings.push("events.jsonl: last line cut off".to_owned());
+        assert_snapshot!(warnings_of(&run), @r"
+        This run was made by a debug build of dbdyno: its client is slow and its numbers are not worth comparing.
+        Cell failed: block 1 b insert-benchmark: server died: see its log.
+        1 of 3 cells did not run.
+        events.jsonl: last line cut off
+        Invalid, not used: block 1 a l.i0: clock jumped.
+        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran beside fewer writes than planned.
+        2 query operations failed (0.249 %) in block 1 a qr100.
+        Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
+        One block: nothing can be said about significance; a difference may be chance. Use blocks = 3 or more.
+        ");
+    }
+
+    #[test]
+    fn a_warning_that_recurs_is_told_once() {
+        let step = || {
+            let mut step = load_step(1_000);
+            step.events.push(StepEvent::Warning { text: "no block device".to_owned() });
+            step
+        };
+        let mut run = run(&["a"], 2, vec![cell(1, "a", vec![step()]), cell(2, "a", vec![step()])]);
+        run.events.push(RunEvent::Warning { at: String::new(), text: "swap is on".to_owned() });
+        assert_snapshot!(warnings_of(&run), @r"
+        swap is on
+        no block device (2 times, first in block 1 a insert-benchmark l.i0)
+        ");
+    }
+
+    #[test]
+    fn a_server_that_changed_and_a_cell_that_never_ended_are_told() {
+        let mut second = cell(2, "a", Vec::new());
+        second.events.pop();
+        if let CellEvent::Server { server, .. } = &mut second.events[1] {
+            server.version_text = "a 2.0".to_owned();
+        }
+        let run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), second]);
+        assert_snapshot!(warnings_of(&run), @r#"
+        Cell did not end: block 2 a insert-benchmark; dbdyno was stopped in it.
+        The server of a changed during the run: "a 1.0", then "a 2.0".
+        "#);
+    }
+
+    #[test]
+    fn a_base_that_is_no_variant_is_told() {
+        let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
+        run.manifest.base = "gone".to_owned();
+        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is no variant of this run: there are no ratios."#);
+    }
+}

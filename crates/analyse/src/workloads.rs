@@ -1,0 +1,175 @@
+//! All variants and blocks of one workload: its steps in order, each with rates, ratio and runs.
+
+use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
+
+use crate::measured::Hosting;
+use crate::ratio::{median, ratio, valid};
+use crate::steps::{Surroundings, step_run};
+use crate::tables::summary;
+use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
+
+pub(crate) fn workload_findings(run: &Run, info: &WorkloadInfo, base: &str) -> WorkloadFindings {
+    let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
+    let steps: Vec<StepFindings> =
+        step_names(info, &cells).iter().map(|name| step_findings(run, &cells, name, base)).collect();
+    WorkloadFindings {
+        name: info.name.clone(),
+        version: info.version,
+        follows: info.follows.clone(),
+        options: info.options.clone(),
+        deviations: info.deviations.clone(),
+        summary: summary(&steps, &cells, base),
+        steps,
+    }
+}
+
+/// The steps as planned, then any other that was recorded.
+fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
+    let mut names = info.steps.clone();
+    for step in cells.iter().flat_map(|cell| &cell.steps) {
+        if !names.contains(&step.name) {
+            names.push(step.name.clone());
+        }
+    }
+    names
+}
+
+fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> StepFindings {
+    let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
+    // A damaged step may have lost its description; any other knows it as well.
+    let described = records().find(|step| step.damaged.is_none()).or_else(|| records().next());
+    let spec = described.map(|step| &step.spec);
+    let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
+        run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();
+    let no_runs = Vec::new();
+    let base_runs = runs.iter().find(|(variant, _)| variant.name == base).map_or(&no_runs, |(_, runs)| runs);
+    StepFindings {
+        name: name.to_owned(),
+        rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        statements: spec.map_or_else(Vec::new, statements),
+        target: spec
+            .and_then(|spec| spec.target.as_ref())
+            .map(|target| (target.rows_per_second, target.share)),
+        variants: runs
+            .iter()
+            .map(|(variant, runs)| variant_step(&variant.name, runs, base_runs, spec))
+            .collect(),
+    }
+}
+
+fn statements(spec: &StepSpec) -> Vec<(String, String)> {
+    spec.kinds.iter().map(|kind| (kind.kind.clone(), kind.statement.clone())).collect()
+}
+
+/// One run for each block in which the variant began the step, in the order of blocks.
+fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) -> Vec<StepRun> {
+    let figures = |cell: &CellRecord, step: &StepRecord| {
+        let around = Surroundings {
+            block: cell.id.block,
+            tag: &variant.name,
+            hosting: Hosting::of(variant),
+            cpus: run.manifest.host.cpus,
+        };
+        step_run(step, around)
+    };
+    let mut runs: Vec<StepRun> = cells
+        .iter()
+        .filter(|cell| cell.id.variant == variant.name)
+        .flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
+        .filter(|(_, step)| step.name == name)
+        .map(|(cell, step)| figures(cell, step))
+        .collect();
+    runs.sort_by_key(|run| run.block);
+    runs
+}
+
+fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
+    let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
+    let target = spec.and_then(|spec| spec.target.as_ref());
+    let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
+        valid(runs).filter_map(|run| rows_per_second(run, &target.kind)).collect()
+    });
+    VariantStep {
+        variant: variant.to_owned(),
+        rate: median(&rates),
+        rate_min: rates.iter().copied().reduce(f64::min),
+        rate_max: rates.iter().copied().reduce(f64::max),
+        ratio: ratio(runs, base),
+        background_rate: median(&background),
+        runs: runs.to_vec(),
+    }
+}
+
+fn rows_per_second(run: &StepRun, kind: &str) -> Option<f64> {
+    run.kinds.iter().find(|result| result.kind == kind).map(|result| result.rows_per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::Outcome;
+
+    use super::*;
+    use crate::Validity;
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+
+    fn findings(run: &Run) -> WorkloadFindings {
+        workload_findings(run, &run.manifest.workloads[0], "a")
+    }
+
+    #[test]
+    fn rates_of_blocks_become_median_least_and_greatest() {
+        let cells =
+            [1_000, 3_000, 1_200].iter().zip(1..).map(|(rate, n)| cell(n, "a", vec![load_step(*rate)]));
+        let found = findings(&run(&["a"], 3, cells.collect()));
+        let step = &found.steps[0].variants[0];
+        assert_eq!((step.rate, step.rate_min, step.rate_max), (Some(1_200.0), Some(1_000.0), Some(3_000.0)));
+        assert_eq!(step.runs.iter().map(|run| run.block).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(found.steps[0].rate_label, "inserts/s");
+        assert_eq!(found.steps[0].statements, [("insert".to_owned(), "insert ?".to_owned())]);
+    }
+
+    #[test]
+    fn an_invalid_block_has_a_run_but_no_part_in_rate_and_ratio() {
+        let broken = ended(load_step(9_000), Outcome::Interrupted, "ctrl-c");
+        let cells = vec![
+            cell(1, "a", vec![load_step(1_000)]),
+            cell(1, "b", vec![load_step(1_100)]),
+            cell(2, "a", vec![load_step(1_000)]),
+            cell(2, "b", vec![broken]),
+        ];
+        let found = findings(&run(&["a", "b"], 2, cells));
+        let step = &found.steps[0].variants[1];
+        assert_eq!((step.rate, step.runs.len()), (Some(1_100.0), 2));
+        assert_eq!(step.ratio.as_ref().unwrap().blocks, [(1, 1.1)]);
+    }
+
+    #[test]
+    fn a_failed_cells_completed_steps_stay_valid_and_those_that_never_ran_have_no_run() {
+        let cells = vec![failed_cell(1, "a", vec![load_step(1_000)], "server died")];
+        let found = findings(&run(&["a"], 1, cells));
+        assert_eq!(found.steps[0].variants[0].runs[0].validity, Validity::Valid);
+        assert_eq!(found.steps[1].name, "qr100");
+        assert!(found.steps[1].variants[0].runs.is_empty());
+        assert_eq!(found.steps[1].variants[0].rate, None);
+    }
+
+    #[test]
+    fn the_background_rate_is_the_targets_kind() {
+        let cells = vec![cell(1, "a", vec![query_step(500, 150)])];
+        let found = findings(&run(&["a"], 1, cells));
+        assert_eq!(found.steps[1].target, Some((200.0, 0.95)));
+        assert_eq!(found.steps[1].variants[0].background_rate, Some(150.0));
+        assert_eq!(found.steps[1].variants[0].rate, Some(500.0));
+    }
+
+    #[test]
+    fn a_step_that_no_plan_names_is_shown_after_the_others() {
+        let mut extra = load_step(700);
+        extra.name = "l.z".to_owned();
+        let found = findings(&run(&["a"], 1, vec![cell(1, "a", vec![extra])]));
+        assert_eq!(
+            found.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(),
+            ["l.i0", "qr100", "l.z"]
+        );
+    }
+}

@@ -1,0 +1,2 @@
+//! The command `dbdyno`.
+fn main() {}

@@ -1,0 +1,71 @@
+//! What a database can do and how it wants to be told: the only thing a workload may know of a product.
+
+/// How a query is tied to an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexHint {
+    None,
+    /// `FORCE INDEX (name)` after the table.
+    Force,
+    /// `INDEXED BY name` after the table.
+    IndexedBy,
+}
+
+/// How the first N rows of a key range are deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeleteForm {
+    /// `DELETE ... ORDER BY ... LIMIT n`
+    OrderLimit,
+    /// `DELETE ... WHERE key IN (SELECT ... ORDER BY ... LIMIT n)`
+    InSubquery,
+}
+
+/// How several secondary indexes are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexDdl {
+    /// One `ALTER TABLE` with all of them.
+    OneAlter,
+    /// One `ALTER TABLE` each.
+    AlterEach,
+    /// One `CREATE INDEX` each.
+    CreateEach,
+}
+
+/// Work that brings a database to rest between load and measurement, in the forms of the original benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// Dirty pages flushed by lowering `innodb_max_dirty_pages_pct`, `ANALYZE TABLE`.
+    InnoDb,
+    /// Compaction awaited, memtable flushed, L0 compacted, `ANALYZE TABLE`.
+    MyRocks,
+    /// `ANALYZE TABLE` only.
+    AnalyzeOnly,
+    /// `ANALYZE`, then a WAL checkpoint where there is a WAL.
+    Sqlite,
+    /// Nothing to do.
+    None,
+}
+
+/// Facts about a database that shape SQL and scheduling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Column definition of a 64-bit key that the server fills in, primary key included.
+    pub auto_key: &'static str,
+    /// Type of a civil time of one second.
+    pub datetime: &'static str,
+    /// Text after the closing bracket of CREATE TABLE, e.g. ` ENGINE=InnoDB`.
+    pub table_suffix: String,
+    pub index_hint: IndexHint,
+    pub delete_form: DeleteForm,
+    pub index_ddl: IndexDdl,
+    pub upkeep: Upkeep,
+    /// Statements are sent as text unless the plan says otherwise.
+    pub text_by_default: bool,
+    /// A statement blocks the thread that sends it: one thread a connection.
+    pub blocking: bool,
+    /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the server.
+    pub drops_binlog: bool,
+    /// The table's next key can be set: `ALTER TABLE t AUTO_INCREMENT = n`.
+    pub sets_next_key: bool,
+    /// The engine answers with real data; `false` only for the null driver, whose contents cannot be checked.
+    pub stores_data: bool,
+}

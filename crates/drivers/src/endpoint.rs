@@ -1,0 +1,82 @@
+//! Where to connect: one value for each kind of database, and the session that comes of it.
+
+use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql, null, sqlite};
+
+/// A database that sessions can be opened to. Cheap to clone, may go to any thread.
+#[derive(Debug, Clone)]
+pub struct Endpoint {
+    pub target: Target,
+    pub capabilities: Capabilities,
+}
+
+/// Which driver, with its options.
+#[derive(Debug, Clone)]
+pub enum Target {
+    Mysql(mysql::Options),
+    Sqlite(sqlite::Options),
+    Null(null::Options),
+}
+
+/// A session of any driver; the match costs less than a nanosecond and keeps the hot path free of boxes.
+#[derive(Debug)]
+pub enum AnySession {
+    Mysql(mysql::MysqlSession),
+    Sqlite(sqlite::SqliteSession),
+    Null(null::NullSession),
+}
+
+impl Endpoint {
+    /// Opens one session.
+    ///
+    /// # Errors
+    /// [`crate::Class::Lost`] when nobody answers, `Fatal` when the server refuses user, password or database.
+    pub async fn connect(&self) -> Result<AnySession, DbError> {
+        Ok(match &self.target {
+            Target::Mysql(options) => AnySession::Mysql(mysql::MysqlSession::connect(options).await?),
+            Target::Sqlite(options) => AnySession::Sqlite(sqlite::SqliteSession::open(options)?),
+            Target::Null(options) => AnySession::Null(null::NullSession::new(options)),
+        })
+    }
+}
+
+impl Session for AnySession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        match self {
+            Self::Mysql(session) => session.query(sql).await,
+            Self::Sqlite(session) => session.query(sql).await,
+            Self::Null(session) => session.query(sql).await,
+        }
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        match self {
+            Self::Mysql(session) => session.prepare(sql).await,
+            Self::Sqlite(session) => session.prepare(sql).await,
+            Self::Null(session) => session.prepare(sql).await,
+        }
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        match self {
+            Self::Mysql(session) => session.execute(statement, params).await,
+            Self::Sqlite(session) => session.execute(statement, params).await,
+            Self::Null(session) => session.execute(statement, params).await,
+        }
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        match self {
+            Self::Mysql(session) => session.rows(sql).await,
+            Self::Sqlite(session) => session.rows(sql).await,
+            Self::Null(session) => session.rows(sql).await,
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            Self::Mysql(session) => session.close().await,
+            Self::Sqlite(session) => session.close().await,
+            Self::Null(session) => session.close().await,
+        }
+    }
+}

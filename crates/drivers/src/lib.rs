@@ -1,0 +1,30 @@
+//! Speak to a database: sessions, dialects, error classes, a server's own counters.
+//!
+//! A workload sees an [`Endpoint`] (where to connect and what the server can do) and [`Session`]s (one connection
+//! each). It never asks which product it talks to, only for [`Capabilities`]. One more driver is one new folder,
+//! one variant of [`Endpoint`] and [`AnySession`], and one line in [`ALL`].
+
+mod capabilities;
+mod endpoint;
+mod error;
+mod session;
+mod status;
+mod upkeep;
+
+pub mod mysql;
+pub mod null;
+pub mod sqlite;
+
+pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+pub use endpoint::{AnySession, Endpoint, Target};
+pub use error::{Class, DbError};
+pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
+pub use status::{Description, describe, status};
+pub use upkeep::{UpkeepReport, drop_binlog, settle};
+
+/// Every driver: its name and what it is for, in the order in which they are listed to users.
+pub const ALL: &[(&str, &str)] = &[
+    ("sqlite", "SQLite, embedded; no server needed"),
+    ("mysql", "MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
+    ("null", "answers at once; shows what dbdyno itself costs"),
+];

@@ -1,0 +1,110 @@
+//! Builds the message that executes a prepared statement.
+
+use super::packet::put_text;
+use crate::Param;
+
+/// `COM_STMT_EXECUTE`.
+const EXECUTE: u8 = 0x17;
+
+/// `MYSQL_TYPE_LONGLONG`, signed.
+const LONGLONG: u8 = 0x08;
+
+/// `MYSQL_TYPE_VAR_STRING`.
+const VAR_STRING: u8 = 0xfd;
+
+/// What a session keeps of a statement that it prepared.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The server's number for it.
+    pub(super) server_id: u32,
+    /// Parameters it takes.
+    pub(super) params: u16,
+    /// Types that the server was last told, one byte a parameter; empty when it knows none.
+    pub(super) types: Vec<u8>,
+    /// Its beginning, for messages.
+    pub(super) excerpt: String,
+}
+
+impl Prepared {
+    /// Appends the message that executes the statement with `params`, whose number the caller has checked. The types
+    /// are sent only when the server does not know them from the execution before.
+    pub(super) fn put(&mut self, out: &mut Vec<u8>, params: &[Param]) {
+        out.push(EXECUTE);
+        out.extend_from_slice(&self.server_id.to_le_bytes());
+        out.extend_from_slice(&[0, 1, 0, 0, 0]); // no cursor, one iteration
+        if params.is_empty() {
+            return;
+        }
+        out.resize(out.len() + params.len().div_ceil(8), 0); // no parameter is NULL
+        if self.knows_types_of(params) {
+            out.push(0);
+        } else {
+            self.types.clear();
+            self.types.extend(params.iter().map(type_of));
+            out.push(1);
+            out.extend(self.types.iter().flat_map(|&kind| [kind, 0]));
+        }
+        for param in params {
+            match param {
+                Param::Int(value) => out.extend_from_slice(&value.to_le_bytes()),
+                Param::Text(text) => put_text(out, text),
+            }
+        }
+    }
+
+    fn knows_types_of(&self, params: &[Param]) -> bool {
+        self.types.len() == params.len() && self.types.iter().zip(params).all(|(&kind, param)| kind == type_of(param))
+    }
+}
+
+fn type_of(param: &Param) -> u8 {
+    match param {
+        Param::Int(_) => LONGLONG,
+        Param::Text(_) => VAR_STRING,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn built(prepared: &mut Prepared, params: &[Param]) -> Vec<u8> {
+        let mut out = Vec::new();
+        prepared.put(&mut out, params);
+        out
+    }
+
+    fn prepared(params: u16) -> Prepared {
+        Prepared { server_id: 5, params, types: Vec::new(), excerpt: String::new() }
+    }
+
+    #[test]
+    fn types_go_with_the_first_execution_and_after_a_change_only() {
+        let mut statement = prepared(2);
+        let numbers = [Param::Int(-1), Param::Int(2)];
+        let head = b"\x17\x05\0\0\0\0\x01\0\0\0\0";
+        let minus_one_and_two = [[0xff; 8], [2, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let with_types = [&head[..], b"\x01\x08\0\x08\0", &minus_one_and_two].concat();
+        let without = [&head[..], b"\0", &minus_one_and_two].concat();
+        assert_eq!(built(&mut statement, &numbers), with_types);
+        assert_eq!(built(&mut statement, &numbers), without);
+        let mixed = [Param::Text(b"ab".to_vec()), Param::Int(2)];
+        let text = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
+        assert_eq!(built(&mut statement, &mixed), text);
+        assert_eq!(built(&mut statement, &numbers), with_types);
+    }
+
+    #[test]
+    fn no_parameters_means_no_null_bits_and_no_types() {
+        assert_eq!(built(&mut prepared(0), &[]), b"\x17\x05\0\0\0\0\x01\0\0\0");
+    }
+
+    #[test]
+    fn null_bits_are_rounded_up_to_bytes() {
+        for (count, bytes) in [(1, 1), (8, 1), (9, 2), (600, 75)] {
+            let params = vec![Param::Int(0); count];
+            let length = built(&mut prepared(count as u16), &params).len();
+            assert_eq!(length, 10 + bytes + 1 + 2 * count + 8 * count, "{count}");
+        }
+    }
+}

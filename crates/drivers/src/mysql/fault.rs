@@ -1,0 +1,83 @@
+//! What can go wrong on the wire, before it is told with the place and the statement it happened to.
+
+use std::io;
+
+use super::classes::class_of;
+use crate::{Class, DbError};
+
+/// A failure inside the protocol code.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server's answer breaks the protocol: {0}")]
+    Malformed(&'static str),
+    #[error("server said: {message}")]
+    Server { code: u16, message: String },
+    #[error("{0}")]
+    Login(String),
+    #[error("the server asked for a local file, which dbdyno never sends; load the rows with INSERT")]
+    LocalFile,
+}
+
+impl Fault {
+    /// What the fault means for the operation that met it.
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
+            Self::Server { code, .. } => class_of(*code),
+            Self::Login(_) => Class::Fatal,
+            Self::LocalFile => Class::Refused,
+        }
+    }
+
+    fn code(&self) -> String {
+        match self {
+            Self::Io(_) | Self::Closed => "io".to_owned(),
+            Self::Malformed(_) => "protocol".to_owned(),
+            Self::Server { code, .. } => code.to_string(),
+            Self::Login(_) => "login".to_owned(),
+            Self::LocalFile => "local infile".to_owned(),
+        }
+    }
+
+    /// The fault as users see it, `context` saying what was done, on what.
+    pub(super) fn told(self, context: &str) -> DbError {
+        DbError::new(self.class(), self.code(), format!("{context}: {self}"))
+    }
+}
+
+/// The beginning of a statement, for messages: at most 60 characters, and nothing from the first quote on, because
+/// `CREATE USER ... IDENTIFIED BY '...'` holds a password.
+pub(super) fn excerpt(sql: &[u8]) -> String {
+    let end = sql.iter().position(|byte| matches!(byte, b'\'' | b'"')).unwrap_or(sql.len());
+    let text = String::from_utf8_lossy(&sql[..end.min(240)]).into_owned();
+    let mut short: String = text.chars().take(60).collect();
+    if short.len() < sql.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_stops_before_the_first_quote() {
+        assert_eq!(excerpt(b"CREATE USER a IDENTIFIED BY 'hunter2'"), "CREATE USER a IDENTIFIED BY ...");
+        assert_eq!(excerpt(b"SELECT 1"), "SELECT 1");
+        assert_eq!(excerpt("ü".repeat(100).as_bytes()), format!("{}...", "ü".repeat(60)));
+    }
+
+    #[test]
+    fn a_fault_is_told_with_context_and_code() {
+        let fault = Fault::Server { code: 1062, message: "Duplicate entry '1' for key 'PRIMARY'".into() };
+        insta::assert_snapshot!(fault.told("INSERT INTO t ... on /run/a.sock"),
+            @"INSERT INTO t ... on /run/a.sock: server said: Duplicate entry '1' for key 'PRIMARY' (1062)");
+        assert_eq!(Fault::Closed.class(), Class::Lost);
+        assert_eq!(Fault::Malformed("x").class(), Class::Lost);
+    }
+}

@@ -1,0 +1,67 @@
+//! MySQL, MariaDB and Percona Server: a lean session on the protocol crate's codecs.
+//!
+//! Answers are walked through where they lie in the input buffer and counted, not decoded; one statement costs one write
+//! and, for an answer that fits the buffer, one read. Formats: the client/server protocol of the MySQL source
+//! documentation, and the MariaDB knowledge base where MariaDB differs.
+
+mod cells;
+mod classes;
+mod execute;
+mod fault;
+mod greeting;
+mod login;
+mod options;
+mod outgoing;
+mod packet;
+mod rsa;
+mod scan;
+mod session;
+mod stream;
+mod wire;
+
+pub use options::{Address, Options, Secret};
+pub use session::MysqlSession;
+
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+
+/// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter). `owned` says that dbdyno
+/// started the server and may drop its binary logs.
+pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
+    let rocksdb = engine.eq_ignore_ascii_case("rocksdb");
+    let innodb = engine.eq_ignore_ascii_case("innodb");
+    Capabilities {
+        auto_key: "bigint not null auto_increment primary key",
+        datetime: "datetime",
+        table_suffix: format!(" ENGINE={engine}"),
+        index_hint: IndexHint::Force,
+        delete_form: DeleteForm::OrderLimit,
+        index_ddl: if rocksdb { IndexDdl::AlterEach } else { IndexDdl::OneAlter },
+        upkeep: match (innodb, rocksdb) {
+            (true, _) => Upkeep::InnoDb,
+            (_, true) => Upkeep::MyRocks,
+            _ => Upkeep::AnalyzeOnly,
+        },
+        text_by_default: true,
+        blocking: false,
+        drops_binlog: owned,
+        sets_next_key: true,
+        stores_data: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_follow_the_engine() {
+        let innodb = capabilities("InnoDB", true);
+        assert_eq!(innodb.table_suffix, " ENGINE=InnoDB");
+        assert_eq!((innodb.index_ddl, innodb.upkeep), (IndexDdl::OneAlter, Upkeep::InnoDb));
+        assert!(innodb.drops_binlog);
+        let rocksdb = capabilities("ROCKSDB", false);
+        assert_eq!((rocksdb.index_ddl, rocksdb.upkeep), (IndexDdl::AlterEach, Upkeep::MyRocks));
+        assert!(!rocksdb.drops_binlog);
+        assert_eq!(capabilities("Aria", false).upkeep, Upkeep::AnalyzeOnly);
+    }
+}

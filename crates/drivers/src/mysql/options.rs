@@ -1,0 +1,142 @@
+//! Where a MySQL server listens and how to log in there.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Time limit for connecting and logging in, unless the caller sets another.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    Socket(PathBuf),
+    Tcp { host: String, port: u16 },
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(formatter, "{}", path.display()),
+            Self::Tcp { host, port } if host.contains(':') => write!(formatter, "[{host}]:{port}"),
+            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+        }
+    }
+}
+
+/// A password: it shows as `***` wherever it might be printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `text` out of sight.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The password itself, for those who must hand it on (a login, an option file).
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// No password at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("***")
+    }
+}
+
+/// How to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub address: Address,
+    pub user: String,
+    pub password: Secret,
+    pub database: Option<String>,
+    /// Time limit for connecting and logging in.
+    pub connect_timeout: Duration,
+}
+
+impl Options {
+    /// `user` without password or database at `address`, ten seconds to connect.
+    pub fn new(address: Address, user: impl Into<String>) -> Self {
+        Self {
+            address,
+            user: user.into(),
+            password: Secret::default(),
+            database: None,
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
+
+    /// `user` over the unix socket `path`.
+    pub fn socket(path: impl Into<PathBuf>, user: impl Into<String>) -> Self {
+        Self::new(Address::Socket(path.into()), user)
+    }
+
+    /// `user` over TCP.
+    pub fn tcp(host: impl Into<String>, port: u16, user: impl Into<String>) -> Self {
+        Self::new(Address::Tcp { host: host.into(), port }, user)
+    }
+
+    /// The same login with a password.
+    #[must_use]
+    pub fn with_password(mut self, password: Secret) -> Self {
+        self.password = password;
+        self
+    }
+
+    /// The same login into a database, which must exist when a session connects.
+    #[must_use]
+    pub fn with_database(mut self, database: impl Into<String>) -> Self {
+        self.database = Some(database.into());
+        self
+    }
+
+    /// The same login with another time limit.
+    #[must_use]
+    pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
+        self.connect_timeout = limit;
+        self
+    }
+
+    /// Whom and where, for messages: `root at /run/db.sock, database test`.
+    pub(super) fn place(&self) -> String {
+        match &self.database {
+            Some(database) => format!("{} as {}, database {database}", self.address, self.user),
+            None => format!("{} as {}", self.address, self.user),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_never_shows() {
+        let options = Options::socket("/run/a.sock", "root").with_password(Secret::new("hunter2"));
+        let shown = format!("{options:?} {} {:?}", options.password, options.password);
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("***"));
+        assert_eq!(options.password.reveal(), "hunter2");
+    }
+
+    #[test]
+    fn a_place_names_address_user_and_database() {
+        let tcp = Options::tcp("::1", 3307, "bench").with_database("ib");
+        assert_eq!(tcp.place(), "[::1]:3307 as bench, database ib");
+        assert_eq!(Options::socket("/run/a.sock", "root").place(), "/run/a.sock as root");
+    }
+}

@@ -1,0 +1,178 @@
+//! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside them.
+
+use super::fault::Fault;
+
+/// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
+pub(super) const MORE_RESULTS: u16 = 0x0008;
+
+/// Longest row end in the old form: code, warnings, status.
+const EOF_LONGEST: usize = 9;
+
+/// What an OK packet reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Finish {
+    pub(super) affected: u64,
+    pub(super) warnings: u16,
+    pub(super) more_results: bool,
+}
+
+/// Bytes read from the front, each step checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    /// The next `count` bytes.
+    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Fault> {
+        if count > self.0.len() {
+            return Err(Fault::Malformed("a packet ends inside a value"));
+        }
+        let (head, tail) = self.0.split_at(count);
+        self.0 = tail;
+        Ok(head)
+    }
+
+    /// One byte.
+    pub(super) fn u8(&mut self) -> Result<u8, Fault> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// Little-endian, `count` bytes of at most eight.
+    pub(super) fn number(&mut self, count: usize) -> Result<u64, Fault> {
+        Ok(self.take(count)?.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    /// Two bytes.
+    pub(super) fn u16(&mut self) -> Result<u16, Fault> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// Four bytes.
+    pub(super) fn u32(&mut self) -> Result<u32, Fault> {
+        let bytes = self.take(4)?;
+        Ok(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+    }
+
+    /// A length-encoded number; 0xfb (NULL) and 0xff are none.
+    pub(super) fn length(&mut self) -> Result<u64, Fault> {
+        match self.u8()? {
+            small @ 0..=0xfa => Ok(u64::from(small)),
+            0xfc => self.number(2),
+            0xfd => self.number(3),
+            0xfe => self.number(8),
+            _ => Err(Fault::Malformed("a length begins with 0xfb or 0xff")),
+        }
+    }
+
+    /// A length-encoded string.
+    pub(super) fn text(&mut self) -> Result<&'a [u8], Fault> {
+        let length = self.length()?;
+        let length = usize::try_from(length).map_err(|_| Fault::Malformed("a length beyond the memory"))?;
+        self.take(length)
+    }
+
+    /// A string up to a NUL, or to the end where the NUL is missing.
+    pub(super) fn until_nul(&mut self) -> &'a [u8] {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        let text = &self.0[..end];
+        self.0 = self.0.get(end + 1..).unwrap_or_default();
+        text
+    }
+}
+
+/// Reads an OK packet, which begins with 0x00 or, at the end of rows, with 0xfe.
+pub(super) fn ok(payload: &[u8]) -> Result<Finish, Fault> {
+    let mut reader = Reader(payload);
+    reader.u8()?;
+    let affected = reader.length()?;
+    reader.length()?; // last insert id
+    let status = reader.u16()?;
+    let warnings = reader.u16()?;
+    Ok(Finish { affected, warnings, more_results: status & MORE_RESULTS != 0 })
+}
+
+/// Reads an ERR packet, with or without an SQL state; before login there is none.
+pub(super) fn server_error(payload: &[u8]) -> Fault {
+    let mut reader = Reader(payload);
+    let (Ok(0xff), Ok(code)) = (reader.u8(), reader.u16()) else {
+        return Fault::Malformed("an error packet without a number");
+    };
+    let text = match reader.0 {
+        [b'#', _, _, _, _, _, text @ ..] => text,
+        text => text,
+    };
+    Fault::Server { code, message: String::from_utf8_lossy(text).into_owned() }
+}
+
+/// Whether a packet of a result set ends its rows. A row may begin with 0xfe too, as the length of a value of 16 MB
+/// and more, but then its packet is a full one (new form) or longer than the old form's five bytes.
+pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {
+    first == 0xfe && if deprecate_eof { length < super::outgoing::MAX_PAYLOAD } else { length < EOF_LONGEST }
+}
+
+/// Reads the end of rows in the form that was agreed on. Rows changed are not reported there.
+pub(super) fn rows_end(payload: &[u8], deprecate_eof: bool) -> Result<Finish, Fault> {
+    if deprecate_eof {
+        return Ok(Finish { affected: 0, ..ok(payload)? });
+    }
+    let mut reader = Reader(payload);
+    reader.u8()?;
+    let warnings = reader.u16()?;
+    let status = reader.u16()?;
+    Ok(Finish { affected: 0, warnings, more_results: status & MORE_RESULTS != 0 })
+}
+
+/// Appends a length-encoded string.
+pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    let length = text.len() as u64;
+    let bytes = length.to_le_bytes();
+    match length {
+        0..=0xfa => out.push(bytes[0]),
+        0xfb..=0xffff => out.extend_from_slice(&[0xfc, bytes[0], bytes[1]]),
+        0x1_0000..=0xff_ffff => out.extend_from_slice(&[0xfd, bytes[0], bytes[1], bytes[2]]),
+        _ => {
+            out.push(0xfe);
+            out.extend_from_slice(&bytes);
+        }
+    }
+    out.extend_from_slice(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_written_and_read_in_all_four_sizes() {
+        for length in [0, 250, 251, 252, 0xffff, 0x1_0000, 0xff_ffff, 0x100_0000] {
+            let mut bytes = Vec::new();
+            put_text(&mut bytes, &vec![b'x'; length]);
+            let mut reader = Reader(&bytes);
+            assert_eq!(reader.text().expect("what was written").len(), length);
+            assert!(reader.0.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_length_past_the_end_is_malformed() {
+        for bytes in [&b"\x05abc"[..], b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffabc", b"\xfc\x01", b"\xfb", b"\xff", b""] {
+            assert!(matches!(Reader(bytes).text(), Err(Fault::Malformed(_))), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_read_with_and_without_its_sql_state() {
+        insta::assert_snapshot!(server_error(b"\xff\x28\x04#42000You have an error"), @"server said: You have an error");
+        insta::assert_snapshot!(server_error(b"\xff\x10\x04Too many connections"), @"server said: Too many connections");
+        assert!(matches!(server_error(b"\xff\x10"), Fault::Malformed(_)));
+    }
+
+    #[test]
+    fn the_end_of_rows_is_told_from_a_huge_value() {
+        assert!(ends_rows(0xfe, 5, false));
+        assert!(!ends_rows(0xfe, 9, false));
+        assert!(ends_rows(0xfe, 7, true));
+        assert!(!ends_rows(0xfe, 0xff_ffff, true));
+        assert!(!ends_rows(0x00, 5, true));
+    }
+}

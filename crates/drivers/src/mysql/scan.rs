@@ -1,0 +1,202 @@
+//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes nothing.
+
+use super::fault::Fault;
+use super::outgoing::{HEADER, MAX_PAYLOAD};
+use super::packet::{self, Finish, Reader};
+use crate::Answer;
+
+/// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred bytes; the limit keeps
+/// a broken server from filling the memory.
+const LONGEST_CONTROL: usize = 1 << 20;
+
+/// What the scanner wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The bytes end inside the answer.
+    More,
+    /// The answer is complete.
+    Done,
+    /// The server waits for a local file.
+    LocalFile,
+}
+
+/// Where in an answer the next packet belongs.
+#[derive(Debug, Clone, Copy)]
+enum Phase {
+    /// First packet of a result: OK, ERR, a file request or the number of columns.
+    Head,
+    /// Column definitions still to come.
+    Columns(u64),
+    /// The old form's EOF between column definitions and rows.
+    ColumnsEnd,
+    Rows,
+}
+
+/// A walk over one answer, fed with bytes as they arrive.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    phase: Phase,
+    deprecate_eof: bool,
+    /// Number that the next packet must carry.
+    sequence: u8,
+    /// Bytes of the current packet that are not yet there and will be passed over.
+    skip: usize,
+    /// The next packet goes on with the current value of 16 MB and more.
+    continued: bool,
+    answer: Answer,
+}
+
+impl Scanner {
+    /// A walk over the answer whose first packet is number `sequence`.
+    pub(super) fn new(deprecate_eof: bool, sequence: u8) -> Self {
+        Self {
+            phase: Phase::Head,
+            deprecate_eof,
+            sequence,
+            skip: 0,
+            continued: false,
+            answer: Answer::default(),
+        }
+    }
+
+    /// What was counted up to here.
+    pub(super) fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// Number of the next packet, in either direction.
+    pub(super) fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
+    /// Tells the scanner that one packet was sent to the server in the middle of the answer.
+    pub(super) fn sent_one(&mut self) {
+        self.sequence = self.sequence.wrapping_add(1);
+    }
+
+    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes that are not done with
+    /// must be at the front of the next `input`.
+    pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
+        let mut at = 0;
+        loop {
+            let passed = self.skip.min(input.len() - at);
+            at += passed;
+            self.skip -= passed;
+            let rest = &input[at..];
+            if rest.len() < HEADER {
+                return Ok((at, Step::More));
+            }
+            let length = usize::from(rest[0]) | usize::from(rest[1]) << 8 | usize::from(rest[2]) << 16;
+            if self.continued {
+                self.check_sequence(rest[3], 0)?;
+                self.pass(length);
+                at += HEADER;
+                continue;
+            }
+            if length == 0 {
+                return Err(Fault::Malformed("an empty packet"));
+            }
+            let Some(&first) = rest.get(HEADER) else { return Ok((at, Step::More)) };
+            if self.is_passed_over(first, length) {
+                self.check_sequence(rest[3], first)?;
+                self.count_value();
+                self.pass(length);
+                at += HEADER;
+                continue;
+            }
+            if length > LONGEST_CONTROL {
+                return Err(Fault::Malformed("a control packet of more than 1 MiB"));
+            }
+            let Some(payload) = rest.get(HEADER..HEADER + length) else { return Ok((at, Step::More)) };
+            self.check_sequence(rest[3], first)?;
+            self.answer.bytes += (HEADER + length) as u64;
+            at += HEADER + length;
+            match self.control(payload)? {
+                Step::More => {}
+                step => return Ok((at, step)),
+            }
+        }
+    }
+
+    /// A column definition or a row: only its length matters.
+    fn is_passed_over(&self, first: u8, length: usize) -> bool {
+        match self.phase {
+            Phase::Columns(_) => first != 0xff,
+            Phase::Rows => first != 0xff && !packet::ends_rows(first, length, self.deprecate_eof),
+            Phase::Head | Phase::ColumnsEnd => false,
+        }
+    }
+
+    /// Packets are numbered within an exchange; a wrong number means that answers and questions no longer match. Errors
+    /// are exempt: a server that gives up sends them unasked, with a number of its own.
+    fn check_sequence(&mut self, number: u8, first: u8) -> Result<(), Fault> {
+        if number != self.sequence && first != 0xff {
+            return Err(Fault::Malformed("packets out of order"));
+        }
+        self.sequence = number.wrapping_add(1);
+        Ok(())
+    }
+
+    fn pass(&mut self, length: usize) {
+        self.skip = length;
+        self.continued = length == MAX_PAYLOAD;
+        self.answer.bytes += (HEADER + length) as u64;
+    }
+
+    fn count_value(&mut self) {
+        match self.phase {
+            Phase::Columns(1) => {
+                self.phase = if self.deprecate_eof { Phase::Rows } else { Phase::ColumnsEnd };
+            }
+            Phase::Columns(left) => self.phase = Phase::Columns(left - 1),
+            _ => self.answer.rows += 1,
+        }
+    }
+
+    /// Reads a packet that steers the walk.
+    fn control(&mut self, payload: &[u8]) -> Result<Step, Fault> {
+        match (self.phase, payload[0]) {
+            (_, 0xff) => Err(packet::server_error(payload)),
+            (Phase::Head, 0x00) => {
+                let finish = packet::ok(payload)?;
+                self.answer.affected += finish.affected;
+                Ok(self.finish(finish))
+            }
+            (Phase::Head, 0xfb) => Ok(Step::LocalFile),
+            (Phase::Head, _) => {
+                self.phase = Phase::Columns(columns(payload)?);
+                Ok(Step::More)
+            }
+            (Phase::ColumnsEnd, 0xfe) => {
+                self.phase = Phase::Rows;
+                Ok(Step::More)
+            }
+            (Phase::Rows, _) => {
+                let finish = packet::rows_end(payload, self.deprecate_eof)?;
+                Ok(self.finish(finish))
+            }
+            (Phase::ColumnsEnd | Phase::Columns(_), _) => Err(Fault::Malformed("no end of the column definitions")),
+        }
+    }
+
+    /// One result is over; the last one's warnings count, as `SHOW WARNINGS` would show them.
+    fn finish(&mut self, finish: Finish) -> Step {
+        self.answer.warnings = finish.warnings;
+        self.phase = Phase::Head;
+        if finish.more_results { Step::More } else { Step::Done }
+    }
+}
+
+/// The number of columns from the first packet of a result set, at least 1.
+pub(super) fn columns(payload: &[u8]) -> Result<u64, Fault> {
+    let mut reader = Reader(payload);
+    let count = reader.length()?;
+    if count == 0 || count > u64::from(u16::MAX) || !reader.0.is_empty() {
+        return Err(Fault::Malformed("an impossible number of columns"));
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -1,0 +1,291 @@
+//! One connection to a MySQL or MariaDB server.
+
+use std::fmt;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::execute::Prepared;
+use super::fault::{Fault, excerpt};
+use super::login::{Agreed, login};
+use super::packet::{self, Reader};
+use super::scan::Step;
+use super::stream::Stream;
+use super::wire::Wire;
+use super::{Address, Options, cells};
+use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+
+/// First bytes of the commands.
+const QUIT: u8 = 0x01;
+const QUERY: u8 = 0x03;
+const PREPARE: u8 = 0x16;
+
+/// One connection to a MySQL, MariaDB or Percona server.
+#[derive(Debug)]
+pub struct MysqlSession(Connection<Stream>);
+
+impl MysqlSession {
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until told
+    /// otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3).
+    ///
+    /// # Errors
+    /// [`Class::Lost`] when nobody answers in time, `Fatal` when the server refuses user, password or database,
+    /// `Refused` when it has too many connections. The message names address, user and database, and what to try.
+    pub async fn connect(options: &Options) -> Result<Self, DbError> {
+        let place = options.place();
+        let context = format!("connecting to {place}");
+        let attempt = async {
+            let stream = Stream::connect(&options.address).await?;
+            Connection::login(stream, options, place).await
+        };
+        match tokio::time::timeout(options.connect_timeout, attempt).await {
+            Ok(Ok(connection)) => Ok(Self(connection)),
+            Ok(Err(fault)) => {
+                let hint = hint(&fault, options);
+                let mut error = fault.told(&context);
+                error.message.push_str(hint);
+                Err(error)
+            }
+            Err(_) => Err(DbError::new(
+                Class::Lost,
+                "io",
+                format!(
+                    "{context}: no answer within {:?}; is this a MySQL server, and does it take connections?",
+                    options.connect_timeout
+                ),
+            )),
+        }
+    }
+
+    /// The server's version as it tells it, without the prefix that MariaDB before 11 puts in front.
+    pub fn server_version(&self) -> &str {
+        &self.0.agreed.version
+    }
+
+    /// MariaDB, not MySQL or Percona Server.
+    pub fn is_mariadb(&self) -> bool {
+        self.0.agreed.is_mariadb
+    }
+
+    /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
+    pub fn connection_id(&self) -> u32 {
+        self.0.agreed.connection_id
+    }
+}
+
+/// What to try after a connection failed.
+fn hint(fault: &Fault, options: &Options) -> &'static str {
+    match (fault, &options.address) {
+        (Fault::Server { code: 1045 | 1698, .. }, _) if options.password.is_empty() => {
+            "; no password was given: set password_env or an option file"
+        }
+        (Fault::Server { code: 1044 | 1045 | 1698, .. }, _) => "; check the user and where its password comes from",
+        (Fault::Server { code: 1049, .. }, _) => "; create the database first or name another",
+        (Fault::Server { code: 1040 | 1203 | 1226, .. }, _) => "; raise max_connections or use fewer clients",
+        (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
+        (Fault::Io(_), Address::Tcp { .. }) => "; is the server running, and are host and port right?",
+        _ => "",
+    }
+}
+
+impl Session for MysqlSession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        self.0.query(sql).await
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        self.0.prepare(sql).await
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        self.0.execute(statement, params).await
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        self.0.rows(sql).await
+    }
+
+    async fn close(mut self) {
+        self.0.quit().await;
+    }
+}
+
+/// A session over any byte stream.
+pub(super) struct Connection<S> {
+    wire: Wire<S>,
+    agreed: Agreed,
+    statements: Vec<Prepared>,
+    /// An exchange was begun and not ended: the next answer would belong to the wrong question.
+    unfinished: bool,
+    /// Whom and where, for messages.
+    place: String,
+}
+
+impl<S> fmt::Debug for Connection<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Agreed { version, connection_id, .. } = &self.agreed;
+        write!(formatter, "Connection({} {version}, number {connection_id})", self.place)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Logs in over `stream`.
+    pub(super) async fn login(stream: S, options: &Options, place: String) -> Result<Self, Fault> {
+        let mut wire = Wire::new(stream);
+        let agreed = login(&mut wire, options).await?;
+        Ok(Self { wire, agreed, statements: Vec::new(), unfinished: false, place })
+    }
+
+    /// See [`Session::query`].
+    pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        self.begin()?;
+        let message = self.wire.message();
+        message.reserve(sql.len() + 1);
+        message.push(QUERY);
+        message.extend_from_slice(sql);
+        let outcome = self.exchange().await;
+        self.end(outcome, || excerpt(sql))
+    }
+
+    /// See [`Session::execute`].
+    pub(super) async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        let index = statement.id as usize;
+        let Some(prepared) = self.statements.get_mut(index) else {
+            let text = format!("statement {index} was not prepared by this session to {}", self.place);
+            return Err(DbError::new(Class::Fatal, "params", text));
+        };
+        if params.len() != usize::from(prepared.params) {
+            let Prepared { params: wanted, excerpt, .. } = prepared;
+            let text = format!("{excerpt} on {}: takes {wanted} parameters, not {}", self.place, params.len());
+            return Err(DbError::new(Class::Fatal, "params", text));
+        }
+        if self.unfinished {
+            return Err(self.abandoned());
+        }
+        prepared.put(self.wire.message(), params);
+        self.unfinished = true;
+        let outcome = self.exchange().await;
+        if outcome.is_err() {
+            // Whether the server read the types before it failed is not known.
+            self.statements[index].types.clear();
+        }
+        let Self { statements, unfinished, place, .. } = self;
+        settle(outcome, unfinished, place, || statements[index].excerpt.clone())
+    }
+
+    /// See [`Session::prepare`].
+    pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        self.begin()?;
+        let message = self.wire.message();
+        message.push(PREPARE);
+        message.extend_from_slice(sql.as_bytes());
+        let outcome = self.prepared(sql).await;
+        self.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// See [`Session::rows`].
+    pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        self.begin()?;
+        let message = self.wire.message();
+        message.push(QUERY);
+        message.extend_from_slice(sql.as_bytes());
+        let outcome = self.collected().await;
+        self.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// Says goodbye; the server closes the connection without an answer.
+    pub(super) async fn quit(&mut self) {
+        if !self.unfinished {
+            self.wire.message().push(QUIT);
+            // A connection that is already gone needs no goodbye.
+            let _ = self.wire.send().await;
+        }
+    }
+
+    /// Sends the message and counts through the answer: the hot path.
+    async fn exchange(&mut self) -> Result<Answer, Fault> {
+        self.wire.send().await?;
+        let mut scanner = self.wire.scanner(self.agreed.deprecate_eof);
+        let mut local_file = false;
+        loop {
+            match self.wire.scan(&mut scanner).await {
+                Ok(Step::LocalFile) => {
+                    // An empty packet says: no file. The server's verdict on that still has to be read.
+                    local_file = true;
+                    self.wire.message();
+                    self.wire.reply().await?;
+                    scanner.sent_one();
+                }
+                Ok(_) if local_file => return Err(Fault::LocalFile),
+                Ok(_) => return Ok(scanner.answer()),
+                Err(Fault::Server { .. }) if local_file => return Err(Fault::LocalFile),
+                Err(fault) => return Err(fault),
+            }
+        }
+    }
+
+    async fn collected(&mut self) -> Result<Cells, Fault> {
+        self.wire.send().await?;
+        cells::collect(&mut self.wire, self.agreed.deprecate_eof).await
+    }
+
+    async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
+        self.wire.send().await?;
+        let mut payload = Vec::new();
+        self.wire.read(&mut payload).await?;
+        let mut reader = Reader(&payload);
+        match reader.u8()? {
+            0x00 => {}
+            0xff => return Err(packet::server_error(&payload)),
+            _ => return Err(Fault::Malformed("an unknown answer to a prepare")),
+        }
+        let server_id = reader.u32()?;
+        let columns = reader.u16()?;
+        let params = reader.u16()?;
+        for count in [params, columns] {
+            let deprecate_eof = self.agreed.deprecate_eof;
+            cells::definitions(&mut self.wire, &mut payload, u64::from(count), deprecate_eof).await?;
+        }
+        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        let excerpt = excerpt(sql.as_bytes());
+        self.statements.push(Prepared { server_id, params, types: Vec::new(), excerpt });
+        Ok(Statement { id, params, columns })
+    }
+
+    /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
+    fn begin(&mut self) -> Result<(), DbError> {
+        if self.unfinished {
+            return Err(self.abandoned());
+        }
+        self.unfinished = true;
+        Ok(())
+    }
+
+    fn abandoned(&self) -> DbError {
+        let text = format!(
+            "connection to {} is not usable: it was lost, or a statement on it was abandoned; connect again",
+            self.place
+        );
+        DbError::new(Class::Lost, "io", text)
+    }
+
+    fn end<T>(&mut self, outcome: Result<T, Fault>, what: impl FnOnce() -> String) -> Result<T, DbError> {
+        settle(outcome, &mut self.unfinished, &self.place, what)
+    }
+}
+
+/// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
+fn settle<T>(
+    outcome: Result<T, Fault>,
+    unfinished: &mut bool,
+    place: &str,
+    what: impl FnOnce() -> String,
+) -> Result<T, DbError> {
+    outcome
+        .inspect(|_| *unfinished = false)
+        .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
+        .map_err(|fault| fault.told(&format!("{} on {place}", what())))
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

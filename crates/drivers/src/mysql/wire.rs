@@ -1,0 +1,136 @@
+//! Packets over a byte stream, with one output and one input buffer that are kept for the life of the session.
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::fault::Fault;
+use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
+use super::scan::{Scanner, Step};
+
+/// First size of the input buffer: a server's own network buffer, so that most answers come with one read.
+const FIRST_INPUT: usize = 16 << 10;
+
+/// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
+const LARGEST_INPUT: usize = 256 << 10;
+
+/// A stream with its buffers.
+#[derive(Debug)]
+pub(super) struct Wire<S> {
+    stream: S,
+    outgoing: Outgoing,
+    input: Vec<u8>,
+    /// Bytes at the front of `input` that are done with.
+    consumed: usize,
+    /// Number of the next packet, in either direction.
+    sequence: u8,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// A wire over a fresh stream.
+    pub(super) fn new(stream: S) -> Self {
+        Self {
+            stream,
+            outgoing: Outgoing::default(),
+            input: Vec::with_capacity(FIRST_INPUT),
+            consumed: 0,
+            sequence: 0,
+        }
+    }
+
+    /// Where the next message is built; [`Wire::send`] or [`Wire::reply`] sends it.
+    pub(super) fn message(&mut self) -> &mut Vec<u8> {
+        self.outgoing.start()
+    }
+
+    /// Sends the message as a new command.
+    pub(super) async fn send(&mut self) -> Result<(), Fault> {
+        if self.consumed < self.input.len() {
+            return Err(Fault::Malformed("bytes behind the end of the last answer"));
+        }
+        self.sequence = 0;
+        self.reply().await
+    }
+
+    /// Sends the message as the next packet of the exchange that is going on.
+    pub(super) async fn reply(&mut self) -> Result<(), Fault> {
+        let packets = self.outgoing.seal(self.sequence);
+        self.sequence = self.sequence.wrapping_add(packets as u8);
+        self.stream.write_all(self.outgoing.bytes()).await?;
+        Ok(())
+    }
+
+    /// Overwrites the message sent last.
+    pub(super) fn wipe(&mut self) {
+        self.outgoing.wipe();
+    }
+
+    /// A walk over the answer to what was just sent.
+    pub(super) fn scanner(&self, deprecate_eof: bool) -> Scanner {
+        Scanner::new(deprecate_eof, self.sequence)
+    }
+
+    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
+    pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+        loop {
+            if self.consumed < self.input.len() {
+                let (done, step) = scanner.scan(&self.input[self.consumed..])?;
+                self.consumed += done;
+                self.sequence = scanner.sequence();
+                if step != Step::More {
+                    return Ok(step);
+                }
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// Reads one message whole, put together from its packets, into `payload`.
+    pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
+        payload.clear();
+        let mut in_order = true;
+        loop {
+            while self.input.len() - self.consumed < HEADER {
+                self.fill().await?;
+            }
+            let header = &self.input[self.consumed..self.consumed + HEADER];
+            let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+            in_order &= header[3] == self.sequence;
+            self.sequence = header[3].wrapping_add(1);
+            self.consumed += HEADER;
+            let mut left = length;
+            while left > 0 {
+                if self.consumed == self.input.len() {
+                    self.fill().await?;
+                }
+                let piece = left.min(self.input.len() - self.consumed);
+                payload.extend_from_slice(&self.input[self.consumed..self.consumed + piece]);
+                self.consumed += piece;
+                left -= piece;
+            }
+            if length < MAX_PAYLOAD {
+                break;
+            }
+        }
+        match payload.first() {
+            None => Err(Fault::Malformed("an empty packet")),
+            Some(&first) if !in_order && first != 0xff => Err(Fault::Malformed("packets out of order")),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// One read into the spare room of the input buffer; what is not done with moves to its front first.
+    async fn fill(&mut self) -> Result<(), Fault> {
+        self.input.drain(..self.consumed);
+        self.consumed = 0;
+        if self.input.len() == self.input.capacity() {
+            self.input.reserve(self.input.capacity());
+        }
+        let read = self.stream.read_buf(&mut self.input).await?;
+        if read == 0 {
+            return Err(Fault::Closed);
+        }
+        if self.input.len() == self.input.capacity() && self.input.capacity() < LARGEST_INPUT {
+            self.input.reserve(self.input.capacity());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! One connection: what a workload may do with it.
+
+use std::future::Future;
+
+use crate::DbError;
+
+/// What came back for one statement. Rows are counted, not decoded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Rows fetched.
+    pub rows: u64,
+    /// Rows changed, as the server counts them.
+    pub affected: u64,
+    /// Bytes received, with packet headers.
+    pub bytes: u64,
+    /// Warnings that the server reports for the statement.
+    pub warnings: u16,
+}
+
+/// A parameter of a prepared statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Param {
+    Int(i64),
+    Text(Vec<u8>),
+}
+
+/// A prepared statement of the session that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Statement {
+    /// The session's own number for it.
+    pub id: u32,
+    /// Parameters it takes.
+    pub params: u16,
+    /// Columns of its result, 0 for none.
+    pub columns: u16,
+}
+
+/// Rows as text, for everything that is not hot: `None` is NULL.
+pub type Cells = Vec<Vec<Option<String>>>;
+
+/// One connection to one database. One statement at a time; the hot path allocates nothing once warm.
+pub trait Session {
+    /// Sends `sql` and reads the whole answer, counting rows.
+    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>>;
+
+    /// Prepares `sql`, parameters written as `?`.
+    fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Statement, DbError>>;
+
+    /// Executes a prepared statement and reads the whole answer, counting rows.
+    fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer, DbError>>;
+
+    /// Sends `sql` and returns its rows as text. Not for the hot path.
+    fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells, DbError>>;
+
+    /// Says goodbye. The connection is closed either way.
+    fn close(self) -> impl Future<Output = ()>;
+}
+
+/// The single number in an answer of one row and one column: `None` for no row or NULL.
+pub fn first_i64(cells: &Cells) -> Option<i64> {
+    cells.first()?.first()?.as_deref()?.parse().ok()
+}

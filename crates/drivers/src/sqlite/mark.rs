@@ -1,0 +1,211 @@
+//! Which database files are ours: made with a mark, removed only with it.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::DbError;
+
+use super::error::{fatal, from_sqlite};
+use super::pragma;
+use super::{Options, SqliteSession};
+
+/// `PRAGMA application_id` of every database that dbdyno made: "dbyn".
+pub const APPLICATION_ID: i32 = 0x6462_796e;
+
+/// Length of the file header. Source: <https://sqlite.org/fileformat2.html>, section 1.3.
+const HEADER_LEN: usize = 100;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const APPLICATION_ID_AT: usize = 68;
+
+/// The files that belong to a database at `path`: the database itself, `-wal`, `-shm` and `-journal`. Any of them
+/// may be absent.
+pub fn database_files(path: &Path) -> [PathBuf; 4] {
+    ["", "-wal", "-shm", "-journal"].map(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    })
+}
+
+/// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
+///
+/// # Errors
+/// Fatal if something exists at the path already, or what [`SqliteSession::open`] says.
+pub fn create_marked(options: &Options) -> Result<(), DbError> {
+    let path = &options.path;
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),
+        Err(error) => Err(fatal(path, format_args!("cannot look for an existing file: {error}"))),
+        Ok(_) => Err(fatal(path, "exists already; remove it or choose another path for the new database")),
+    }
+}
+
+/// Whether the file at `path` is a database that dbdyno made. An absent file is not.
+///
+/// Reads the header's bytes and nothing more: opening the database through SQLite could recover or checkpoint a file
+/// that is somebody else's. The mark is the first thing written to the file, before any WAL, so the header has it in
+/// every journal mode.
+///
+/// # Errors
+/// Fatal if the file cannot be read.
+pub fn is_marked(path: &Path) -> Result<bool, DbError> {
+    match owner(path) {
+        Ok(owner) => Ok(owner == Owner::Us),
+        Err(error) => Err(fatal(path, format_args!("cannot read the database's header: {error}"))),
+    }
+}
+
+/// Removes the database at `path` with all its files, if it is ours, empty (0 bytes) or absent.
+///
+/// # Errors
+/// Fatal if the file is not ours, or cannot be removed.
+pub fn wipe(path: &Path) -> Result<(), DbError> {
+    let owner = owner(path).map_err(|error| fatal(path, format_args!("cannot read the database's header: {error}")))?;
+    if owner == Owner::SomebodyElse {
+        return Err(fatal(
+            path,
+            "was not made by dbdyno and will not be removed; choose another path, or remove it yourself",
+        ));
+    }
+    // The marked file goes last: if this is killed halfway, what is left is still known as ours.
+    for file in database_files(path).iter().rev() {
+        match fs::remove_file(file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(fatal(file, format_args!("cannot be removed: {error}")));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Marks a database that has no page yet, and so was made just now; leaves any other as it is.
+pub(super) fn mark_if_new(connection: &Connection, path: &Path) -> Result<(), DbError> {
+    if pragma::read(connection, path, "page_count")?.as_deref() != Some("0") {
+        return Ok(());
+    }
+    connection
+        .pragma_update(None, "application_id", APPLICATION_ID)
+        .map_err(|error| from_sqlite(&error, path, "PRAGMA application_id"))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Us,
+    SomebodyElse,
+    /// No file, or one of 0 bytes: what a process leaves that is killed between creating and marking.
+    Nobody,
+}
+
+fn owner(path: &Path) -> io::Result<Owner> {
+    let mut header = Vec::with_capacity(HEADER_LEN);
+    match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Owner::Nobody),
+        Err(error) => return Err(error),
+        Ok(file) => file.take(HEADER_LEN as u64).read_to_end(&mut header)?,
+    };
+    if header.is_empty() {
+        return Ok(Owner::Nobody);
+    }
+    let mark = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
+    let ours = header.starts_with(MAGIC) && mark == Some(APPLICATION_ID.to_be_bytes().as_slice());
+    Ok(if ours { Owner::Us } else { Owner::SomebodyElse })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{folder, options};
+    use super::*;
+    use crate::Class;
+
+    #[test]
+    fn a_database_has_four_files() {
+        let files = database_files(Path::new("/data/bench.db"));
+        let names: Vec<_> = files.iter().map(|file| file.to_str().unwrap()).collect();
+        assert_eq!(names, ["/data/bench.db", "/data/bench.db-wal", "/data/bench.db-shm", "/data/bench.db-journal"]);
+    }
+
+    #[test]
+    fn the_mark_is_there_in_every_journal_mode_and_after_vacuum() {
+        for mode in ["delete", "truncate", "persist", "memory", "off", "wal"] {
+            let folder = folder();
+            let options = options(folder.path(), &[("journal_mode", mode), ("page_size", "8192")]);
+            create_marked(&options).unwrap();
+            assert!(is_marked(&options.path).unwrap(), "journal_mode = {mode}");
+
+            let connection = Connection::open(&options.path).unwrap();
+            connection.execute_batch("CREATE TABLE t (a); INSERT INTO t VALUES (1); VACUUM").unwrap();
+            assert!(is_marked(&options.path).unwrap(), "journal_mode = {mode}, while it is open");
+            let back = if mode == "wal" { "delete" } else { "wal" };
+            connection.pragma_update(None, "journal_mode", back).unwrap();
+            connection.execute_batch("DROP TABLE t").unwrap();
+            drop(connection);
+            assert!(is_marked(&options.path).unwrap(), "journal_mode = {mode}, then {back}");
+
+            wipe(&options.path).unwrap();
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "journal_mode = {mode}");
+        }
+    }
+
+    #[test]
+    fn wipe_removes_the_log_of_a_database_that_is_still_open() {
+        let folder = folder();
+        let options = options(folder.path(), &[("journal_mode", "wal")]);
+        let session = SqliteSession::open(&options).unwrap();
+        let connection = Connection::open(&options.path).unwrap();
+        connection.execute_batch("CREATE TABLE t (a)").unwrap();
+        let [_, wal, shm, _] = database_files(&options.path);
+        assert!(wal.exists() && shm.exists());
+        wipe(&options.path).unwrap();
+        assert!(!wal.exists() && !shm.exists() && !options.path.exists());
+        drop((connection, session));
+    }
+
+    #[test]
+    fn wipe_refuses_a_file_that_is_not_ours() {
+        let folder = folder();
+        let foreign = folder.path().join("orders.db");
+        Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE orders (id)").unwrap();
+        let text = folder.path().join("notes.txt");
+        fs::write(&text, "not a database").unwrap();
+        for path in [&foreign, &text] {
+            assert!(!is_marked(path).unwrap());
+            let error = wipe(path).unwrap_err();
+            assert_eq!(error.class, Class::Fatal);
+            assert_eq!(
+                error.to_string(),
+                format!(
+                    "{}: was not made by dbdyno and will not be removed; choose another path, or remove it yourself",
+                    path.display()
+                )
+            );
+            assert!(path.exists());
+        }
+    }
+
+    #[test]
+    fn opening_a_foreign_database_does_not_make_it_ours() {
+        let folder = folder();
+        let options = options(folder.path(), &[]);
+        Connection::open(&options.path).unwrap().execute_batch("CREATE TABLE orders (id)").unwrap();
+        drop(SqliteSession::open(&options).unwrap());
+        assert!(!is_marked(&options.path).unwrap());
+        let error = create_marked(&options).unwrap_err().to_string();
+        assert!(error.contains("exists already"), "{error}");
+    }
+
+    #[test]
+    fn wiping_what_is_absent_or_empty_is_fine() {
+        let folder = folder();
+        let path = folder.path().join("bench.db");
+        wipe(&path).unwrap();
+        fs::write(&path, "").unwrap();
+        wipe(&path).unwrap();
+        assert!(!path.exists());
+        assert!(!is_marked(&path).unwrap());
+        assert!(is_marked(folder.path()).is_err(), "a folder is no database");
+    }
+}

@@ -1,0 +1,81 @@
+//! SQLite, embedded: the default server. In process and blocking, so one thread a connection.
+//!
+//! | file | its job |
+//! |---|---|
+//! | `session.rs` | one connection: statements in, counted rows out |
+//! | `pragma.rs` | sets pragmas and checks that SQLite took them |
+//! | `wait.rs` | how a statement waits for another connection's lock |
+//! | `error.rs` | result codes to [`crate::Class`]es and sentences |
+//! | `mark.rs` | which database files are ours, and how they are made and removed |
+
+mod error;
+mod mark;
+mod pragma;
+mod session;
+mod wait;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+
+pub use mark::{APPLICATION_ID, create_marked, database_files, is_marked, wipe};
+pub use session::SqliteSession;
+
+/// A database file and how each connection to it is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub path: PathBuf,
+    /// `PRAGMA name = value` on every connection, in this order; only the pragmas that SQLite takes before the
+    /// first page is written (`page_size`, `auto_vacuum`, `encoding`) go before all others.
+    pub pragmas: Vec<(String, String)>,
+    /// How long a statement waits for another connection's lock before it fails as [`crate::Class::Retry`].
+    pub busy_timeout: Duration,
+}
+
+/// What SQLite can do, in its own words.
+pub fn capabilities() -> Capabilities {
+    Capabilities {
+        auto_key: "integer primary key",
+        datetime: "text",
+        table_suffix: String::new(),
+        index_hint: IndexHint::IndexedBy,
+        delete_form: DeleteForm::InSubquery,
+        index_ddl: IndexDdl::CreateEach,
+        upkeep: Upkeep::Sqlite,
+        text_by_default: false,
+        blocking: true,
+        drops_binlog: false,
+        sets_next_key: false,
+        stores_data: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// Helpers of tests: real files on a real disk.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use tempfile::TempDir;
+
+    use super::Options;
+
+    /// A folder beside the test binary: the build's disk, where `/tmp` may be memory.
+    pub(crate) fn folder() -> TempDir {
+        let binary = std::env::current_exe().unwrap();
+        tempfile::tempdir_in(binary.parent().unwrap()).unwrap()
+    }
+
+    /// Options for `bench.db` in `folder`.
+    pub(crate) fn options(folder: &Path, pragmas: &[(&str, &str)]) -> Options {
+        Options {
+            path: folder.join("bench.db"),
+            pragmas: pragmas.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            busy_timeout: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! One connection to a SQLite file: statements in, counted rows out.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Batch, Connection, OpenFlags};
+
+use crate::{Answer, Cells, DbError, Param, Session, Statement};
+
+use super::error::{fatal, from_sqlite};
+use super::pragma::{self, When};
+use super::{Options, mark, wait};
+
+/// Prepared statements that a connection keeps; one more is prepared again at its next use.
+const STATEMENTS_MAX: usize = 1024;
+
+/// How long the session may keep its thread's runtime to itself. A yield makes the runtime look at its timers and
+/// sockets, which costs a system call of 0.5 to 1 µs; a look at the clock costs a tenth of it.
+const TURN_MAX: Duration = Duration::from_micros(200);
+
+/// One connection to one file. Its calls block the thread; between two statements it yields at least every 200 µs of
+/// them, so that a timer on the same runtime gets its turn.
+#[derive(Debug)]
+pub struct SqliteSession {
+    connection: Connection,
+    path: PathBuf,
+    /// Texts of the prepared statements, by id. The compiled statements borrow the connection, so they live in its
+    /// own cache and are found by text: one hash and one copy of the text a call, no compilation.
+    prepared: Vec<String>,
+    /// When the runtime last had its turn.
+    yielded: Instant,
+}
+
+impl SqliteSession {
+    /// Opens the file, with its pragmas set and checked. A file that is absent or empty is made, and marked as ours
+    /// (see [`super::is_marked`]); one that exists is left without a mark.
+    ///
+    /// # Errors
+    /// Fatal if the file cannot be opened or is no database, or if SQLite did not take a pragma; `Retry` if another
+    /// connection held its lock for the whole busy timeout.
+    pub fn open(options: &Options) -> Result<Self, DbError> {
+        let path = options.path.clone();
+        // No URI names and no mutex: a path is a path, and a session is used by one thread at a time.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_EXRESCODE;
+        let opening = |error: rusqlite::Error| from_sqlite(&error, &path, "opening the database");
+        let mut connection = Connection::open_with_flags(&path, flags).map_err(opening)?;
+        connection.busy_handler(Some(wait::handler(wait::pauses_within(options.busy_timeout)))).map_err(opening)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        pragma::apply(&connection, &path, &options.pragmas, When::BeforeFirstPage)?;
+        mark::mark_if_new(&connection, &path)?;
+        pragma::apply(&connection, &path, &options.pragmas, When::Later)?;
+        Ok(Self { connection, path, prepared: Vec::new(), yielded: Instant::now() })
+    }
+
+    /// Lets timers and other tasks of the runtime run if they had to wait for [`TURN_MAX`].
+    async fn give_turn(&mut self) {
+        if self.yielded.elapsed() >= TURN_MAX {
+            tokio::task::yield_now().await;
+            self.yielded = Instant::now();
+        }
+    }
+
+    /// The only statement in `sql`; SQLite itself would silently leave out what follows the first.
+    fn only_statement(&self, sql: &str) -> Result<rusqlite::Statement<'_>, DbError> {
+        let mut batch = Batch::new(&self.connection, sql);
+        let error = |error| from_sqlite(&error, &self.path, sql);
+        let first = batch.next().map_err(error)?;
+        let first = first.ok_or_else(|| fatal(&self.path, "an empty statement"))?;
+        if batch.next().map_err(error)?.is_some() {
+            return Err(fatal(&self.path, format_args!("more than one statement in one text: `{sql}`")));
+        }
+        Ok(first)
+    }
+
+    fn run_text(&self, sql: &str) -> Result<Answer, DbError> {
+        // SQLite rolls back by itself after some errors (full disk, input/output); the ROLLBACK that a client sends
+        // to be sure would then be an error. Other databases answer it with success.
+        if is_rollback(sql) && self.connection.is_autocommit() {
+            return Ok(Answer::default());
+        }
+        let mut statement = self.only_statement(sql)?;
+        self.run(&mut statement).map_err(|error| from_sqlite(&error, &self.path, sql))
+    }
+
+    fn run_prepared(&self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        let sql = self.prepared.get(statement.id as usize).ok_or_else(|| {
+            fatal(&self.path, format_args!("statement {} was not prepared by this session", statement.id))
+        })?;
+        if params.len() != usize::from(statement.params) {
+            let (wanted, given) = (statement.params, params.len());
+            return Err(fatal(&self.path, format_args!("{given} parameters for {wanted} places in `{sql}`")));
+        }
+        let run = || -> rusqlite::Result<Answer> {
+            let mut compiled = self.connection.prepare_cached(sql)?;
+            for (index, param) in params.iter().enumerate() {
+                compiled.raw_bind_parameter(index + 1, bound(param))?;
+            }
+            self.run(&mut compiled)
+        };
+        run().map_err(|error| from_sqlite(&error, &self.path, sql))
+    }
+
+    /// Runs a statement whose parameters are bound to its end, and looks at every value of every row.
+    fn run(&self, statement: &mut rusqlite::Statement<'_>) -> rusqlite::Result<Answer> {
+        let changes_before = self.connection.total_changes();
+        let columns = statement.column_count();
+        let mut answer = Answer::default();
+        let mut rows = statement.raw_query();
+        while let Some(row) = rows.next()? {
+            answer.rows += 1;
+            for column in 0..columns {
+                answer.bytes += size_bytes(row.get_ref(column)?);
+            }
+        }
+        // `changes` keeps its value over statements that change no row, such as SELECT, BEGIN or CREATE.
+        if self.connection.total_changes() != changes_before {
+            answer.affected = self.connection.changes();
+        }
+        Ok(answer)
+    }
+
+    fn cells(&self, sql: &str) -> Result<Cells, DbError> {
+        let mut statement = self.only_statement(sql)?;
+        let columns = statement.column_count();
+        let read = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get_ref(column).map(cell)).collect();
+        let mut rows = statement.raw_query();
+        let mut cells = Cells::new();
+        loop {
+            match rows.next().and_then(|row| row.map(read).transpose()) {
+                Ok(Some(row)) => cells.push(row),
+                Ok(None) => return Ok(cells),
+                Err(error) => return Err(from_sqlite(&error, &self.path, sql)),
+            }
+        }
+    }
+}
+
+/// The parameter as SQLite takes it; SQLite makes its own copy of a text.
+fn bound(param: &Param) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(match param {
+        Param::Int(number) => ValueRef::Integer(*number),
+        Param::Text(text) => ValueRef::Text(text),
+    })
+}
+
+impl Session for SqliteSession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        let text = std::str::from_utf8(sql)
+            .map_err(|error| fatal(&self.path, format_args!("the statement is not UTF-8: {error}")))?;
+        let answer = self.run_text(text);
+        self.give_turn().await;
+        answer
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        let too_many = |what: &str| fatal(&self.path, format_args!("too many {what} in `{sql}`"));
+        let (params, columns) = {
+            let statement = self.only_statement(sql)?;
+            (statement.parameter_count(), statement.column_count())
+        };
+        let statement = Statement {
+            id: u32::try_from(self.prepared.len()).map_err(|_| too_many("prepared statements before this one"))?,
+            params: u16::try_from(params).map_err(|_| too_many("parameters"))?,
+            columns: u16::try_from(columns).map_err(|_| too_many("columns"))?,
+        };
+        self.prepared.push(sql.to_owned());
+        Ok(statement)
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        let answer = self.run_prepared(statement, params);
+        self.give_turn().await;
+        answer
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        self.cells(sql)
+    }
+
+    async fn close(self) {
+        // Dropping closes too; a failure here has no one left to tell.
+        drop(self);
+    }
+}
+
+/// Size of a value as it was read: 8 for a number, the text's own length.
+fn size_bytes(value: ValueRef<'_>) -> u64 {
+    match value {
+        ValueRef::Null => 0,
+        ValueRef::Integer(_) | ValueRef::Real(_) => 8,
+        ValueRef::Text(text) | ValueRef::Blob(text) => text.len() as u64,
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Option<String> {
+    match value {
+        ValueRef::Null => None,
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Real(number) => Some(number.to_string()),
+        ValueRef::Text(text) | ValueRef::Blob(text) => Some(String::from_utf8_lossy(text).into_owned()),
+    }
+}
+
+fn is_rollback(sql: &str) -> bool {
+    sql.trim_end_matches(|last: char| last == ';' || last.is_whitespace()).trim_start().eq_ignore_ascii_case("rollback")
+}

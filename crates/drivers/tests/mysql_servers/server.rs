@@ -1,0 +1,216 @@
+//! A real server of its own for a test: initialised in a temporary directory, started, and ended with the test.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::mysql::{MysqlSession, Options};
+
+/// Longest time for a server to come up on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// The folder that holds the servers' base directories.
+fn servers_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os("DBDYNO_SERVERS") {
+        return folder.into();
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set where XDG_CACHE_HOME is not")).join(".cache")
+    });
+    cache.join("dbdyno/servers")
+}
+
+/// Base directories whose name begins with `prefix`, sorted.
+pub fn found(prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
+    let mut bases: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
+        .collect();
+    bases.sort();
+    bases
+}
+
+/// Like [`found`], but at least one must be there.
+pub fn required(prefix: &str) -> Vec<PathBuf> {
+    let bases = found(prefix);
+    assert!(
+        !bases.is_empty(),
+        "no server whose name begins with {prefix} in {}; fetch the servers with `cargo xtask servers`, or name \
+         their folder in DBDYNO_SERVERS",
+        servers_folder().display()
+    );
+    bases
+}
+
+/// A running server. Dropping it kills it and removes its data.
+pub struct Server {
+    pub name: String,
+    pub socket: PathBuf,
+    pub port: u16,
+    child: Child,
+    log: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Initialises and starts the server whose base directory is `base`.
+    pub async fn start(base: &Path) -> Self {
+        let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
+        let base = if base.join("usr").is_dir() { base.join("usr") } else { base.to_owned() };
+        let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
+        let data = folder.path().join("data");
+        let log = folder.path().join("log");
+        initialise(&name, &base, &data, &log);
+        let socket = folder.path().join("sock");
+        // Another process may take the port before the server binds it; the log then says so.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
+        let child = command(&base, &data)
+            .args(common_options(&base, &data))
+            .arg(format!("--socket={}", socket.display()))
+            .arg(format!("--port={port}"))
+            .arg(format!("--log-error={}", log.display()))
+            .arg(format!("--pid-file={}", folder.path().join("pid").display()))
+            .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-allowed-packet=64M"])
+            .args(["--loose-mysqlx=OFF", "--loose-skip-ssl", "--local-infile=ON"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server program starts");
+        let mut server = Self { name, socket, port, child, log, _folder: folder };
+        server.await_greeting().await;
+        server
+    }
+
+    /// `root` without password over the unix socket.
+    pub fn root(&self) -> Options {
+        Options::socket(&self.socket, "root")
+    }
+
+    /// `user` over TCP.
+    pub fn tcp(&self, user: &str) -> Options {
+        Options::tcp("127.0.0.1", self.port, user)
+    }
+
+    /// Kills the server as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server ends");
+    }
+
+    async fn await_greeting(&mut self) {
+        let begin = Instant::now();
+        while let Err(error) = MysqlSession::connect(&self.root()).await {
+            let ended = self.child.try_wait().expect("the server's state can be asked");
+            if ended.is_some() || begin.elapsed() > START_LIMIT {
+                panic!("{} did not start ({ended:?}, {error}); its log:\n{}", self.name, tail(&self.log));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server program, under either of its names.
+fn program(base: &Path) -> PathBuf {
+    ["bin/mariadbd", "sbin/mariadbd", "bin/mysqld", "sbin/mysqld"]
+        .iter()
+        .map(|name| base.join(name))
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display()))
+}
+
+fn command(base: &Path, data: &Path) -> Command {
+    let mut command = Command::new(program(base));
+    // Some bases bring libaio or protobuf along, beside the program or at the top.
+    if !base.ends_with("usr") {
+        let paths = [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());
+        command.env("LD_LIBRARY_PATH", paths.join(":"));
+    }
+    command.current_dir(data.parent().expect("the data directory lies in the test's folder"));
+    command
+}
+
+/// Options that both initialisation and operation need. Small and without native AIO, of which a machine has few.
+fn common_options(base: &Path, data: &Path) -> Vec<String> {
+    let mut options = vec![
+        "--no-defaults".to_owned(),
+        format!("--basedir={}", base.display()),
+        format!("--datadir={}", data.display()),
+        "--user=root".to_owned(),
+        "--loose-innodb-use-native-aio=0".to_owned(),
+        "--loose-innodb-flush-log-at-trx-commit=0".to_owned(),
+        "--loose-innodb-buffer-pool-size=64M".to_owned(),
+        "--loose-performance-schema=OFF".to_owned(),
+    ];
+    if base.join("lib/mysql/plugin").is_dir() {
+        options.push(format!("--plugin-dir={}/lib/mysql/plugin", base.display()));
+        options.push(format!("--lc-messages-dir={}/share/mysql", base.display()));
+        options.push(format!("--character-sets-dir={}/share/mysql/charsets", base.display()));
+    }
+    if base.parent().is_some_and(|above| above.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mysql-"))) {
+        options.push("--secure-file-priv=NULL".to_owned());
+    }
+    options
+}
+
+/// Makes the data directory, with `root` without password.
+fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
+    let installer = ["scripts/mariadb-install-db", "bin/mariadb-install-db", "scripts/mysql_install_db", "bin/mysql_install_db"]
+        .iter()
+        .map(|script| base.join(script))
+        .find(|path| path.is_file() && name.starts_with("mariadb"));
+    let output = File::create(log).expect("a log file");
+    let mut command = match installer {
+        Some(script) => {
+            let mut installer = Command::new(script);
+            installer.args(["--no-defaults", "--user=root", "--force", "--skip-name-resolve"]);
+            installer.arg(format!("--basedir={}", base.display())).arg(format!("--datadir={}", data.display()));
+            if !name.starts_with("mariadb-10.1.") && !name.starts_with("mariadb-10.2.") {
+                installer.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+            }
+            installer
+        }
+        None => {
+            let mut server = command(base, data);
+            server.args(common_options(base, data));
+            let bootstrap = base.join("share/mysql_system_tables.sql").is_file() && name.starts_with("mysql-5.6.");
+            server.arg(if bootstrap { "--bootstrap" } else { "--initialize-insecure" });
+            if bootstrap {
+                std::fs::create_dir_all(data.join("mysql")).expect("a data directory");
+                server.stdin(bootstrap_sql(base, data));
+            }
+            server
+        }
+    };
+    let errors = output.try_clone().expect("the log file twice");
+    let status = command.stdout(output).stderr(errors).status().expect("the installer starts");
+    assert!(status.success(), "{name} could not be initialised ({status}):\n{}", tail(log));
+}
+
+/// The SQL that makes MySQL 5.6's system tables, as a file to read from.
+fn bootstrap_sql(base: &Path, data: &Path) -> File {
+    let path = data.with_file_name("bootstrap.sql");
+    let mut file = File::create(&path).expect("a file for the bootstrap");
+    writeln!(file, "use mysql;").expect("room for the bootstrap");
+    for part in ["mysql_system_tables.sql", "mysql_system_tables_data.sql"] {
+        let sql = std::fs::read(base.join("share").join(part)).expect("the server's own bootstrap SQL");
+        file.write_all(&sql).expect("room for the bootstrap");
+    }
+    File::open(path).expect("the file just written")
+}
+
+fn tail(log: &Path) -> String {
+    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(25)..].join("\n")
+}

@@ -1,0 +1,224 @@
+//! Takes what the load threads hand over, merges it by time and kind, and writes it down.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dbdyno_record::{ErrorClass, Interval, StepEvent, StepWriter};
+
+use crate::control::{Control, StopReason};
+use crate::engine::Observer;
+use crate::recorder::{Batch, Times, to_us};
+use crate::{Failure, LaneEnd, Lookup};
+
+/// From a load thread to the collector.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// All connections of a worker are open.
+    Ready { worker: usize, took: Duration },
+    Batch(Batch),
+    LaneEnded { at_ns: u64, end: LaneEnd },
+    Error { at_ns: u64, client: u32, kind: usize, failure: Failure },
+    Lookup { at_ns: u64, client: u32, lookup: Lookup },
+    WorkerEnded { ends: Vec<LaneEnd> },
+}
+
+/// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop.
+const POLL: Duration = Duration::from_millis(50);
+
+/// The collecting side of one step; runs on the thread that called the engine.
+pub(crate) struct Collector<'a> {
+    pub(crate) writer: &'a mut StepWriter,
+    pub(crate) observer: &'a mut dyn Observer,
+    pub(crate) control: &'a Control,
+    pub(crate) kinds: &'a [String],
+    pub(crate) workers: usize,
+    pub(crate) pending: BTreeMap<(u64, u64), Vec<Batch>>,
+    pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
+    pub(crate) window_written: bool,
+    pub(crate) ends: Vec<LaneEnd>,
+    /// The first thing that could not be written; it stops the step.
+    pub(crate) failure: Option<dbdyno_record::Error>,
+}
+
+impl Collector<'_> {
+    /// Waits until every worker has its connections; the longest time one of them took.
+    pub(crate) fn wait_until_ready(&mut self, messages: &Receiver<Message>, cancelled: &dyn Fn() -> bool) -> Duration {
+        let mut ready = HashSet::new();
+        let mut longest = Duration::ZERO;
+        while ready.len() < self.workers {
+            match messages.recv_timeout(POLL) {
+                Ok(Message::Ready { worker, took }) => {
+                    ready.insert(worker);
+                    longest = longest.max(took);
+                }
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if cancelled() {
+                self.control.stop(StopReason::Interrupted);
+            }
+        }
+        longest
+    }
+
+    /// Collects until all workers have ended.
+    pub(crate) fn collect(
+        &mut self,
+        messages: &Receiver<Message>,
+        cap: Option<(Instant, Duration)>,
+        cancelled: &dyn Fn() -> bool,
+    ) {
+        let mut left = self.workers;
+        while left > 0 {
+            match messages.recv_timeout(POLL) {
+                Ok(Message::WorkerEnded { ends }) => {
+                    left -= 1;
+                    self.ends.extend(ends);
+                }
+                Ok(message) => self.take(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if cancelled() {
+                self.control.stop(StopReason::Interrupted);
+            }
+            if let Some((start, cap)) = cap
+                && Instant::now() > start + cap
+            {
+                self.control.stop(StopReason::TimeCap(cap));
+            }
+            self.look_for_window();
+        }
+        for (_, batches) in std::mem::take(&mut self.pending) {
+            self.write(batches);
+        }
+        self.look_for_window();
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Batch(batch) => {
+                let key = (batch.to_ns, batch.from_ns);
+                let batches = self.pending.entry(key).or_default();
+                batches.push(batch);
+                if batches.len() == self.workers
+                    && let Some(batches) = self.pending.remove(&key)
+                {
+                    self.write(batches);
+                }
+            }
+            Message::LaneEnded { at_ns, end } => {
+                let event = StepEvent::LaneEnded {
+                    at_us: to_us(at_ns),
+                    client: end.client,
+                    kind: self.kinds[end.kind].clone(),
+                    operations: end.started,
+                };
+                self.event(&event);
+            }
+            Message::Error { at_ns, client, kind, failure } => {
+                if self.seen_errors.insert((kind, failure.class, failure.code.clone())) {
+                    self.event(&StepEvent::Error {
+                        at_us: to_us(at_ns),
+                        client,
+                        kind: self.kinds[kind].clone(),
+                        class: failure.class,
+                        code: failure.code,
+                        message: failure.message,
+                    });
+                }
+            }
+            Message::Lookup { at_ns, client, lookup } => self.event(&StepEvent::Lookup {
+                at_us: to_us(at_ns),
+                client,
+                name: lookup.name.to_owned(),
+                duration_us: to_us(u64::try_from(lookup.duration.as_nanos()).unwrap_or(u64::MAX)),
+                value: lookup.value,
+            }),
+            Message::Ready { .. } | Message::WorkerEnded { .. } => {}
+        }
+    }
+
+    fn look_for_window(&mut self) {
+        if self.window_written {
+            return;
+        }
+        if let Some(end_ns) = self.control.window_end_ns() {
+            self.window_written = true;
+            self.event(&StepEvent::Window { from_us: 0, to_us: to_us(end_ns) });
+            self.observer.window_ended();
+        }
+    }
+
+    /// Writes what all workers did between the same two moments.
+    fn write(&mut self, batches: Vec<Batch>) {
+        let Some(first) = batches.first() else { return };
+        let (from_us, to_us) = (to_us(first.from_ns), to_us(first.to_ns));
+        let mut intervals: BTreeMap<(u32, String), Interval> = BTreeMap::new();
+        let mut times: BTreeMap<usize, Times> = BTreeMap::new();
+        for batch in batches {
+            for interval in batch.intervals {
+                match intervals.get_mut(&(interval.client, interval.kind.clone())) {
+                    Some(sum) => add(sum, &interval),
+                    None => {
+                        intervals.insert((interval.client, interval.kind.clone()), interval);
+                    }
+                }
+            }
+            for (kind, more) in batch.times {
+                let sum = times.entry(kind).or_insert_with(Times::new);
+                // Same bounds and figures on both sides, so that adding cannot fail.
+                let _ = sum.service.add(&more.service);
+                let _ = sum.response.add(&more.response);
+            }
+        }
+        let intervals: Vec<Interval> = intervals.into_values().collect();
+        for interval in &intervals {
+            self.check(|writer| writer.interval(interval));
+        }
+        for (kind, times) in &times {
+            let kind = self.kinds[*kind].clone();
+            self.check(|writer| writer.histogram(&format!("{kind}/service"), from_us, to_us, &times.service));
+            self.check(|writer| writer.histogram(&format!("{kind}/response"), from_us, to_us, &times.response));
+        }
+        self.check(StepWriter::flush);
+        self.observer.second(&intervals);
+    }
+
+    pub(crate) fn event(&mut self, event: &StepEvent) {
+        self.check(|writer| writer.event(event));
+    }
+
+    /// Writes; a failure is kept, and stops the step: figures that cannot be kept need not be measured.
+    fn check(&mut self, write: impl FnOnce(&mut StepWriter) -> Result<(), dbdyno_record::Error>) {
+        if self.failure.is_some() {
+            return;
+        }
+        if let Err(error) = write(self.writer) {
+            self.control.stop(StopReason::Failed(error.to_string()));
+            self.failure = Some(error);
+        }
+    }
+}
+
+/// Adds the counts of another connection of the same client and kind.
+fn add(sum: &mut Interval, more: &Interval) {
+    sum.due += more.due;
+    sum.done += more.done;
+    sum.failed += more.failed;
+    sum.dropped += more.dropped;
+    sum.backlog += more.backlog;
+    sum.in_flight += more.in_flight;
+    sum.rows += more.rows;
+    sum.received_bytes += more.received_bytes;
+    sum.service_sum_us += more.service_sum_us;
+    sum.service_max_us = sum.service_max_us.max(more.service_max_us);
+    sum.response_sum_us += more.response_sum_us;
+    sum.response_max_us = sum.response_max_us.max(more.response_max_us);
+    sum.errors.retry += more.errors.retry;
+    sum.errors.refused += more.errors.refused;
+    sum.errors.lost += more.errors.lost;
+    sum.errors.fatal += more.errors.fatal;
+}

@@ -1,0 +1,184 @@
+//! The few words that load threads share while the clock runs.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use dbdyno_record::WindowRule;
+use tokio::sync::Notify;
+
+use crate::Role;
+
+/// Why a step was stopped before its lanes were done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// The user asked for it.
+    Interrupted,
+    /// A lane cannot go on.
+    Failed(String),
+    /// The step's time cap was reached.
+    TimeCap(Duration),
+}
+
+/// Start, stop and the common window of one step.
+#[derive(Debug)]
+pub(crate) struct Control {
+    start: OnceLock<Instant>,
+    started: Notify,
+    stopping: AtomicBool,
+    reason: Mutex<Option<StopReason>>,
+    stopped: Notify,
+    window_rule: WindowRule,
+    /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
+    window_end_ns: AtomicU64,
+    /// Index = client − 1.
+    client_ended: Vec<AtomicBool>,
+    client_changed: Notify,
+    lanes_left: AtomicUsize,
+    deciders_left: AtomicUsize,
+    end_ns: AtomicU64,
+    ended: Notify,
+}
+
+impl Control {
+    pub(crate) fn new(clients: u32, roles: &[Role], window_rule: WindowRule) -> Self {
+        Self {
+            start: OnceLock::new(),
+            started: Notify::new(),
+            stopping: AtomicBool::new(false),
+            reason: Mutex::new(None),
+            stopped: Notify::new(),
+            window_rule,
+            window_end_ns: AtomicU64::new(u64::MAX),
+            client_ended: (0..clients).map(|_| AtomicBool::new(false)).collect(),
+            client_changed: Notify::new(),
+            lanes_left: AtomicUsize::new(roles.len()),
+            deciders_left: AtomicUsize::new(roles.iter().filter(|role| **role == Role::Decides).count()),
+            end_ns: AtomicU64::new(u64::MAX),
+            ended: Notify::new(),
+        }
+    }
+
+    /// Lifts the barrier: the clock starts at `at`, which may lie ahead.
+    pub(crate) fn begin(&self, at: Instant) {
+        if self.start.set(at).is_ok() {
+            self.started.notify_waiters();
+        }
+    }
+
+    /// Waits for the barrier; `None` when the step was stopped before it.
+    pub(crate) async fn wait_for_start(&self) -> Option<Instant> {
+        loop {
+            let started = self.started.notified();
+            let stopped = self.stopped.notified();
+            tokio::pin!(started, stopped);
+            started.as_mut().enable();
+            stopped.as_mut().enable();
+            if let Some(start) = self.start.get() {
+                return Some(*start);
+            }
+            if self.is_stopping() {
+                return None;
+            }
+            tokio::select! { () = &mut started => {}, () = &mut stopped => {} }
+        }
+    }
+
+    /// Nanoseconds since the barrier; 0 before it.
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.start.get().map_or(0, |start| since(*start))
+    }
+
+    pub(crate) fn stop(&self, reason: StopReason) {
+        let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            *held = Some(reason);
+        }
+        drop(held);
+        self.stopping.store(true, Ordering::Release);
+        self.stopped.notify_waiters();
+        self.client_changed.notify_waiters();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Waits until the step is stopped.
+    pub(crate) async fn wait_for_stop(&self) {
+        wait(&self.stopped, || self.is_stopping()).await;
+    }
+
+    pub(crate) fn has_client_ended(&self, client: u32) -> bool {
+        self.client_ended.get(client as usize - 1).is_some_and(|ended| ended.load(Ordering::Acquire))
+    }
+
+    /// Waits until a deciding lane of `client` has ended or the step is stopped.
+    pub(crate) async fn wait_for_client_end(&self, client: u32) {
+        wait(&self.client_changed, || self.has_client_ended(client) || self.is_stopping()).await;
+    }
+
+    /// A lane did all it had to do, or gave up, at `at_ns`.
+    pub(crate) fn lane_ended(&self, client: u32, role: Role, at_ns: u64, complete: bool) {
+        if role == Role::Decides {
+            if let Some(ended) = self.client_ended.get(client as usize - 1) {
+                ended.store(true, Ordering::Release);
+            }
+            self.client_changed.notify_waiters();
+            let last = self.deciders_left.fetch_sub(1, Ordering::AcqRel) == 1;
+            let ends_window = match self.window_rule {
+                WindowRule::FirstEnded => complete,
+                WindowRule::LastEnded => last && complete,
+            };
+            if ends_window {
+                self.end_window(at_ns);
+            }
+        }
+        if self.lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.end_ns.store(self.now_ns(), Ordering::Release);
+            self.ended.notify_waiters();
+        }
+    }
+
+    fn end_window(&self, at_ns: u64) {
+        // Only the first one counts; the loser's time is later or equal.
+        let _ = self.window_end_ns.compare_exchange(u64::MAX, at_ns, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// End of the common window, once it is known.
+    pub(crate) fn window_end_ns(&self) -> Option<u64> {
+        Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
+    }
+
+    /// End of the last lane, once all have ended.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
+    }
+
+    /// Waits until every lane of every thread has ended.
+    pub(crate) async fn wait_for_end(&self) -> u64 {
+        wait(&self.ended, || self.end_ns().is_some()).await;
+        self.end_ns().unwrap_or(0)
+    }
+}
+
+/// Waits on `notify` until `condition` holds, registering before each look so that no change is missed.
+async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
+    loop {
+        let changed = notify.notified();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if condition() {
+            return;
+        }
+        changed.await;
+    }
+}
+
+pub(crate) fn since(start: Instant) -> u64 {
+    u64::try_from(Instant::now().saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
+}

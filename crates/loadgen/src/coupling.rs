@@ -1,0 +1,95 @@
+//! Two lanes that must not run apart: inserts and deletes of one client.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+/// Which of the two lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Keeps two lanes within `most` operations of each other: operation n may be sent once the other lane has been
+/// answered n − `most` + 1 times. In the original a shared generator feeds two queues of 8 statements, so that one
+/// stream leads the other by at most 9; here the same bound holds without queues.
+#[derive(Debug)]
+pub struct Coupling {
+    most: u64,
+    answered: [AtomicU64; 2],
+    ended: [AtomicBool; 2],
+    changed: Notify,
+}
+
+impl Coupling {
+    /// The greatest lead that the original allows: 8 queued statements and 1 executing.
+    pub const ORIGINAL_LEAD: u64 = 9;
+
+    /// Two lanes that may lead each other by at most `most` operations.
+    pub fn new(most: u64) -> Self {
+        Self { most, answered: Default::default(), ended: Default::default(), changed: Notify::new() }
+    }
+
+    /// Waits until operation `number` of `side` may be sent.
+    pub(crate) async fn wait(&self, side: Side, number: u64) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            // Registered before the check, so that a change between check and wait is not missed.
+            changed.as_mut().enable();
+            if self.may_send(side, number) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// `side` has been answered once more.
+    pub(crate) fn answered(&self, side: Side) {
+        self.answered[index(side)].fetch_add(1, Ordering::AcqRel);
+        self.changed.notify_waiters();
+    }
+
+    /// `side` will send nothing more; the other one is free.
+    pub(crate) fn end(&self, side: Side) {
+        self.ended[index(side)].store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    fn may_send(&self, side: Side, number: u64) -> bool {
+        let other = 1 - index(side);
+        self.ended[other].load(Ordering::Acquire)
+            || number < self.answered[other].load(Ordering::Acquire) + self.most
+    }
+}
+
+fn index(side: Side) -> usize {
+    match side {
+        Side::Left => 0,
+        Side::Right => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_may_lead_by_exactly_the_bound() {
+        let coupling = Coupling::new(9);
+        assert!(coupling.may_send(Side::Left, 8));
+        assert!(!coupling.may_send(Side::Left, 9));
+        coupling.answered(Side::Right);
+        assert!(coupling.may_send(Side::Left, 9));
+        assert!(!coupling.may_send(Side::Left, 10));
+    }
+
+    #[test]
+    fn the_end_of_one_lane_frees_the_other() {
+        let coupling = Coupling::new(2);
+        assert!(!coupling.may_send(Side::Right, 5));
+        coupling.end(Side::Left);
+        assert!(coupling.may_send(Side::Right, 5));
+    }
+}

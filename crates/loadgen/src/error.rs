@@ -1,0 +1,12 @@
+//! Why a step could not be run at all; what goes wrong inside one is part of its record.
+
+/// Each message names what failed and what to try.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Record(#[from] dbdyno_record::Error),
+    #[error("cannot start a load thread: {0}; lower client_threads or raise the limit on processes (ulimit -u)")]
+    Thread(std::io::Error),
+    #[error("a load thread ended without a word: {0}; this is a fault of dbdyno, please report it")]
+    Panicked(String),
+}

@@ -1,0 +1,107 @@
+//! One connection's part in a step: what a workload implements, and what the engine is told about it.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_record::ErrorClass;
+
+use crate::{Coupling, Pace, Side};
+
+/// What a workload does on one connection. Built on the worker thread that runs it, so it need not be `Send`.
+pub trait Lane {
+    /// Connects and prepares statements; before the barrier, not timed.
+    fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
+
+    /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of service time. Of an
+    /// open-loop lane it runs ahead of the due time.
+    fn prepare(&mut self, number: u64, notes: &mut Notes) -> impl Future<Output = Result<(), Failure>>;
+
+    /// Sends operation `number` and waits for its whole answer. Called again with the same number to retry.
+    fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
+
+    /// Closes the connection, after the clock has stopped.
+    fn close(self) -> impl Future<Output = ()>;
+}
+
+/// What an answered operation brought.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows inserted, deleted, fetched or indexed.
+    pub rows: u64,
+    pub received_bytes: u64,
+}
+
+/// Why an operation or a connection failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub class: ErrorClass,
+    pub code: String,
+    pub message: String,
+}
+
+/// A question to the server that belongs to the workload but to no operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lookup {
+    pub name: &'static str,
+    pub duration: Duration,
+    pub value: Option<i64>,
+}
+
+/// What `Lane::prepare` wants recorded beside the operation.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub(crate) lookups: Vec<Lookup>,
+}
+
+impl Notes {
+    /// Records a look-up.
+    pub fn lookup(&mut self, name: &'static str, duration: Duration, value: Option<i64>) {
+        self.lookups.push(Lookup { name, duration, value });
+    }
+}
+
+/// What the engine must know of a lane.
+#[derive(Debug, Clone)]
+pub struct LaneSpec {
+    /// Client number, from 1.
+    pub client: u32,
+    /// Index into the step's kinds.
+    pub kind: usize,
+    pub pace: Pace,
+    pub limit: Limit,
+    pub role: Role,
+    /// Keeps this lane within a bounded distance of another one.
+    pub coupling: Option<(Arc<Coupling>, Side)>,
+}
+
+/// When a lane has done all it had to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    Operations(u64),
+    /// Goes on until a deciding lane of the same client has ended.
+    UntilClientEnds,
+}
+
+/// Who decides how long a step lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Its end ends the lanes of the same client that go on until then, and may end the common window.
+    Decides,
+    Follows,
+}
+
+/// How one lane ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneEnd {
+    pub client: u32,
+    pub kind: usize,
+    /// Operations that were sent, whatever became of them; their numbers are `0..started`.
+    pub started: u64,
+    pub done: u64,
+    pub rows: u64,
+    /// Numbers of the operations that failed, in order.
+    pub failed_numbers: Vec<u64>,
+    /// All operations of its limit were sent, or it was ended by its client's deciding lane.
+    pub complete: bool,
+}

@@ -1,0 +1,146 @@
+//! One load thread: its lanes, its clock, its book.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use tokio::task::LocalSet;
+
+use crate::collector::Message;
+use crate::control::{Control, StopReason};
+use crate::lane_task::{LaneTask, describe};
+use crate::recorder::Recorder;
+use crate::{Lane, LaneEnd, LaneSpec};
+
+/// What a worker thread is given.
+pub(crate) struct Job<F> {
+    pub(crate) index: usize,
+    pub(crate) kinds: Vec<String>,
+    pub(crate) lanes: Vec<(LaneSpec, F)>,
+    /// CPUs the thread may use; `None` = all.
+    pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) control: Arc<Control>,
+    pub(crate) messages: Sender<Message>,
+}
+
+/// What the tasks of one worker share.
+pub(crate) struct Shared {
+    pub(crate) control: Arc<Control>,
+    pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) messages: Sender<Message>,
+}
+
+impl Shared {
+    /// Moment of the event that is about to be written down; makes all cuts before it.
+    pub(crate) fn tick(&self) -> u64 {
+        let now_ns = self.control.now_ns();
+        self.recorder.borrow_mut().advance(now_ns, self.control.window_end_ns());
+        now_ns
+    }
+}
+
+/// Body of a load thread.
+pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
+    if let Some(cpus) = &job.cpus {
+        pin(cpus);
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            job.control.stop(StopReason::Failed(format!("cannot start an event loop: {error}")));
+            let _ = job.messages.send(Message::WorkerEnded { ends: Vec::new() });
+            return;
+        }
+    };
+    let messages = job.messages.clone();
+    let ends = LocalSet::new().block_on(&runtime, work(job));
+    // A closed channel means that the collector has failed, and it says why itself.
+    let _ = messages.send(Message::WorkerEnded { ends });
+}
+
+async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> {
+    let specs: Vec<LaneSpec> = job.lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let sender = job.messages.clone();
+    let hand_over = Box::new(move |batch| {
+        let _ = sender.send(Message::Batch(batch));
+    });
+    let recorder = RefCell::new(Recorder::new(job.kinds, specs.clone(), hand_over));
+    let shared = Rc::new(Shared { control: job.control, recorder, messages: job.messages });
+
+    let opening = Instant::now();
+    let lanes = open_all(&shared, job.lanes.into_iter().map(|(_, factory)| factory())).await;
+    let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed() });
+
+    let mut tasks = Vec::new();
+    for (index, (lane, spec)) in lanes.into_iter().zip(specs).enumerate() {
+        let shared = Rc::clone(&shared);
+        tasks.push(tokio::task::spawn_local(async move { LaneTask::new(shared, index, spec).run(lane).await }));
+    }
+    let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
+    let mut ends = Vec::new();
+    let mut lanes = Vec::new();
+    for task in tasks {
+        match task.await {
+            Ok((end, lane)) => {
+                ends.push(end);
+                lanes.push(lane);
+            }
+            Err(error) => shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}"))),
+        }
+    }
+    let end_ns = shared.control.wait_for_end().await;
+    cutter.abort();
+    shared.recorder.borrow_mut().finish(end_ns, shared.control.window_end_ns());
+    for lane in lanes {
+        lane.close().await;
+    }
+    ends
+}
+
+/// Opens all lanes at once; the first failure stops the step.
+async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<Item = L>) -> Vec<L> {
+    let tasks: Vec<_> = lanes
+        .map(|mut lane| {
+            tokio::task::spawn_local(async move {
+                let opened = lane.open().await;
+                (lane, opened)
+            })
+        })
+        .collect();
+    let mut open = Vec::new();
+    for task in tasks {
+        match task.await {
+            Ok((lane, opened)) => {
+                if let Err(failure) = opened {
+                    shared.control.stop(StopReason::Failed(describe(&failure)));
+                }
+                open.push(lane);
+            }
+            Err(error) => shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}"))),
+        }
+    }
+    open
+}
+
+/// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time too.
+async fn cut_each_second(shared: Rc<Shared>) {
+    let Some(start) = shared.control.wait_for_start().await else { return };
+    for second in 1_u32.. {
+        let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
+        tokio::time::sleep_until(at.into()).await;
+        shared.tick();
+    }
+}
+
+fn pin(cpus: &[u32]) {
+    let mut set = CpuSet::new();
+    for &cpu in cpus {
+        // A CPU that this machine lacks was refused when the plan was checked against the host.
+        let _ = set.set(cpu as usize);
+    }
+    let _ = sched_setaffinity(Pid::from_raw(0), &set);
+}

@@ -1,0 +1,392 @@
+//! The engine against a known truth: a database of our own that answers, stalls, fails and hangs on command.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use dbdyno_loadgen::{
+    Coupling, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Side, Step, StepEnd, Threads, run,
+};
+use dbdyno_record::{
+    CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Outcome, Run, RunWriter, StepEvent, StepRecord,
+    StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
+};
+
+/// What the pretended database does with operation `number`.
+type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
+
+#[derive(Debug, Clone)]
+enum Act {
+    Answer(Duration),
+    Fail(ErrorClass),
+    Hang,
+}
+
+struct Pretend {
+    behaviour: Behaviour,
+    open: Result<(), Failure>,
+    attempts: u32,
+}
+
+impl Lane for Pretend {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.open.clone()
+    }
+
+    async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+        self.attempts = 0;
+        if number == 0 {
+            notes.lookup("min_id", Duration::from_micros(7), Some(3_000_000_000));
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        self.attempts += 1;
+        match (self.behaviour)(number) {
+            Act::Answer(after) => {
+                tokio::time::sleep(after).await;
+                Ok(Done { rows: 2, received_bytes: 10 })
+            }
+            Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
+            Act::Fail(class) => Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() }),
+            Act::Hang => std::future::pending().await,
+        }
+    }
+
+    async fn close(self) {}
+}
+
+fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSpec {
+    let role = if limit == Limit::UntilClientEnds { Role::Follows } else { Role::Decides };
+    LaneSpec { client, kind, pace, limit, role, coupling: None }
+}
+
+fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
+    let kind = |kind: &&str| KindSpec {
+        kind: (*kind).to_owned(),
+        connections_per_client: 1,
+        pace: String::new(),
+        protocol: "text".into(),
+        rows_per_operation: 2,
+        statement: String::new(),
+    };
+    StepSpec {
+        name: "step".into(),
+        clients,
+        headline: Headline { kind: kinds[0].into(), unit: Unit::Operations, label: "operations/s".into() },
+        window: WindowRule::FirstEnded,
+        target: None,
+        kinds: kinds.iter().map(kind).collect(),
+        options: serde_json::Map::new(),
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        format_version: dbdyno_record::FORMAT_VERSION,
+        tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
+        run_id: "run".into(),
+        name: "run".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        seed: 1,
+        blocks: 1,
+        base: "a".into(),
+        margin: 0.02,
+        host: HostInfo::default(),
+        plan_toml: String::new(),
+        variants: Vec::new(),
+        workloads: vec![WorkloadInfo {
+            name: "w".into(),
+            version: 1,
+            follows: String::new(),
+            options: serde_json::Map::new(),
+            deviations: Vec::new(),
+            steps: vec!["step".into()],
+        }],
+        order: vec![CellId { block: 1, variant: "a".into(), workload: "w".into() }],
+    }
+}
+
+struct Quiet;
+impl Observer for Quiet {}
+
+struct Options {
+    cap: Option<Duration>,
+    cancel: Arc<AtomicBool>,
+    threads: Threads,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cap: None, cancel: Arc::default(), threads: Threads { count: Some(2), ..Threads::default() } }
+    }
+}
+
+fn run_step(spec: &StepSpec, lanes: Vec<(LaneSpec, Behaviour)>, options: Options) -> (StepEnd, StepRecord) {
+    let opened = lanes.into_iter().map(|(lane, behaviour)| (lane, behaviour, Ok(()))).collect();
+    run_opened(spec, opened, options)
+}
+
+fn run_opened(
+    spec: &StepSpec,
+    lanes: Vec<(LaneSpec, Behaviour, Result<(), Failure>)>,
+    options: Options,
+) -> (StepEnd, StepRecord) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let writer = RunWriter::create(folder.path(), &manifest()).expect("a run directory");
+    let cell = writer.cell(&manifest().order[0]).expect("a cell");
+    let mut step = cell.step("step").expect("a step");
+    step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() }).expect("an event");
+    let lanes = lanes
+        .into_iter()
+        .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0 }))
+        .collect();
+    let end = run(
+        Step { spec, lanes, threads: options.threads, time_cap: options.cap, cancel: &options.cancel },
+        &mut step,
+        &mut Quiet,
+    )
+    .expect("the engine works");
+    step.sync().expect("a synced step");
+    let mut read = Run::open(&folder.path().join("run")).expect("a readable run");
+    let record = read.cells.remove(0).steps.remove(0);
+    assert_eq!(record.damaged, None);
+    assert_accounts_balance(&record);
+    (end, record)
+}
+
+/// due = done + failed + dropped + backlog + in flight, for each client and kind, at every cut.
+fn assert_accounts_balance(record: &StepRecord) {
+    let mut books = std::collections::HashMap::new();
+    for interval in &record.intervals {
+        let (due, ended) = books.entry((interval.client, interval.kind.clone())).or_insert((0, 0));
+        *due += interval.due;
+        *ended += interval.done + interval.failed + interval.dropped;
+        assert_eq!(*due, *ended + interval.backlog + interval.in_flight, "{interval:?}");
+    }
+}
+
+fn answers(after: Duration) -> Behaviour {
+    Arc::new(move |_| Act::Answer(after))
+}
+
+fn sum(record: &StepRecord, kind: &str, field: fn(&dbdyno_record::Interval) -> u64) -> u64 {
+    record.intervals.iter().filter(|interval| interval.kind == kind).map(field).sum()
+}
+
+fn percentile(record: &StepRecord, clock: &str, quantile: f64) -> u64 {
+    let mut spans = record.histograms.iter().filter(|span| format!("{:?}", span.clock).to_lowercase() == clock);
+    let mut merged = spans.next().expect("a histogram").histogram().expect("readable");
+    spans.for_each(|span| merged.add(span.histogram().expect("readable")).expect("same bounds"));
+    merged.value_at_quantile(quantile)
+}
+
+fn even(per_second: u64) -> Pace {
+    Pace::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
+}
+
+#[test]
+fn a_stall_shows_in_response_time_and_not_in_service_time() {
+    // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
+    let behaviour: Behaviour = Arc::new(|number| {
+        Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
+    });
+    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(sum(&record, "query", |interval| interval.done), 300);
+    // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s.
+    let late = percentile(&record, "response", 0.9);
+    assert!((550_000..850_000).contains(&late), "{late} µs");
+    let service = percentile(&record, "service", 0.9);
+    assert!(service < 50_000, "{service} µs");
+    assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
+}
+
+#[test]
+fn a_closed_loop_does_not_see_what_it_did_not_send() {
+    let behaviour: Behaviour = Arc::new(|number| {
+        Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
+    });
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), behaviour)];
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert!(percentile(&record, "response", 0.95) < 20_000);
+    assert!(percentile(&record, "response", 1.0) >= 500_000);
+}
+
+#[test]
+fn an_even_schedule_keeps_its_rate_and_its_window() {
+    let lanes =
+        (1..=4).map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO))).collect();
+    let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
+    // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals.
+    let (from, to) = record.window().expect("a window");
+    assert_eq!(from, 0);
+    assert!((2_000_000..2_020_000).contains(&to), "{to} µs");
+    let in_window: u64 =
+        record.intervals.iter().filter(|interval| interval.to_us <= to).map(|interval| interval.done).sum();
+    assert_eq!(in_window, 2000);
+}
+
+#[test]
+fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
+        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
+    ];
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options::default());
+    let (_, to) = record.window().expect("a window");
+    assert!((450_000..1_000_000).contains(&to), "{to}");
+    assert!(end.at_us > 1_400_000, "{}", end.at_us);
+    assert!(record.intervals.iter().all(|interval| interval.to_us <= to || interval.from_us >= to));
+    let of = |client| {
+        let inside = record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
+        inside.map(|interval| interval.done).sum::<u64>()
+    };
+    assert_eq!(of(1), 50);
+    assert!((10..30).contains(&of(2)), "{}", of(2));
+}
+
+#[test]
+fn queries_go_on_until_their_clients_writer_is_done() {
+    let lanes = vec![
+        (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::ZERO)),
+        (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
+    ];
+    let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
+    let queries = sum(&record, "query", |interval| interval.done);
+    assert!((100..=500).contains(&queries), "{queries} in half a second");
+    assert!(record.events.iter().any(|event| matches!(
+        event,
+        StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
+    )));
+}
+
+#[test]
+fn coupled_lanes_stay_within_nine_statements() {
+    let coupling = Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD));
+    let lead = Arc::new(AtomicI64::new(0));
+    let most = Arc::new(AtomicI64::new(0));
+    let behaviour = |sign: i64, after: Duration| -> Behaviour {
+        let (lead, most) = (Arc::clone(&lead), Arc::clone(&most));
+        Arc::new(move |_| {
+            let now = lead.fetch_add(sign, Ordering::SeqCst) + sign;
+            most.fetch_max(now.abs(), Ordering::SeqCst);
+            Act::Answer(after)
+        })
+    };
+    let mut fast = lane(1, 0, Pace::Closed, Limit::Operations(200));
+    fast.coupling = Some((Arc::clone(&coupling), Side::Left));
+    let mut slow = lane(1, 1, Pace::Closed, Limit::Operations(200));
+    slow.coupling = Some((coupling, Side::Right));
+    let lanes =
+        vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
+    let blocking = Options { threads: Threads { blocking: true, ..Threads::default() }, ..Options::default() };
+    let (end, _) = run_step(&spec(1, &["insert", "delete"]), lanes, blocking);
+    assert_eq!(end.lanes.iter().map(|lane| lane.done).sum::<u64>(), 400);
+    assert!((5..=9).contains(&most.load(Ordering::SeqCst)), "{}", most.load(Ordering::SeqCst));
+}
+
+#[test]
+fn retries_are_counted_and_the_operation_succeeds_once() {
+    let behaviour: Behaviour =
+        Arc::new(|number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) });
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
+    assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
+    assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+}
+
+#[test]
+fn a_refused_operation_fails_alone_and_is_named() {
+    let behaviour: Behaviour =
+        Arc::new(|number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) });
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(end.lanes[0].failed_numbers, [3]);
+    assert_eq!(sum(&record, "insert", |interval| interval.done), 9);
+    assert!(record.events.iter().any(|event| matches!(event, StepEvent::Error { code, .. } if code == "42")));
+}
+
+#[test]
+fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
+    let behaviour: Behaviour =
+        Arc::new(|number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) });
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
+        (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+    ];
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
+    assert_eq!(record.window(), None);
+}
+
+#[test]
+fn a_failed_connection_is_known_before_the_clock_starts() {
+    let refused = Failure { class: ErrorClass::Fatal, code: "1045".into(), message: "access denied".into() };
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
+    let (end, record) = run_opened(&spec(1, &["insert"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert_eq!(end.message.as_deref(), Some("access denied (1045)"));
+    assert!(record.intervals.is_empty());
+}
+
+#[test]
+fn a_cancelled_step_keeps_what_was_measured() {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let signal = Arc::clone(&cancel);
+    let canceller = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(600));
+        signal.store(true, Ordering::Relaxed);
+    });
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+        (lane(2, 0, even(1), Limit::Operations(100)), answers(Duration::ZERO)),
+    ];
+    let began = Instant::now();
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
+    canceller.join().expect("the canceller ends");
+    assert_eq!(end.outcome, Outcome::Interrupted);
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert!(sum(&record, "insert", |interval| interval.done) > 100);
+}
+
+#[test]
+fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Hang) as Behaviour)];
+    let cap = Options { cap: Some(Duration::from_millis(300)), ..Options::default() };
+    let began = Instant::now();
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, cap);
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert!(end.message.expect("a reason").contains("time cap"));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(record.intervals.last().expect("an interval").in_flight, 1);
+}
+
+#[test]
+fn what_a_capped_schedule_never_sent_is_dropped() {
+    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(1000)), answers(Duration::from_millis(50)))];
+    let (end, record) =
+        run_step(&spec(1, &["insert"]), lanes, Options { cap: Some(Duration::from_secs(1)), ..Options::default() });
+    assert_eq!(end.outcome, Outcome::Failed);
+    let dropped = sum(&record, "insert", |interval| interval.dropped);
+    assert!((60..110).contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn bursts_follow_the_originals_rule() {
+    // Round 0 alone, then k rounds at the start of each second.
+    let pace = Pace::Burst { per_second: 5 };
+    let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
+    let (_, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
+    assert_eq!(done[..2], [1, 5], "{done:?}");
+    assert_eq!(done.iter().sum::<u64>(), 11);
+}

@@ -1,0 +1,212 @@
+//! Checks what a plan says beyond its types: names, variants, what goes together. Also what is legal but doubtful.
+
+use std::path::Path;
+
+use crate::check_address::address_problem;
+use crate::check_workload::insert_benchmark_problem;
+use crate::document::Segment;
+use crate::{Plan, Variant, VariantKind};
+
+/// One mistake, and the path of the value that it is about.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Problem<'a> {
+    pub(crate) path: Vec<Segment<'a>>,
+    pub(crate) message: String,
+}
+
+/// More blocks than this are a typing error: each takes minutes.
+const MAX_BLOCKS: u32 = 10_000;
+
+/// A name becomes the name of a directory.
+const MAX_NAME_BYTES: usize = 64;
+
+const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`";
+
+/// The first mistake of the plan, in the order of the file's parts.
+pub(crate) fn first_problem(plan: &Plan) -> Option<Problem<'_>> {
+    top_problem(plan)
+        .or_else(|| host_problem(plan))
+        .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
+        .or_else(|| base_problem(plan))
+        .or_else(|| workload_problem(plan))
+}
+
+/// Doubtful but legal: each a sentence to show before a run.
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    let host = &plan.host;
+    if let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) {
+        let both: Vec<u32> = server.0.iter().copied().filter(|cpu| client.0.contains(cpu)).collect();
+        if !both.is_empty() {
+            let both = crate::CpuList(both);
+            found.push(format!(
+                "server and client share CPUs {both} (host.server_cpus, host.client_cpus): each slows the other down"
+            ));
+        }
+    }
+    if let (Some(threads), Some(client)) = (host.client_threads, &host.client_cpus)
+        && threads as usize > client.0.len()
+    {
+        let cpus = client.0.len();
+        found.push(format!("host.client_threads is {threads}, but the client has only {cpus} CPUs ({client})"));
+    }
+    if let Some(benchmark) = &plan.workload.insert_benchmark {
+        let commit = benchmark.rows_per_commit.read_write;
+        let lowered: Vec<String> =
+            benchmark.rates.iter().filter(|rate| **rate < commit).map(ToString::to_string).collect();
+        if !lowered.is_empty() {
+            let rates = lowered.join(", ");
+            found.push(format!(
+                "background writes at {rates} rows a second commit that many rows at once, not {commit}"
+            ));
+        }
+    }
+    found
+}
+
+fn problem<'a>(path: &[Segment<'a>], message: impl Into<String>) -> Option<Problem<'a>> {
+    Some(Problem { path: path.to_vec(), message: message.into() })
+}
+
+fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
+    if !is_name(&plan.name) {
+        return problem(&[Segment::Key("name")], format!("the plan's name does not fit: {NAME_HELP}"));
+    }
+    if !(1..=MAX_BLOCKS).contains(&plan.blocks) {
+        return problem(&[Segment::Key("blocks")], format!("blocks must be 1 to {MAX_BLOCKS}"));
+    }
+    if !(plan.margin > 0.0 && plan.margin < 1.0) {
+        return problem(
+            &[Segment::Key("margin")],
+            "margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %",
+        );
+    }
+    None
+}
+
+fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
+    if plan.host.client_threads == Some(0) {
+        let path = [Segment::Key("host"), Segment::Key("client_threads")];
+        return problem(&path, "client_threads must be at least 1; leave it out to have as many as are needed");
+    }
+    None
+}
+
+fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
+    let base = plan.base.as_ref()?;
+    if plan.variants.iter().any(|variant| &variant.name == base) {
+        return None;
+    }
+    let known: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let known = known.join(", ");
+    problem(&[Segment::Key("base")], format!("base `{base}` is not the name of a variant; variants: {known}"))
+}
+
+fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
+    let Some(benchmark) = &plan.workload.insert_benchmark else {
+        let message = "the plan has no workload: add a table [workload.insert-benchmark]";
+        return problem(&[Segment::Key("workload")], message);
+    };
+    let (key, message) = insert_benchmark_problem(benchmark)?;
+    let mut path = vec![Segment::Key("workload"), Segment::Key("insert-benchmark")];
+    path.extend(key.split('.').map(Segment::Key));
+    Some(Problem { path, message })
+}
+
+fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
+    let variant = &plan.variants[index];
+    let at = |key: &'static str, message: String| {
+        problem(&[Segment::Key("variant"), Segment::Index(index), Segment::Key(key)], message)
+    };
+    if variant.name.is_empty() {
+        return at("name", format!("variant {} has no name: add name = \"...\"", index + 1));
+    }
+    let name = &variant.name;
+    if !is_name(name) {
+        return at("name", format!("the variant name `{name}` does not fit: {NAME_HELP}"));
+    }
+    if plan.variants[..index].iter().any(|earlier| earlier.name == *name) {
+        return at("name", format!("two variants are named `{name}`: give each its own name"));
+    }
+    let (key, message) = server_problem(variant).or_else(|| option_problem(variant))?;
+    at(key, format!("variant `{name}` {message}"))
+}
+
+/// A key of the variant and the rest of a sentence that begins with the variant's name.
+type Found = Option<(&'static str, String)>;
+
+fn server_problem(variant: &Variant) -> Found {
+    let said: Vec<&'static str> = [
+        ("server", variant.server.is_some()),
+        ("basedir", variant.basedir.is_some()),
+        ("address", variant.address.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(key, is_said)| is_said.then_some(key))
+    .collect();
+    let one_of = "say exactly one of server, basedir and address";
+    match said.as_slice() {
+        [] => return Some(("name", format!("has no server: {one_of}"))),
+        [_] => {}
+        [_, second, ..] => {
+            return Some((*second, format!("has {} at once: {one_of}", said.join(" and "))));
+        }
+    }
+    if variant.server.as_deref().is_some_and(|server| !is_name(server)) {
+        let what = "is neither sqlite, null nor a name in the servers folder; for a path say basedir";
+        return Some(("server", format!("has a server that {what}")));
+    }
+    let address = variant.address.as_deref()?;
+    address_problem(address).map(|what| ("address", format!("has an address that {what}")))
+}
+
+fn option_problem(variant: &Variant) -> Found {
+    let kind = variant.kind();
+    let is_started = matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
+    let is_address = matches!(kind, VariantKind::Address(_));
+    let is_sqlite = kind == VariantKind::Sqlite;
+    let misplaced = [
+        ("my_cnf", variant.my_cnf.is_some(), is_started, "a server that dbdyno starts (server or basedir)"),
+        ("engine", variant.engine.is_some(), is_started || is_address, "a MariaDB or MySQL server"),
+        ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
+        ("password_env", variant.password_env.is_some(), is_address, "an address"),
+        ("option_file", variant.option_file.is_some(), is_address, "an address"),
+    ];
+    for (key, is_said, fits, only_for) in misplaced {
+        if is_said && !fits {
+            return Some((key, format!("has {key}, which is only for {only_for}")));
+        }
+    }
+    if variant.password_env.is_some() && variant.option_file.is_some() {
+        let message = "has password_env and option_file at once: the password comes from one of them";
+        return Some(("option_file", message.to_owned()));
+    }
+    text_problem(variant)
+}
+
+/// Texts that end up in SQL or in the environment hold nothing but word characters.
+fn text_problem(variant: &Variant) -> Found {
+    if variant.engine.as_deref().is_some_and(|engine| !is_word(engine)) {
+        return Some(("engine", "has an engine that is not a plain name such as innodb".to_owned()));
+    }
+    if variant.password_env.as_deref().is_some_and(|name| !is_word(name)) {
+        let help = "write the variable's name, never the password itself";
+        return Some(("password_env", format!("has a password_env that is no environment variable's name: {help}")));
+    }
+    let is_value = |text: &str| !text.is_empty() && is_word(&text.replace(['-', '.'], "_"));
+    let bad = variant.pragmas.iter().find(|(pragma, value)| !is_word(pragma) || !is_value(value))?;
+    Some(("pragmas", format!("has a pragma that is not a name and a plain value: {} = \"{}\"", bad.0, bad.1)))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether a text can name a variant, a plan or a server: it is also safe as one component of a path.
+fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.len() <= MAX_NAME_BYTES
+        && text.chars().all(allowed)
+        && !text.starts_with(['.', '-'])
+        && Path::new(text).file_name().is_some()
+}

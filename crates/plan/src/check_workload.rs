@@ -1,0 +1,94 @@
+//! Checks the options of the workloads: ranges, and what goes together.
+
+use std::time::Duration;
+
+use crate::InsertBenchmark;
+
+/// The column `data` is a varchar of this many characters.
+const MAX_DATA_LENGTH: u32 = 4000;
+
+/// A bigint key must not run out in the middle of a run.
+const MAX_FIRST_ID: u64 = 1 << 62;
+
+/// The first option out of its range: its dotted key inside `[workload.insert-benchmark]`, and what to write.
+pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+    number_problem(benchmark)
+        .or_else(|| rates_problem(benchmark))
+        .or_else(|| data_problem(benchmark))
+        .or_else(|| fraction_problem(benchmark))
+}
+
+/// Key, value, least and greatest allowed value of every whole number.
+fn numbers(benchmark: &InsertBenchmark) -> [(&'static str, u64, u64, u64); 18] {
+    let commit = &benchmark.rows_per_commit;
+    let any = u64::from(u32::MAX);
+    [
+        ("clients", benchmark.clients.into(), 1, 4096),
+        ("load_rows", benchmark.load_rows, 1, 1 << 50),
+        ("write_rows", benchmark.write_rows, 0, 1 << 50),
+        ("rows_per_commit.load", commit.load.into(), 1, 100_000),
+        ("rows_per_commit.write_1", commit.write_1.into(), 1, 100_000),
+        ("rows_per_commit.write_2", commit.write_2.into(), 1, 100_000),
+        ("rows_per_commit.read_write", commit.read_write.into(), 1, 100_000),
+        ("query_connections", benchmark.query_connections.into(), 1, 1024),
+        ("rows_per_query", benchmark.rows_per_query.into(), 1, 1_000_000),
+        ("points_per_query", benchmark.points_per_query.into(), 1, 10_000),
+        ("max_id_every", benchmark.max_id_every.into(), 1, any),
+        ("cashregisters", benchmark.cashregisters.into(), 1, i32::MAX as u64),
+        ("products", benchmark.products.into(), 1, i32::MAX as u64),
+        ("customers", benchmark.customers.into(), 1, i32::MAX as u64),
+        ("max_price", benchmark.max_price.into(), 1, i32::MAX as u64),
+        ("data_random_percent", benchmark.data_random_percent.into(), 0, 100),
+        ("secondary_indexes", benchmark.secondary_indexes.into(), 0, 3),
+        ("first_id", benchmark.first_id, 1, MAX_FIRST_ID),
+    ]
+}
+
+fn number_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
+    let (key, value, least, greatest) = numbers(benchmark).into_iter().find(outside)?;
+    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
+}
+
+fn rates_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+    let rates = &benchmark.rates;
+    let message = if rates.is_empty() {
+        "rates is empty: name at least one background rate, e.g. [100, 500, 1000]".to_owned()
+    } else if rates.contains(&0) {
+        "rates holds 0: a background rate is at least 1 row a second".to_owned()
+    } else {
+        let is_repeated = |index: &usize| rates[..*index].contains(&rates[*index]);
+        let repeated = rates[(0..rates.len()).find(is_repeated)?];
+        format!("rates holds {repeated} twice: each rate gives a step of its own name")
+    };
+    Some(("rates", message))
+}
+
+fn data_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+    let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
+    if greatest > MAX_DATA_LENGTH {
+        let message = format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
+        return Some(("data_length_max", message));
+    }
+    if least > greatest {
+        let message = format!("data_length_min is {least}, which is more than data_length_max ({greatest})");
+        return Some(("data_length_min", message));
+    }
+    None
+}
+
+fn fraction_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+    if benchmark.read_write_time.0 < Duration::from_secs(1) {
+        let message = format!("read_write_time is {}, but must be at least 1s", benchmark.read_write_time);
+        return Some(("read_write_time", message));
+    }
+    if !(benchmark.time_cap >= 1.0 && benchmark.time_cap.is_finite()) {
+        let message = "time_cap is a multiple of read_write_time and must be at least 1".to_owned();
+        return Some(("time_cap", message));
+    }
+    if !(benchmark.sla_share > 0.0 && benchmark.sla_share <= 1.0) {
+        let message = "sla_share must be above 0 and at most 1, e.g. 0.95".to_owned();
+        return Some(("sla_share", message));
+    }
+    None
+}

@@ -1,0 +1,122 @@
+//! A plan's text with its overrides as one tree of values that know where they were written.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::{Error, Place};
+use crate::overrides;
+
+/// One step of a path into a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Segment<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+/// The texts that a document is made of. Positions run through all of them: first the file, then the overrides,
+/// each after a gap of one byte.
+pub(crate) struct Texts<'a> {
+    origin: &'a str,
+    text: &'a str,
+    overrides: &'a [(String, String)],
+    /// For each override the text `v = VALUE`, moved by blanks to its position.
+    padded: Vec<String>,
+    /// Where each override begins.
+    starts: Vec<usize>,
+}
+
+/// The tree, before it becomes a [`crate::Plan`].
+pub(crate) struct Document<'a> {
+    texts: &'a Texts<'a>,
+    pub(crate) root: Spanned<DeTable<'a>>,
+}
+
+impl<'a> Texts<'a> {
+    pub(crate) fn new(text: &'a str, origin: &'a str, overrides: &'a [(String, String)]) -> Self {
+        let (mut padded, mut starts) = (Vec::new(), Vec::new());
+        let mut start = text.len() + 1;
+        for (_, value) in overrides {
+            let line = format!("{}v = {value}", " ".repeat(start));
+            starts.push(start);
+            start = line.len() + 1;
+            padded.push(line);
+        }
+        Self { origin, text, overrides, padded, starts }
+    }
+
+    /// Line and column, or the override, of a position.
+    pub(crate) fn place(&self, offset: usize) -> Place {
+        if let Some(index) = self.starts.iter().rposition(|start| *start <= offset) {
+            return Place::Override { key: self.overrides[index].0.clone() };
+        }
+        let before = self.text.get(..offset).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Place::File {
+            origin: self.origin.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+
+    /// The error `message` at a span; at the file's start without one.
+    pub(crate) fn error(&self, span: Option<Range<usize>>, message: String) -> Error {
+        Error::Invalid { place: self.place(span.map_or(0, |span| span.start)), message }
+    }
+}
+
+impl<'a> Document<'a> {
+    /// Parses the file and lays the overrides over it.
+    ///
+    /// # Errors
+    /// Bad TOML; an override whose key leads nowhere.
+    pub(crate) fn new(texts: &'a Texts<'a>) -> Result<Self, Error> {
+        let mut root = DeTable::parse(texts.text)
+            .map_err(|error| texts.error(error.span(), syntax_message(error.message())))?;
+        for (index, (key, value)) in texts.overrides.iter().enumerate() {
+            let start = texts.starts[index];
+            let end = texts.padded[index].len();
+            let value = parse_value(&texts.padded[index])
+                .unwrap_or_else(|| Spanned::new(start..end, DeValue::String(value.as_str().into())));
+            overrides::set(root.get_mut(), key, start..end, value)
+                .map_err(|message| texts.error(Some(start..end), message))?;
+        }
+        Ok(Self { texts, root })
+    }
+
+    /// Where the value at `path` was written; where the nearest table around it begins if it is absent.
+    pub(crate) fn place_of(&self, path: &[Segment<'_>]) -> Place {
+        let mut span = 0..0;
+        let mut table = Some(self.root.get_ref());
+        let mut value: Option<&Spanned<DeValue<'_>>> = None;
+        for segment in path {
+            let next = match segment {
+                Segment::Key(key) => table.and_then(|table| table.get(*key)),
+                Segment::Index(index) => value.and_then(|value| value.get_ref().get(*index)),
+            };
+            let Some(found) = next else { break };
+            // An array of tables has the span of its first header, which says nothing.
+            if !matches!(found.get_ref(), DeValue::Array(_)) || path.last() == Some(segment) {
+                span = found.span();
+            }
+            table = found.get_ref().as_table();
+            value = Some(found);
+        }
+        self.texts.place(span.start)
+    }
+}
+
+/// An override's value as TOML, if it is one value of TOML and nothing else.
+fn parse_value(padded: &str) -> Option<Spanned<DeValue<'_>>> {
+    let table = DeTable::parse(padded).ok()?.into_inner();
+    if table.len() != 1 {
+        return None;
+    }
+    table.into_iter().next().map(|(_, value)| value)
+}
+
+fn syntax_message(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    format!("this is not TOML: {}", lines.join(", "))
+}

@@ -1,0 +1,40 @@
+//! What can be wrong with a plan, and where.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A plan that cannot be used. Every message is one sentence that says what to change; none holds a password.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file cannot be read.
+    #[error("cannot read the plan {}: {source}; give the path of a plan file (TOML)", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    /// The plan's text, or an override of it, is wrong.
+    #[error("{place}: {message}")]
+    Invalid { place: Place, message: String },
+    /// A value with a unit (a duration, a list of CPUs) is wrong; where it stands is the caller's to say.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Where a plan is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In the file. Lines and columns count from 1; a column is a character, not a byte.
+    File { origin: String, line: usize, column: usize },
+    /// In an override `--set KEY=VALUE`. Only the key is shown: the value may be a secret in the wrong place.
+    Override { key: String },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { origin, line, column } => write!(f, "{origin}:{line}:{column}"),
+            Self::Override { key } => write!(f, "--set {key}"),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Forecasts how long a plan takes and how much disk it needs.
+//!
+//! Exact parts: the length of read-write steps (as long as the server keeps the rate) and the settle pause. All else
+//! is a guess from the assumed speeds of [`crate::speed`], for data that fits in memory; a plan whose data does not
+//! takes longer in l.i1 and l.i2.
+
+use std::time::Duration;
+
+use crate::speed::{Size, Speed, assumed};
+use crate::{InsertBenchmark, Plan, Variant, Verify};
+
+/// Forecast of a whole plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// How often each cell runs.
+    pub blocks: u32,
+    /// One entry a variant and workload, in the plan's order; each runs once a block.
+    pub cells: Vec<CellEstimate>,
+    /// All cells of all blocks.
+    pub duration: Duration,
+    /// Initialised data directories that are kept to be copied, one a started server.
+    pub template_bytes: u64,
+    /// The most disk in use at one time: the templates and the largest data directory, or all of them with
+    /// `host.keep_data`. The run directory's records come on top; they are small.
+    pub peak_disk_bytes: u64,
+}
+
+/// Forecast of one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellEstimate {
+    pub variant: String,
+    pub workload: String,
+    /// In the order in which they run.
+    pub steps: Vec<StepEstimate>,
+    /// Sum of the steps.
+    pub duration: Duration,
+    /// The cell's data directory at its largest. For an address: the same on somebody else's disk.
+    pub disk_bytes: u64,
+}
+
+/// Forecast of one step, or of work between steps (`prepare`, `settle`, `verify`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepEstimate {
+    pub name: String,
+    /// How much there is to do: rows or seconds.
+    pub detail: String,
+    pub duration: Duration,
+}
+
+/// The forecast for a checked plan.
+pub fn estimate(plan: &Plan) -> Estimate {
+    let mut cells = Vec::new();
+    let mut template_bytes = 0;
+    for variant in &plan.variants {
+        template_bytes += assumed(&variant.kind()).1.template_bytes;
+        cells.extend(plan.workload.insert_benchmark.iter().map(|benchmark| cell(variant, benchmark)));
+    }
+    let block: Duration = cells.iter().map(|cell| cell.duration).sum();
+    let data_bytes = if plan.host.keep_data {
+        let block_bytes: u64 = cells.iter().map(|cell| cell.disk_bytes).sum();
+        block_bytes.saturating_mul(plan.blocks.into())
+    } else {
+        cells.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
+    };
+    Estimate {
+        blocks: plan.blocks,
+        cells,
+        duration: block.saturating_mul(plan.blocks),
+        template_bytes,
+        peak_disk_bytes: data_bytes.saturating_add(template_bytes),
+    }
+}
+
+fn cell(variant: &Variant, benchmark: &InsertBenchmark) -> CellEstimate {
+    let (speed, size) = assumed(&variant.kind());
+    let steps = Forecast { benchmark, speed }.steps();
+    CellEstimate {
+        variant: variant.name.clone(),
+        workload: "insert-benchmark".to_owned(),
+        duration: steps.iter().map(|step| step.duration).sum(),
+        disk_bytes: disk_bytes(benchmark, &size),
+        steps,
+    }
+}
+
+/// The insert benchmark on one kind of server.
+struct Forecast<'a> {
+    benchmark: &'a InsertBenchmark,
+    speed: Speed,
+}
+
+impl Forecast<'_> {
+    fn steps(&self) -> Vec<StepEstimate> {
+        let benchmark = self.benchmark;
+        let (write_1, write_2) = benchmark.write_split();
+        let commit = &benchmark.rows_per_commit;
+        let mut steps = vec![step("prepare", "server and tables", seconds(self.speed.prepare_seconds))];
+        steps.push(self.load());
+        steps.push(self.index());
+        steps.push(self.write("l.i1", write_1, commit.write_1));
+        steps.push(self.write("l.i2", write_2, commit.write_2));
+        steps.push(step("settle", "cleanup and pause after l.i2", benchmark.settle_seconds()));
+        for (name, rate) in
+            benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
+        {
+            let both = if benchmark.deletes { "inserts and deletes" } else { "inserts" };
+            let length = benchmark.read_write_time;
+            steps.push(step(&name, &format!("{length} at {rate} {both}/s a client"), length.0));
+        }
+        steps.extend(self.verify());
+        steps
+    }
+
+    fn load(&self) -> StepEstimate {
+        let per_client = rows_us(self.benchmark.load_rows, self.speed.load_row_us)
+            + self.commits_us(self.benchmark.load_rows, self.benchmark.rows_per_commit.load);
+        step("l.i0", &format!("{} rows", grouped(self.benchmark.loaded_rows())), self.all_clients(per_client))
+    }
+
+    fn index(&self) -> StepEstimate {
+        let indexes = self.benchmark.secondary_indexes;
+        let per_client =
+            rows_us(self.benchmark.load_rows, self.speed.index_row_us) * f64::from(indexes);
+        let rows = grouped(self.benchmark.loaded_rows());
+        step("l.x", &format!("{indexes} indexes on {rows} rows"), self.all_clients(per_client))
+    }
+
+    /// A write step: each row goes into the table and its indexes, and with deletes another one leaves them.
+    fn write(&self, name: &str, rows: u64, rows_per_commit: u32) -> StepEstimate {
+        let entries = f64::from(1 + self.benchmark.secondary_indexes);
+        let one_way = rows_us(rows, self.speed.write_entry_us * entries)
+            + self.commits_us(rows, rows_per_commit);
+        // The two connections of a client work side by side where the server lets them.
+        let ways = if self.benchmark.deletes && self.speed.is_one_writer { 2.0 } else { 1.0 };
+        let all = grouped(rows.saturating_mul(self.benchmark.clients.into()));
+        let detail =
+            if self.benchmark.deletes { format!("{all} rows in, as many out") } else { format!("{all} rows") };
+        step(name, &detail, self.all_clients(one_way * ways))
+    }
+
+    fn verify(&self) -> Option<StepEstimate> {
+        let times = match self.benchmark.verify {
+            Verify::EachStep => self.benchmark.step_names().len(),
+            Verify::End => 1,
+            Verify::Off => return None,
+        };
+        let once = rows_us(self.benchmark.load_rows, self.speed.verify_row_us);
+        let unit = if times == 1 { "check" } else { "checks" };
+        let detail = format!("{times} {unit} of {} rows", grouped(self.benchmark.loaded_rows()));
+        Some(step("verify", &detail, self.all_clients(once * times as f64)))
+    }
+
+    fn commits_us(&self, rows: u64, rows_per_commit: u32) -> f64 {
+        rows.div_ceil(rows_per_commit.max(1).into()) as f64 * self.speed.commit_us
+    }
+
+    /// The time for all clients, when one of them alone needs `client_us`.
+    fn all_clients(&self, client_us: f64) -> Duration {
+        let clients = self.benchmark.clients;
+        let rounds = f64::from(clients) / f64::from(clients.min(self.speed.parallel_clients).max(1));
+        seconds(client_us * rounds / 1e6)
+    }
+}
+
+fn rows_us(rows: u64, row_us: f64) -> f64 {
+    rows as f64 * row_us
+}
+
+/// Bytes of the data directory at its largest: after the index build with its sort files, or at the end.
+fn disk_bytes(benchmark: &InsertBenchmark, size: &Size) -> u64 {
+    let indexes = f64::from(benchmark.secondary_indexes);
+    let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
+    // The sizes hold for the original's 10 to 20 characters of data.
+    let row_bytes = if size.row_bytes > 0.0 { size.row_bytes + (data_length - 15.0) } else { 0.0 };
+    let loaded = benchmark.loaded_rows() as f64;
+    let written = written_rows(benchmark);
+    let last = if benchmark.deletes { loaded } else { loaded + written };
+    let built = loaded * (row_bytes + 2.0 * indexes * size.built_index_bytes);
+    let steady = last * (row_bytes + indexes * size.steady_index_bytes);
+    let directions = if benchmark.deletes { 2.0 } else { 1.0 };
+    let binlog = (loaded + written * directions) * size.binlog_row_bytes as f64;
+    (built.max(steady) + binlog) as u64 + size.log_bytes
+}
+
+/// Rows that all clients insert after the load.
+fn written_rows(benchmark: &InsertBenchmark) -> f64 {
+    let (write_1, write_2) = benchmark.write_split();
+    let rates: f64 = benchmark.rates.iter().map(|rate| f64::from(*rate)).sum();
+    let background = 2.0 * rates * benchmark.read_write_time.0.as_secs_f64();
+    (write_1 as f64 + write_2 as f64 + background) * f64::from(benchmark.clients)
+}
+
+fn step(name: &str, detail: &str, duration: Duration) -> StepEstimate {
+    StepEstimate { name: name.to_owned(), detail: detail.to_owned(), duration }
+}
+
+/// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan says.
+fn seconds(value: f64) -> Duration {
+    Duration::from_secs_f64(value.min(1e15))
+}
+
+/// A number with commas between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).expect("decimal digits are ASCII"))
+        .collect();
+    groups.join(",")
+}

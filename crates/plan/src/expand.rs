@@ -1,0 +1,165 @@
+//! Expands a plan to its cells, in the order in which they run.
+
+use crate::Plan;
+
+/// One execution of one workload against one variant. Blocks count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    pub block: u32,
+    pub variant: String,
+    pub workload: String,
+}
+
+/// All cells of a plan: block after block, in each block every variant with every workload once, in random order.
+///
+/// A block's order depends on the plan's seed, the block's number and the number of cells in it, and on nothing else:
+/// more blocks leave the earlier ones as they were, and the order is the same on every machine and in every version.
+pub fn cells(plan: &Plan) -> Vec<Cell> {
+    (1..=plan.blocks).flat_map(|block| block_cells(plan, block)).collect()
+}
+
+fn block_cells(plan: &Plan, block: u32) -> Vec<Cell> {
+    let workloads = plan.workload.names();
+    let mut cells: Vec<Cell> = Vec::with_capacity(plan.variants.len() * workloads.len());
+    for variant in &plan.variants {
+        cells.extend(workloads.iter().map(|workload| Cell {
+            block,
+            variant: variant.name.clone(),
+            workload: (*workload).to_owned(),
+        }));
+    }
+    shuffle(&mut cells, &mut SplitMix64::for_block(plan.seed, block));
+    cells
+}
+
+/// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at or before it.
+fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.below(last + 1));
+    }
+}
+
+/// The generator of Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), with the
+/// constants of Vigna's public-domain `splitmix64.c`. It is written out here so that no new version of a crate can
+/// change the order of a plan that was run before.
+struct SplitMix64(u64);
+
+impl SplitMix64 {
+    /// A stream of its own for each block. The seed goes through the mixing function before the block is added, so
+    /// that block 2 of seed 1 has nothing to do with block 1 of seed 2.
+    fn for_block(seed: u64, block: u32) -> Self {
+        let mixed_seed = Self(seed).next();
+        Self(Self(mixed_seed.wrapping_add(u64::from(block))).next())
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to `bound` - 1, as the high half of a 128-bit product. Its bias is below bound / 2^64.
+    fn below(&mut self, bound: usize) -> usize {
+        ((u128::from(self.next()) * bound as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::{InsertBenchmark, Variant, Workloads};
+
+    fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
+        let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
+        let workload = Workloads { insert_benchmark: Some(InsertBenchmark::default()) };
+        Plan {
+            name: "test".to_owned(),
+            blocks,
+            seed,
+            margin: 0.02,
+            base: None,
+            host: crate::Host::default(),
+            variants: (0..variants).map(named).collect(),
+            workload,
+        }
+    }
+
+    #[test]
+    fn the_generator_gives_the_published_numbers() {
+        let mut random = SplitMix64(1_234_567);
+        let numbers: Vec<u64> = (0..5).map(|_| random.next()).collect();
+        let published = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!(numbers, published);
+        assert_eq!(SplitMix64(0).next(), 0xE220_A839_7B1D_CDAF);
+    }
+
+    #[test]
+    fn the_order_of_a_seed_never_changes() {
+        let order = |seed| {
+            let of_block = |cells: &[Cell]| cells.iter().map(|cell| cell.variant.clone()).collect::<Vec<_>>().join(" ");
+            cells(&plan(5, 3, seed)).chunks(5).map(of_block).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(order(1), @"");
+        insta::assert_snapshot!(order(2), @"");
+    }
+
+    #[test]
+    fn every_block_has_each_cell_exactly_once() {
+        let all = cells(&plan(7, 20, 42));
+        assert_eq!(all.len(), 140);
+        for (index, block) in all.chunks(7).enumerate() {
+            assert!(block.iter().all(|cell| cell.block as usize == index + 1));
+            let names: BTreeSet<&str> = block.iter().map(|cell| cell.variant.as_str()).collect();
+            assert_eq!(names.len(), 7);
+        }
+    }
+
+    #[test]
+    fn more_blocks_leave_the_earlier_ones_as_they_were() {
+        let long = cells(&plan(4, 9, 5));
+        assert_eq!(cells(&plan(4, 2, 5)), long[..8]);
+    }
+
+    #[test]
+    fn the_seed_changes_the_order_and_the_same_seed_repeats_it() {
+        assert_eq!(cells(&plan(4, 8, 1)), cells(&plan(4, 8, 1)));
+        assert_ne!(cells(&plan(4, 8, 1)), cells(&plan(4, 8, 2)));
+    }
+
+    /// Chi-square over all 24 orders of 4 variants. With 23 degrees of freedom a fair shuffle stays under 49.7 with
+    /// probability 0.999; the seeds are fixed, so the test cannot flicker.
+    #[test]
+    fn over_many_seeds_every_order_is_about_equally_frequent() {
+        let runs = 24_000;
+        let mut counts: BTreeMap<Vec<String>, f64> = BTreeMap::new();
+        for seed in 0..runs {
+            let order = cells(&plan(4, 1, seed)).into_iter().map(|cell| cell.variant).collect();
+            *counts.entry(order).or_default() += 1.0;
+        }
+        assert_eq!(counts.len(), 24);
+        let expected = runs as f64 / 24.0;
+        let chi_square: f64 = counts.values().map(|count| (count - expected).powi(2) / expected).sum();
+        assert!(chi_square < 49.7, "chi-square {chi_square}");
+    }
+
+    #[test]
+    fn over_the_blocks_of_one_run_each_variant_is_first_about_equally_often() {
+        let blocks = 9_000;
+        let all = cells(&plan(3, blocks, 1));
+        for name in ["v0", "v1", "v2"] {
+            let first = all.chunks(3).filter(|block| block[0].variant == name).count();
+            // Standard deviation of the count: sqrt(9000 x 1/3 x 2/3) = 45; four of them.
+            assert!(first.abs_diff(3_000) < 180, "{name} is first {first} times of {blocks}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Turns the messages of the TOML and serde crates into sentences for people who write plans.
+
+/// Rewrites one message. What is not recognised comes back as it was.
+pub(crate) fn explain(message: &str) -> String {
+    let words = quoted(message);
+    if message.starts_with("unknown field") {
+        return unknown_key(&words);
+    }
+    if message.starts_with("unknown variant") {
+        let (value, known) = split(&words);
+        return format!("`{value}` is not a value of this key{}: it takes {}", hint(value, known), list(known));
+    }
+    if message.starts_with("missing field") {
+        return format!("the key `{}` is missing{}", split(&words).0, missing_help(split(&words).0));
+    }
+    let Some(rest) = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
+    else {
+        return message.replace('\n', " ");
+    };
+    match rest.rsplit_once(", expected ") {
+        Some((found, expected)) => format!("found {} where {} is wanted", found, wanted(expected)),
+        None => rest.to_owned(),
+    }
+}
+
+fn unknown_key(words: &[&str]) -> String {
+    let (key, known) = split(words);
+    format!("unknown key `{key}`{}; known keys here: {}", hint(key, known), list(known))
+}
+
+/// The texts between backquotes.
+fn quoted(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}
+
+fn split<'a, 'b>(words: &'b [&'a str]) -> (&'a str, &'b [&'a str]) {
+    words.split_first().map_or(("", words), |(first, rest)| (*first, rest))
+}
+
+fn list(known: &[&str]) -> String {
+    known.join(", ")
+}
+
+/// What a number or table is called by people who do not know Rust's types.
+fn wanted(expected: &str) -> String {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of 0 or more".to_owned(),
+        "i32" | "i64" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a sequence" => "a list such as [100, 500]".to_owned(),
+        "a map" => "a table".to_owned(),
+        "a string" | "path string" => "a text in quotes".to_owned(),
+        _ if expected.starts_with("struct ") => "a table".to_owned(),
+        _ => expected.to_owned(),
+    }
+}
+
+fn missing_help(key: &str) -> &'static str {
+    match key {
+        "name" => ": every plan has a name, e.g. name = \"first-try\"",
+        "variant" => ": a plan compares [[variant]] tables, at least one",
+        "workload" => ": say what to run, e.g. [workload.insert-benchmark]",
+        _ => "",
+    }
+}
+
+/// `; did you mean ...` when a known word is near.
+fn hint(word: &str, known: &[&str]) -> String {
+    closest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+}
+
+/// The known word that takes the fewest edits, if that is at most a third of its letters.
+fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let begins = |name: &&&str| word.len() >= 4 && plain(name).starts_with(&plain(word));
+    known
+        .iter()
+        .map(|name| (distance(&plain(word), &plain(name)), *name))
+        .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, name)| name)
+        .or_else(|| known.iter().find(begins).copied())
+}
+
+/// Levenshtein distance: insertions, deletions and replacements of one letter.
+fn distance(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (i, a) in left.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(distance("clients", "client"), 1);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn a_near_word_is_offered_and_a_far_one_is_not() {
+        assert_eq!(closest("client", &["blocks", "clients"]), Some("clients"));
+        assert_eq!(closest("read-write-time", &["read_write_time"]), Some("read_write_time"));
+        assert_eq!(closest("password", &["password_env", "option_file"]), Some("password_env"));
+        assert_eq!(closest("threads", &["blocks", "clients"]), None);
+    }
+
+    #[test]
+    fn a_message_that_is_not_known_stays() {
+        assert_eq!(explain("something\nelse"), "something else");
+    }
+}

@@ -1,0 +1,25 @@
+//! The plan file: read, check, expand to cells and blocks, estimate time and disk.
+
+mod check;
+mod check_address;
+mod check_workload;
+mod document;
+mod error;
+mod estimate;
+mod expand;
+mod explain;
+mod model;
+mod overrides;
+mod parse;
+mod speed;
+mod units;
+mod workload;
+
+pub use check::warnings;
+pub use error::{Error, Place};
+pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
+pub use expand::{Cell, cells};
+pub use model::{Host, Plan, Variant, VariantKind, Workloads};
+pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
+pub use units::{CpuList, PlanDuration};
+pub use workload::{Clock, InsertBenchmark, Pacing, Protocol, RowsPerCommit, SettleWait, Verify};

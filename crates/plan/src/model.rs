@@ -1,0 +1,136 @@
+//! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's descriptions.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CpuList, InsertBenchmark};
+
+/// A whole plan file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Short name; it ends the run directory's name. Letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// How often every variant runs, each block in a new random order.
+    #[serde(default = "one")]
+    pub blocks: u32,
+    /// Seed of everything random: operations and order.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Differences below this fraction count as none (0.02 = 2 %).
+    #[serde(default = "default_margin")]
+    pub margin: f64,
+    /// Name of the variant that the others are compared with; the first one when left out.
+    #[serde(default)]
+    pub base: Option<String>,
+    #[serde(default)]
+    pub host: Host,
+    /// The things that are compared: at least one.
+    #[serde(rename = "variant")]
+    pub variants: Vec<Variant>,
+    pub workload: Workloads,
+}
+
+/// Where server and client run on this machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Host {
+    /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`; all when left out.
+    pub server_cpus: Option<CpuList>,
+    /// CPUs of the load client, e.g. `"2-3"`; all when left out.
+    pub client_cpus: Option<CpuList>,
+    /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
+    pub client_threads: Option<u32>,
+    /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
+    pub data_dir: Option<PathBuf>,
+    /// Keep data directories after their cell (for a look at them); they are large.
+    pub keep_data: bool,
+}
+
+/// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Variant {
+    /// Name in tables and reports. Letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.19`).
+    pub server: Option<String>,
+    /// Base directory of a MariaDB or MySQL server that dbdyno starts with a fresh data directory.
+    pub basedir: Option<PathBuf>,
+    /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`.
+    /// It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
+    pub address: Option<String>,
+    /// The server's own option file, relative to the plan; only for servers that dbdyno starts.
+    pub my_cnf: Option<PathBuf>,
+    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out.
+    pub engine: Option<String>,
+    /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
+    pub pragmas: std::collections::BTreeMap<String, String>,
+    /// Environment variable that holds the password for `address`.
+    pub password_env: Option<String>,
+    /// MySQL option file whose `[client]` group holds user and password for `address`.
+    pub option_file: Option<PathBuf>,
+}
+
+/// What a variant is, after checking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VariantKind {
+    Sqlite,
+    Null,
+    /// Base directory of a MySQL-family server that dbdyno starts.
+    BaseDir(PathBuf),
+    /// Name to be looked up in the servers folder.
+    Named(String),
+    /// Address of a server that somebody else runs.
+    Address(String),
+}
+
+/// The workloads of a plan; each is a table `[workload.NAME]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Workloads {
+    #[serde(rename = "insert-benchmark")]
+    pub insert_benchmark: Option<InsertBenchmark>,
+}
+
+impl Workloads {
+    /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.insert_benchmark.iter().map(|_| "insert-benchmark").collect()
+    }
+}
+
+impl Variant {
+    /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and `address`; of an
+    /// unchecked one, `basedir` goes before `address` and that before `server`.
+    pub fn kind(&self) -> VariantKind {
+        match (&self.basedir, &self.address, self.server.as_deref().unwrap_or_default()) {
+            (Some(basedir), _, _) => VariantKind::BaseDir(basedir.clone()),
+            (None, Some(address), _) => VariantKind::Address(address.clone()),
+            (None, None, "sqlite") => VariantKind::Sqlite,
+            (None, None, "null") => VariantKind::Null,
+            (None, None, name) => VariantKind::Named(name.to_owned()),
+        }
+    }
+}
+
+impl Plan {
+    /// Name of the base variant.
+    pub fn base_name(&self) -> &str {
+        self.base.as_deref().unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn default_seed() -> u64 {
+    1
+}
+
+fn default_margin() -> f64 {
+    0.02
+}

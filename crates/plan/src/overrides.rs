@@ -1,0 +1,80 @@
+//! Overrides of a plan from the command line: `--set KEY=VALUE` laid over the parsed file.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Sets the value at dotted path `key`, making tables on the way that are absent.
+///
+/// `variant.NAME.KEY` means the variant of that name; names may hold dots, so the longest name that fits is taken.
+///
+/// # Errors
+/// One sentence: the path is empty, leads through something that is no table, or names an unknown variant.
+pub(crate) fn set<'a>(
+    root: &mut DeTable<'a>,
+    key: &'a str,
+    span: Range<usize>,
+    value: Spanned<DeValue<'a>>,
+) -> Result<(), String> {
+    match key.strip_prefix("variant.") {
+        Some(rest) => {
+            let (table, rest) = variant(root, rest)?;
+            set_in(table, rest, span, value)
+        }
+        None => set_in(root, key, span, value),
+    }
+}
+
+fn set_in<'a>(
+    mut table: &mut DeTable<'a>,
+    key: &'a str,
+    span: Range<usize>,
+    value: Spanned<DeValue<'a>>,
+) -> Result<(), String> {
+    let (folders, last) = key.rsplit_once('.').unwrap_or(("", key));
+    if last.is_empty() || key.starts_with('.') || key.contains("..") {
+        return Err(
+            "the key must be a dotted path such as blocks or workload.insert-benchmark.clients".to_owned()
+        );
+    }
+    for folder in folders.split('.').filter(|folder| !folder.is_empty()) {
+        if !table.contains_key(folder) {
+            let empty = Spanned::new(span.clone(), DeValue::Table(DeTable::new()));
+            table.insert(Spanned::new(span.clone(), folder.into()), empty);
+        }
+        table = match table.get_mut(folder).map(Spanned::get_mut) {
+            Some(DeValue::Table(inner)) => inner,
+            _ => return Err(format!("`{folder}` in the plan is not a table, so it has no keys to set")),
+        };
+    }
+    table.insert(Spanned::new(span, last.into()), value);
+    Ok(())
+}
+
+/// The table of the variant whose name begins `rest`, and what of `rest` follows the name.
+fn variant<'t, 'a>(root: &'t mut DeTable<'a>, rest: &'a str) -> Result<(&'t mut DeTable<'a>, &'a str), String> {
+    let mut names = Vec::new();
+    let mut best: Option<(usize, usize)> = None;
+    let variants = match root.get_mut("variant").map(Spanned::get_mut) {
+        Some(DeValue::Array(variants)) => variants,
+        _ => return Err("the plan has no [[variant]] to set a key of".to_owned()),
+    };
+    for (index, table) in variants.iter().enumerate() {
+        let Some(name) = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) else { continue };
+        let fits = rest.strip_prefix(name).is_some_and(|after| after.starts_with('.'));
+        if fits && best.is_none_or(|(_, length)| name.len() > length) {
+            best = Some((index, name.len()));
+        }
+        names.push(format!("`{name}`"));
+    }
+    let unknown = || {
+        let known = names.join(", ");
+        format!("write variant.NAME.KEY with the name of a variant of the plan; it has {known}")
+    };
+    let (index, length) = best.ok_or_else(unknown)?;
+    match variants.iter_mut().nth(index).map(Spanned::get_mut) {
+        Some(DeValue::Table(table)) => Ok((table, &rest[length + 1..])),
+        _ => Err(unknown()),
+    }
+}

@@ -1,0 +1,285 @@
+//! Values with units as a plan writes them: `"30s"`, `"0-1,4"`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Error;
+
+/// A length of time in a plan, written with its unit: `"500ms"`, `"30s"`, `"5m"`, `"2h"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanDuration(pub Duration);
+
+/// CPU numbers as the kernel writes them: `"0-1,4"`. Parsed lists are ascending and without repetition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CpuList(pub Vec<u32>);
+
+/// The units with their nanoseconds, largest first.
+const UNITS: [(&str, u128); 6] = [
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1_000),
+    ("ns", 1),
+];
+
+/// Greatest CPU number that is believed: a typing error must not become a list of four thousand million numbers.
+const MAX_CPU: u32 = 8191;
+
+impl PlanDuration {
+    /// Whole seconds.
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+/// The largest unit that gives a whole number, so that reading it back gives the same value.
+impl fmt::Display for PlanDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanos();
+        match UNITS.iter().find(|(_, unit)| nanos > 0 && nanos.is_multiple_of(*unit)) {
+            Some((name, unit)) => write!(f, "{}{name}", nanos / unit),
+            None => f.write_str("0s"),
+        }
+    }
+}
+
+impl FromStr for PlanDuration {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
+        let bad = |what: String| Error::Value(format!("{what}: {DURATION_HELP}"));
+        if number.is_empty() {
+            return Err(bad(format!("\"{text}\" is not a duration")));
+        }
+        if unit.is_empty() {
+            return Err(bad(format!("the duration \"{text}\" has no unit")));
+        }
+        let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(bad(format!("\"{unit}\" in \"{text}\" is not a unit of time")));
+        };
+        decimal(number, *nanos)
+            .and_then(|nanos| u64::try_from(nanos).ok())
+            .map(|nanos| Self(Duration::from_nanos(nanos)))
+            .ok_or_else(|| bad(format!("the duration \"{text}\" is not a number of at most 500 years")))
+    }
+}
+
+const DURATION_HELP: &str = "write a number and its unit (ms, s, m or h) in quotes, e.g. \"30s\"";
+
+/// `number` (digits, at most one point with digits on both sides) times `unit`, rounded down.
+fn decimal(number: &str, unit: u128) -> Option<u128> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if fraction.is_empty() || fraction.len() > 18 {
+        return None;
+    }
+    let scale = 10u128.pow(u32::try_from(fraction.len()).ok()?);
+    let parts = whole.parse::<u128>().ok()?.checked_mul(unit)?;
+    parts.checked_add(fraction.parse::<u128>().ok()?.checked_mul(unit)? / scale)
+}
+
+/// Ranges where numbers follow each other: `0-1,4`.
+impl fmt::Display for CpuList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let runs = self.0.chunk_by(|left, right| left.checked_add(1) == Some(*right));
+        for (index, run) in runs.enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match run {
+                [one] => write!(f, "{comma}{one}")?,
+                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
+                [] => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for CpuList {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let bad = || {
+            let help = "write numbers and ranges from 0 to 8191, e.g. \"0-1,4\"";
+            Error::Value(format!("\"{text}\" is not a list of CPUs: {help}"))
+        };
+        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|cpu| *cpu <= MAX_CPU).ok_or_else(bad);
+        let mut cpus = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last) = (number(first)?, number(last)?);
+            if first > last {
+                return Err(bad());
+            }
+            cpus.extend(first..=last);
+        }
+        cpus.sort_unstable();
+        cpus.dedup();
+        Ok(Self(cpus))
+    }
+}
+
+impl Serialize for PlanDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for CpuList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for PlanDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(DurationVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for CpuList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CpuVisitor)
+    }
+}
+
+struct DurationVisitor;
+
+/// Numbers get their own message: the unit is what people forget.
+impl Visitor<'_> for DurationVisitor {
+    type Value = PlanDuration;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration such as \"30s\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PlanDuration, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<PlanDuration, E> {
+        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<PlanDuration, E> {
+        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<PlanDuration, E> {
+        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+    }
+}
+
+struct CpuVisitor;
+
+/// A bare number is one CPU: `--set host.client_cpus=2` must mean what it says.
+impl Visitor<'_> for CpuVisitor {
+    type Value = CpuList;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of CPUs such as \"0-1,4\"")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<CpuList, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<CpuList, E> {
+        number.to_string().parse().map_err(E::custom)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<CpuList, E> {
+        number.to_string().parse().map_err(E::custom)
+    }
+}
+
+impl JsonSchema for PlanDuration {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)$" })
+    }
+}
+
+impl JsonSchema for CpuList {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "CpuList".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "integer"],
+            "pattern": "^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$",
+            "minimum": 0
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_with_every_unit_and_with_a_point() {
+        let nanos = |text: &str| text.parse::<PlanDuration>().map(|value| value.0.as_nanos()).ok();
+        assert_eq!(nanos("500ms"), Some(500_000_000));
+        assert_eq!(nanos("30s"), Some(30_000_000_000));
+        assert_eq!(nanos("30 s"), Some(30_000_000_000));
+        assert_eq!(nanos("5m"), Some(300_000_000_000));
+        assert_eq!(nanos("2h"), Some(7_200_000_000_000));
+        assert_eq!(nanos("1.5s"), Some(1_500_000_000));
+        assert_eq!(nanos("7us"), Some(7_000));
+        assert_eq!(nanos("0s"), Some(0));
+    }
+
+    #[test]
+    fn a_wrong_duration_says_which_units_there_are() {
+        let check = |text: &str| text.parse::<PlanDuration>().expect_err("must be refused").to_string();
+        insta::assert_snapshot!(check("30"), @"");
+        insta::assert_snapshot!(check("30sec"), @"");
+        insta::assert_snapshot!(check("soon"), @"");
+        insta::assert_snapshot!(check("1.s"), @"");
+        insta::assert_snapshot!(check("99999999999999999999h"), @"");
+        insta::assert_snapshot!(check("-3s"), @"");
+    }
+
+    #[test]
+    fn a_shown_duration_reads_back_as_itself() {
+        for nanos in [0, 1, 999, 1_500, 250_000_000, 1_000_000_000, 90_000_000_000, 5_400_000_000_000, 7_200_000_000_000]
+        {
+            let value = PlanDuration(Duration::from_nanos(nanos));
+            assert_eq!(value.to_string().parse::<PlanDuration>().expect("own output"), value);
+        }
+        assert_eq!(PlanDuration::from_secs(1800).to_string(), "30m");
+        assert_eq!(PlanDuration::from_secs(90).to_string(), "90s");
+        assert_eq!(PlanDuration(Duration::ZERO).to_string(), "0s");
+    }
+
+    #[test]
+    fn cpu_lists_read_and_show_as_the_kernel_writes_them() {
+        let cpus = |text: &str| text.parse::<CpuList>().map(|list| (list.to_string(), list.0)).ok();
+        assert_eq!(cpus("0-1,4"), Some(("0-1,4".to_owned(), vec![0, 1, 4])));
+        assert_eq!(cpus("4,0-2,1"), Some(("0-2,4".to_owned(), vec![0, 1, 2, 4])));
+        assert_eq!(cpus("7"), Some(("7".to_owned(), vec![7])));
+        for wrong in ["", "3-1", "0-", "a", "0,,1", "0-4000000000", "-1"] {
+            assert_eq!(cpus(wrong), None, "{wrong:?} must be refused");
+        }
+    }
+}

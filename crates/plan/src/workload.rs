@@ -1,0 +1,274 @@
+//! Options of the workloads, with the original's values as defaults.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::PlanDuration;
+
+/// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InsertBenchmark {
+    /// Clients; each has its own table and its own insert, delete and query connections.
+    pub clients: u32,
+    /// Rows that l.i0 loads into each table.
+    pub load_rows: u64,
+    /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
+    pub write_rows: u64,
+    /// Length of each read-write step.
+    pub read_write_time: PlanDuration,
+    /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
+    pub rates: Vec<u32>,
+    pub rows_per_commit: RowsPerCommit,
+    /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
+    pub deletes: bool,
+    /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
+    pub resync_rounds: u32,
+    /// How the background writers of read-write steps are spread over time. Even by default; the original sends a
+    /// one-second burst.
+    pub pacing: Pacing,
+    /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
+    /// The original goes on without a limit.
+    pub time_cap: f64,
+    /// Query connections of each client in read-write steps.
+    pub query_connections: u32,
+    /// LIMIT of range queries.
+    pub rows_per_query: u32,
+    /// Ids in the list of a point query.
+    pub points_per_query: u32,
+    /// Point queries between two look-ups of the greatest id.
+    pub max_id_every: u32,
+    pub cashregisters: u32,
+    pub products: u32,
+    pub customers: u32,
+    pub max_price: u32,
+    /// Least and greatest length of column `data`.
+    pub data_length_min: u32,
+    pub data_length_max: u32,
+    /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
+    pub data_random_percent: u32,
+    /// Secondary indexes, 0 to 3.
+    pub secondary_indexes: u32,
+    /// How statements are sent; `auto` is text where the original sends text.
+    pub protocol: Protocol,
+    /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
+    /// takes the wall clock.
+    pub clock: Clock,
+    /// Pause between l.i2 and the first read-write step, counted from the start of cleanup.
+    pub settle_wait: SettleWait,
+    /// When row counts and column sums are compared with what must be there. The original never does.
+    pub verify: Verify,
+    /// Share of a background rate that counts as kept.
+    pub sla_share: f64,
+    /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
+    pub first_id: u64,
+}
+
+/// Rows in one INSERT, which is one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RowsPerCommit {
+    /// l.i0 and l.x
+    pub load: u32,
+    /// l.i1
+    pub write_1: u32,
+    /// l.i2
+    pub write_2: u32,
+    /// Background writes of the read-write steps.
+    pub read_write: u32,
+}
+
+/// How an open-loop stream is spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// One statement at a time, at equal distances; a late stream catches up.
+    Even,
+    /// All statements of a second at its start, lost time not made up: the original's way.
+    Burst,
+}
+
+/// How statements travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    Auto,
+    Text,
+    Prepared,
+}
+
+/// Where column `dateandtime` comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// A function of client and operation number: one second every 10,000 rows of a client.
+    Addressed,
+    /// The client's wall clock, whole seconds, one value a statement.
+    Wall,
+}
+
+/// Length of the pause after l.i2: `"original"` or a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettleWait {
+    /// min(1200 s, 60 s + 1 s per million loaded rows).
+    Original,
+    /// A fixed time.
+    #[serde(untagged)]
+    Fixed(PlanDuration),
+}
+
+/// When table contents are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verify {
+    /// After every step.
+    EachStep,
+    /// After the last step only.
+    End,
+    Off,
+}
+
+/// By hand, because the derived code answers a wrong duration with "did not match any variant".
+impl<'de> Deserialize<'de> for SettleWait {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = SettleWait;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"original\" or a duration such as \"30s\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SettleWait, E> {
+                if text == "original" {
+                    return Ok(SettleWait::Original);
+                }
+                text.parse().map(SettleWait::Fixed).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl InsertBenchmark {
+    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
+    /// `qpR` (point queries).
+    pub fn step_names(&self) -> Vec<String> {
+        let write_steps = ["l.i0", "l.x", "l.i1", "l.i2"].map(str::to_owned);
+        let read_write_steps = self.rates.iter().flat_map(|rate| [format!("qr{rate}"), format!("qp{rate}")]);
+        write_steps.into_iter().chain(read_write_steps).collect()
+    }
+
+    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at least 1.
+    pub fn write_split(&self) -> (u64, u64) {
+        // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
+        let tenths = |share: u64| {
+            let product = u128::from(self.write_rows) * u128::from(share);
+            u64::try_from((product + 5) / 10).unwrap_or(u64::MAX).max(1)
+        };
+        (tenths(8), tenths(2))
+    }
+
+    /// Rows that l.i0 loads into all tables together.
+    pub fn loaded_rows(&self) -> u64 {
+        self.load_rows.saturating_mul(self.clients.into())
+    }
+
+    /// Length of the pause between l.i2 and the first read-write step, counted from the start of cleanup. The
+    /// original waits min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    pub fn settle_seconds(&self) -> Duration {
+        match self.settle_wait {
+            SettleWait::Fixed(duration) => duration.0,
+            SettleWait::Original => {
+                let millions = (self.loaded_rows() / 500_000).div_ceil(2);
+                Duration::from_secs(millions.saturating_add(60).min(1200))
+            }
+        }
+    }
+}
+
+impl Default for InsertBenchmark {
+    fn default() -> Self {
+        Self {
+            clients: 1,
+            load_rows: 10_000_000,
+            write_rows: 20_000_000,
+            read_write_time: PlanDuration::from_secs(1800),
+            rates: vec![100, 500, 1000],
+            rows_per_commit: RowsPerCommit::default(),
+            deletes: true,
+            resync_rounds: 1000,
+            pacing: Pacing::Even,
+            time_cap: 4.0,
+            query_connections: 1,
+            rows_per_query: 10,
+            points_per_query: 10,
+            max_id_every: 100,
+            cashregisters: 1000,
+            products: 10_000,
+            customers: 100_000,
+            max_price: 500,
+            data_length_min: 10,
+            data_length_max: 20,
+            data_random_percent: 50,
+            secondary_indexes: 3,
+            protocol: Protocol::Auto,
+            clock: Clock::Addressed,
+            settle_wait: SettleWait::Original,
+            verify: Verify::EachStep,
+            sla_share: 0.95,
+            first_id: 1,
+        }
+    }
+}
+
+impl Default for RowsPerCommit {
+    fn default() -> Self {
+        Self { load: 100, write_1: 50, write_2: 5, read_write: 50 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ten_steps_come_in_the_original_order() {
+        let names = InsertBenchmark::default().step_names().join(" ");
+        assert_eq!(names, "l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000");
+    }
+
+    #[test]
+    fn write_rows_split_into_four_fifths_and_a_fifth_and_never_into_none() {
+        let split = |write_rows| InsertBenchmark { write_rows, ..InsertBenchmark::default() }.write_split();
+        assert_eq!(split(20_000_000), (16_000_000, 4_000_000));
+        assert_eq!(split(4), (3, 1));
+        assert_eq!(split(3), (2, 1));
+        assert_eq!(split(1), (1, 1));
+        assert_eq!(split(0), (1, 1));
+    }
+
+    #[test]
+    fn the_settle_pause_is_the_originals() {
+        let settle = |clients, load_rows| {
+            let benchmark = InsertBenchmark { clients, load_rows, ..InsertBenchmark::default() };
+            benchmark.settle_seconds().as_secs()
+        };
+        assert_eq!(settle(4, 8_000_000), 92);
+        assert_eq!(settle(1, 200_000_000), 260);
+        assert_eq!(settle(4, 200_000_000), 860);
+        assert_eq!(settle(12, 300_000_000), 1200);
+        assert_eq!(settle(1, 499_999), 60);
+        assert_eq!(settle(1, 500_000), 61);
+    }
+
+    #[test]
+    fn a_fixed_settle_pause_is_taken_as_it_is() {
+        let settle_wait = SettleWait::Fixed(PlanDuration(Duration::from_millis(1500)));
+        let benchmark = InsertBenchmark { settle_wait, ..InsertBenchmark::default() };
+        assert_eq!(benchmark.settle_seconds(), Duration::from_millis(1500));
+    }
+}

@@ -1,0 +1,168 @@
+//! The options that a server is started with, for each product and version.
+
+use std::path::Path;
+
+use crate::my_cnf::MyCnf;
+use crate::{BaseDir, Error};
+
+/// Variables that would add groups, sockets or ports to what the command line says.
+pub(crate) const FOREIGN_VARIABLES: &[&str] =
+    &["MYSQL_GROUP_SUFFIX", "MYSQL_HOME", "MYSQL_UNIX_PORT", "MYSQL_TCP_PORT", "MARIADB_HOME"];
+
+/// Where one server's files are; all absolute.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Places<'a> {
+    pub(crate) data_dir: &'a Path,
+    pub(crate) socket: &'a Path,
+    pub(crate) log: &'a Path,
+}
+
+/// Options, and sentences about those that a reader of the run should know.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StartOptions {
+    pub(crate) options: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Options of a measured server. The option file goes first, so that what follows overrides its paths and nothing
+/// else.
+///
+/// # Errors
+/// [`Error::NoPlugin`] when `engine` is a plugin that the base directory lacks.
+pub(crate) fn start_options(
+    base: &BaseDir,
+    my_cnf: &MyCnf,
+    engine: &str,
+    places: Places<'_>,
+    as_root: bool,
+) -> Result<StartOptions, Error> {
+    let mut start = StartOptions::default();
+    start.options.push(match &my_cnf.path {
+        Some(path) => format!("--defaults-file={}", path.display()),
+        None => "--no-defaults".to_owned(),
+    });
+    start.options.extend([
+        path_option("basedir", base.prefix()),
+        path_option("datadir", places.data_dir),
+        path_option("socket", places.socket),
+        path_option("pid-file", &places.data_dir.join("dbdyno.pid")),
+        path_option("log-error", places.log),
+        "--skip-networking=1".to_owned(),
+    ]);
+    start.options.extend(part_options(base, my_cnf));
+    if as_root {
+        start.options.push("--user=root".to_owned());
+    }
+    start.options.extend(engine_option(base, my_cnf, engine)?);
+    quiet_options(base, my_cnf, &mut start);
+    Ok(start)
+}
+
+/// Where the server finds its own parts. A build is told, because the paths compiled into a distribution's program
+/// are those of the distribution.
+pub(crate) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
+    let mut options = Vec::new();
+    if let Some(plugin_dir) = base.plugin_dir().filter(|_| !my_cnf.sets("plugin_dir")) {
+        options.push(path_option("plugin-dir", plugin_dir));
+    }
+    if let Some(share_dir) = base.share_dir() {
+        options.push(path_option("lc-messages-dir", share_dir));
+        options.push(path_option("character-sets-dir", &share_dir.join("charsets")));
+    }
+    if !base.is_mariadb() && base.version().at_least(8, 0) && !my_cnf.sets("secure_file_priv") {
+        // Distributions compile in a folder that only their package's installation makes; without it the server ends.
+        options.push("--secure-file-priv=NULL".to_owned());
+    }
+    options
+}
+
+/// What would cost time or open a second door without anybody having asked for it.
+fn quiet_options(base: &BaseDir, my_cnf: &MyCnf, start: &mut StartOptions) {
+    if base.is_mariadb() {
+        let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
+        if base.version().at_least(10, 5) && !asked_for {
+            // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
+            start.options.push("--skip-ssl".to_owned());
+            start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
+        }
+    } else if base.version().at_least(8, 0) {
+        start.options.push("--mysqlx=OFF".to_owned());
+        start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
+    }
+}
+
+/// MyRocks is a plugin that must be loaded at start: loaded later, MariaDB 10.11 and 11.8 abort.
+fn engine_option(base: &BaseDir, my_cnf: &MyCnf, engine: &str) -> Result<Option<String>, Error> {
+    if !engine.eq_ignore_ascii_case("rocksdb") || my_cnf.mentions("plugin_load", "rocksdb") {
+        return Ok(None);
+    }
+    let plugin = "ha_rocksdb.so";
+    let there = base.plugin_dir().is_some_and(|folder| folder.join(plugin).exists());
+    if !there && !my_cnf.sets("plugin_dir") {
+        let (engine, plugin) = (engine.to_owned(), plugin.to_owned());
+        return Err(Error::NoPlugin { engine, plugin, base: base.path().to_path_buf() });
+    }
+    Ok(Some(format!("--plugin-load-add={plugin}")))
+}
+
+fn path_option(name: &str, path: &Path) -> String {
+    format!("--{name}={}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Product;
+
+    fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
+        let places =
+            Places { data_dir: Path::new("/d"), socket: Path::new("/t/s"), log: Path::new("/l/server.log") };
+        let start =
+            start_options(&BaseDir::sample(product, version), my_cnf, "innodb", places, true).unwrap();
+        let notes = start.notes.iter().map(|note| format!("# {note}"));
+        start.options.into_iter().chain(notes).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn an_old_server_gets_no_option_that_it_does_not_know() {
+        insta::assert_snapshot!(options(Product::MySql, (5, 6, 24), &MyCnf::default()), @r"
+        --no-defaults
+        --basedir=/s/base
+        --datadir=/d
+        --socket=/t/s
+        --pid-file=/d/dbdyno.pid
+        --log-error=/l/server.log
+        --skip-networking=1
+        --lc-messages-dir=/s/base/share
+        --character-sets-dir=/s/base/share/charsets
+        --user=root
+        ");
+    }
+
+    #[test]
+    fn mysql_8_opens_no_second_port_and_needs_no_folder_of_a_package() {
+        let text = options(Product::MySql, (8, 0, 31), &MyCnf::default());
+        assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
+        assert!(!text.contains("ssl"), "{text}");
+    }
+
+    #[test]
+    fn mariadb_runs_without_tls_unless_the_option_file_speaks_of_it() {
+        let text = options(Product::MariaDb, (11, 8, 6), &MyCnf::default());
+        assert!(text.contains("--skip-ssl\n# TLS is off"), "{text}");
+        assert!(!text.contains("mysqlx") && !text.contains("secure"), "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("my.cnf");
+        std::fs::write(&path, "[mariadb]\nssl_cert = c.pem\n").unwrap();
+        let my_cnf = MyCnf::read(&path, &BaseDir::sample(Product::MariaDb, (11, 8, 6))).unwrap();
+        let text = options(Product::MariaDb, (11, 8, 6), &my_cnf);
+        assert!(text.starts_with("--defaults-file=/") && !text.contains("skip-ssl"), "{text}");
+    }
+
+    #[test]
+    fn an_engine_that_the_build_lacks_is_named_before_anything_starts() {
+        let base = BaseDir::sample(Product::MariaDb, (10, 11, 5));
+        let error = engine_option(&base, &MyCnf::default(), "rocksdb").unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"engine rocksdb needs the plugin ha_rocksdb.so, which is not in /s/base; use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)");
+    }
+}

@@ -1,0 +1,177 @@
+//! Data directories: made, marked, wiped and filled; one without dbdyno's mark is never touched.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::Error;
+
+/// The file that says a data directory is dbdyno's to wipe.
+pub(crate) const MARK: &str = ".dbdyno-data";
+
+const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
+
+/// How long a server whose dbdyno was killed may take to end before its data directory is refused.
+const LEAVING: Duration = Duration::from_secs(60);
+
+/// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
+///
+/// # Errors
+/// [`Error::NotOurs`] for anything else that lies there, [`Error::StillRunning`] when a server still uses it.
+pub(crate) fn prepare(path: &Path) -> Result<(), Error> {
+    let not_ours = || Error::NotOurs { path: path.to_path_buf(), mark: MARK };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            fs::create_dir_all(path).map_err(Error::io("cannot make the data directory", path))?;
+        }
+        Err(error) => return Err(Error::io("cannot look at the data directory", path)(error)),
+        Ok(_) if !path.is_dir() => return Err(not_ours()),
+        Ok(_) if path.join(MARK).is_file() => {
+            wait_for_leaving_server(path)?;
+            wipe(path)?;
+        }
+        Ok(_) if entries(path)?.is_empty() => {}
+        Ok(_) => return Err(not_ours()),
+    }
+    mark(path)
+}
+
+/// Writes the mark into `path`.
+pub(crate) fn mark(path: &Path) -> Result<(), Error> {
+    let file = path.join(MARK);
+    fs::write(&file, MARK_TEXT).map_err(Error::io("cannot write the mark", file.clone()))
+}
+
+/// Notes in the mark which process runs on the data directory, so that nobody wipes it under a running server.
+pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
+    let file = path.join(MARK);
+    fs::write(&file, format!("{MARK_TEXT}server {pid}\n"))
+        .map_err(Error::io("cannot write the mark", file.clone()))
+}
+
+/// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets the writes
+/// reach the disk, so that they are not charged to what is measured next.
+pub(crate) fn fill(template: &Path, data_dir: &Path) -> Result<(), Error> {
+    let output = Command::new("cp")
+        .args(["-a", "--reflink=auto", "--"])
+        .arg(template.join("."))
+        .arg(data_dir)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(Error::io("cannot run cp for", data_dir))?;
+    if !output.status.success() {
+        return Err(Error::Tool {
+            what: format!("copying the data directory to {}", data_dir.display()),
+            command: format!("cp -a --reflink=auto {}/. {}", template.display(), data_dir.display()),
+            status: output.status.to_string(),
+            output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
+        });
+    }
+    let folder = fs::File::open(data_dir).map_err(Error::io("cannot open", data_dir))?;
+    nix::unistd::syncfs(&folder).map_err(|errno| Error::io("cannot sync", data_dir)(errno.into()))
+}
+
+fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let cannot = || Error::io("cannot read the data directory", path);
+    let entries = fs::read_dir(path).map_err(cannot())?;
+    entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())
+}
+
+/// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up again.
+fn wipe(path: &Path) -> Result<(), Error> {
+    for entry in entries(path)?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
+        let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
+        removed.map_err(Error::io("cannot remove", entry.clone()))?;
+    }
+    Ok(())
+}
+
+fn wait_for_leaving_server(path: &Path) -> Result<(), Error> {
+    let deadline = Instant::now() + LEAVING;
+    while let Some(pid) = server_on(path) {
+        // One that dbdyno still owns will not leave; one without its parent was told to end when that died.
+        if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
+            return Err(Error::StillRunning { pid, path: path.to_path_buf() });
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// The process noted in the mark, if it still is a server on this data directory (numbers are reused).
+fn server_on(path: &Path) -> Option<i32> {
+    let mark = fs::read_to_string(path.join(MARK)).ok()?;
+    let pid: i32 = mark.lines().find_map(|line| line.strip_prefix("server "))?.trim().parse().ok()?;
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let datadir = format!("--datadir={}", path.canonicalize().ok()?.display());
+    command_line.split(|byte| *byte == 0).any(|argument| argument == datadir.as_bytes()).then_some(pid)
+}
+
+fn parent_of(pid: i32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_without_the_mark_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("precious"), "x").unwrap();
+        assert!(matches!(prepare(&path), Err(Error::NotOurs { .. })));
+        assert!(path.join("precious").exists());
+        assert!(matches!(prepare(&path.join("precious")), Err(Error::NotOurs { .. })));
+    }
+
+    #[test]
+    fn a_marked_directory_is_wiped_and_keeps_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/data");
+        prepare(&path).unwrap();
+        fs::create_dir(path.join("mysql")).unwrap();
+        fs::write(path.join("mysql/user"), "x").unwrap();
+        std::os::unix::fs::symlink(folder.path(), path.join("link")).unwrap();
+        prepare(&path).unwrap();
+        assert_eq!(entries(&path).unwrap(), [path.join(MARK)]);
+        assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn a_directory_with_a_running_server_is_not_wiped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("data");
+        prepare(&path).unwrap();
+        // `sh` keeps unknown words as its own arguments: a stand-in for a server's command line.
+        let mut child = Command::new("sh")
+            .args(["-c", "read line", "sh"])
+            .arg(format!("--datadir={}", path.display()))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        note_server(&path, child.id()).unwrap();
+        let refused = prepare(&path);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
+        prepare(&path).unwrap();
+    }
+
+    #[test]
+    fn filling_copies_the_template_with_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let (template, data) = (folder.path().join("template"), folder.path().join("data"));
+        fs::create_dir_all(template.join("mysql")).unwrap();
+        fs::write(template.join("mysql/user"), "x").unwrap();
+        prepare(&data).unwrap();
+        fill(&template, &data).unwrap();
+        assert_eq!(fs::read_to_string(data.join("mysql/user")).unwrap(), "x");
+        assert!(data.join(MARK).exists());
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong with servers, in sentences that name the thing and what to try.
+
+use std::path::PathBuf;
+
+use dbdyno_drivers::DbError;
+
+/// An error of this crate. No message ever holds a password.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A folder that was said to be a base directory holds no server program.
+    #[error(
+        "{path} holds no MariaDB or MySQL server: looked for {looked_for}; \
+         give the folder that the server was unpacked or installed into", path = .path.display()
+    )]
+    NoServer { path: PathBuf, looked_for: String },
+
+    /// The server program is there but does not tell its version.
+    #[error("{program} --version failed: {why}", program = .program.display())]
+    Version { program: PathBuf, why: String },
+
+    /// No server of that name in the servers folder.
+    #[error(
+        "no server {name} in {folder} (there: {there}); `cargo xtask servers {name}` gets one of the catalogue",
+        folder = .folder.display()
+    )]
+    NotInFolder { name: String, folder: PathBuf, there: String },
+
+    /// An option file that cannot be read or understood.
+    #[error("option file {path}: {why}", path = .path.display())]
+    OptionFile { path: PathBuf, why: String },
+
+    /// The base directory has no way to make a data directory.
+    #[error(
+        "{base} has no installer: looked for {looked_for}; \
+         use a base directory that was not stripped of its share folder", base = .base.display()
+    )]
+    NoInstaller { base: PathBuf, looked_for: String },
+
+    /// A plugin that the engine needs is not in the base directory.
+    #[error(
+        "engine {engine} needs the plugin {plugin}, which is not in {base}; \
+         use a build that has it (MariaDB of Debian: package mariadb-plugin-rocksdb)", base = .base.display()
+    )]
+    NoPlugin { engine: String, plugin: String, base: PathBuf },
+
+    /// Making a data directory failed.
+    #[error("initialising a data directory for {server} failed: {why}\n{log_tail}")]
+    Initialise { server: String, why: String, log_tail: String },
+
+    /// A data directory that dbdyno did not make.
+    #[error(
+        "{path} exists and is not a data directory that dbdyno made (no file {mark} in it): it is left as it is; \
+         name another folder or remove this one yourself", path = .path.display()
+    )]
+    NotOurs { path: PathBuf, mark: &'static str },
+
+    /// Another server still runs on the data directory.
+    #[error("process {pid} still runs on the data directory {path}; stop it first", path = .path.display())]
+    StillRunning { pid: i32, path: PathBuf },
+
+    /// A unix socket path is limited to 107 bytes by the kernel.
+    #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
+    SocketTooLong { path: PathBuf },
+
+    /// The CPUs asked for cannot be used.
+    #[error("cannot run the server on CPUs {cpus}: {why}; this machine lets dbdyno use {usable}")]
+    Pin { cpus: String, why: String, usable: String },
+
+    /// The server ended before it answered.
+    #[error("{server} died at start ({status}); the end of its log {log}:\n{log_tail}", log = .log.display())]
+    DiedAtStart { server: String, status: String, log: PathBuf, log_tail: String },
+
+    /// The server runs but does not answer.
+    #[error(
+        "{server} did not answer on its socket within {seconds} s and was stopped; \
+         the end of its log {log}:\n{log_tail}", log = .log.display()
+    )]
+    NoAnswer { server: String, seconds: u64, log: PathBuf, log_tail: String },
+
+    /// An address that is not understood. The text of the address is not repeated: it may hold a password.
+    #[error("server address: {why}; write mysql://user@host:port/database")]
+    Address { why: String },
+
+    /// No way to log in.
+    #[error("credentials: {why}")]
+    Credentials { why: String },
+
+    /// A database name that cannot be one.
+    #[error("{name:?} cannot be a database's name: {why}")]
+    DatabaseName { name: String, why: &'static str },
+
+    /// A database that exists and does not carry dbdyno's mark.
+    #[error(
+        "database {database} exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, \
+         or hand it over with: CREATE TABLE `{quoted}`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, \
+         tool VARCHAR(40) NOT NULL)"
+    )]
+    DatabaseNotOurs { database: String, quoted: String },
+
+    /// The server said no.
+    #[error("{what}: {source}")]
+    Database { what: String, source: DbError },
+
+    /// A catalogue entry that does not exist.
+    #[error("no server {name} in the catalogue; it has: {there}")]
+    NotInCatalogue { name: String, there: String },
+
+    /// A program that dbdyno runs for its work failed.
+    #[error("{what}: `{command}` {status}\n{output}")]
+    Tool { what: String, command: String, status: String, output: String },
+
+    /// Packages of the machine's own distribution are missing.
+    #[error("{what} needs packages that are not installed; as root: apt-get install {packages}")]
+    MissingTools { what: String, packages: String },
+
+    /// What was fetched is not what the catalogue promises.
+    #[error(
+        "{name}: the unpacked files hold no server program ({looked_for}); the catalogue's source has changed"
+    )]
+    EmptyFetch { name: String, looked_for: String },
+
+    /// A file or folder.
+    #[error("{what} {path}: {source}", path = .path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+impl Error {
+    /// For `map_err`: an I/O error that says what was done to which path.
+    pub(crate) fn io(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { what, path, source }
+    }
+}

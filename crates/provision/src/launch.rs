@@ -1,0 +1,132 @@
+//! Spawning a server: on given CPUs, in its own process group, ending with the thread that spawned it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::Error;
+use crate::command::FOREIGN_VARIABLES;
+
+/// The calling thread, for the affinity calls.
+const THIS_THREAD: Pid = Pid::from_raw(0);
+
+/// Puts the thread back on its CPUs when the server has been spawned.
+struct Unpin(CpuSet);
+
+impl Drop for Unpin {
+    fn drop(&mut self) {
+        // The set was in force a moment ago; should it be refused now, the thread stays on the server's CPUs.
+        let _ = sched_setaffinity(THIS_THREAD, &self.0);
+    }
+}
+
+/// The command line for `program`, through `setpriv` where there is one: the kernel then ends the server when the
+/// spawning thread ends, even by `kill -9`. `false` when there is none.
+pub(crate) fn command_line(program: &Path, options: &[String]) -> (Vec<String>, bool) {
+    let setpriv = find_in_path("setpriv");
+    let mut line = Vec::with_capacity(options.len() + 5);
+    if let Some(setpriv) = &setpriv {
+        line.extend([setpriv.display().to_string(), "--pdeathsig".into(), "TERM".into(), "--".into()]);
+    }
+    line.push(program.display().to_string());
+    line.extend_from_slice(options);
+    (line, setpriv.is_some())
+}
+
+/// A command with nothing of the caller's environment that servers obey, in a process group of its own, so that
+/// Ctrl-C in the terminal reaches dbdyno only. Output goes to the end of `log`.
+pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
+    use std::os::unix::process::CommandExt;
+
+    let cannot = || Error::io("cannot write the log", log);
+    if let Some(folder) = log.parent() {
+        std::fs::create_dir_all(folder).map_err(cannot())?;
+    }
+    let output = File::options().create(true).append(true).open(log).map_err(cannot())?;
+    let errors = output.try_clone().map_err(cannot())?;
+    let mut command = Command::new(&line[0]);
+    command.args(&line[1..]).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
+    for name in FOREIGN_VARIABLES {
+        command.env_remove(name);
+    }
+    Ok(command)
+}
+
+/// Spawns `command` on `cpus`. Threads inherit the affinity of the thread that spawns them, so all threads of the
+/// server are on them from their first instruction.
+///
+/// # Errors
+/// [`Error::Pin`] when the machine does not have them all; I/O when the program cannot be run.
+pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child, Error> {
+    let program = PathBuf::from(command.get_program());
+    let unpin = cpus.map(pin).transpose()?;
+    let child = command.spawn().map_err(Error::io("cannot run", program));
+    drop(unpin);
+    child
+}
+
+fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
+    let before =
+        sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        let index = *cpu as usize;
+        // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs is no result.
+        if !before.is_set(index).unwrap_or(false) {
+            return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &before));
+        }
+        set.set(index).map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
+    }
+    sched_setaffinity(THIS_THREAD, &set).map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
+    Ok(Unpin(before))
+}
+
+fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
+    let joined = |cpus: &mut dyn Iterator<Item = String>| cpus.collect::<Vec<_>>().join(",");
+    let usable = (0..CpuSet::count()).filter(|cpu| usable.is_set(*cpu).unwrap_or(false));
+    Error::Pin {
+        cpus: joined(&mut cpus.iter().map(u32::to_string)),
+        why: why.to_owned(),
+        usable: joined(&mut usable.map(|cpu| cpu.to_string())),
+    }
+}
+
+/// The first executable file `name` in the folders of `PATH`.
+pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let executable = |path: &PathBuf| {
+        std::fs::metadata(path).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(executable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_child_is_on_its_cpus_and_the_thread_is_back_on_its_own() {
+        let before = sched_getaffinity(THIS_THREAD).unwrap();
+        let last = (0..CpuSet::count()).rev().find(|cpu| before.is_set(*cpu).unwrap()).unwrap();
+        let mut command = Command::new("grep");
+        command.args(["Cpus_allowed_list", "/proc/self/status"]).stdout(Stdio::piped());
+        let output =
+            spawn(&mut command, Some(&[u32::try_from(last).unwrap()])).unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
+        assert_eq!(sched_getaffinity(THIS_THREAD).unwrap(), before);
+    }
+
+    #[test]
+    fn a_cpu_that_the_machine_lacks_is_an_error_that_names_those_it_has() {
+        let message = spawn(&mut Command::new("true"), Some(&[0, 1000])).unwrap_err().to_string();
+        assert!(
+            message.starts_with("cannot run the server on CPUs 0,1000: CPU 1000 is not among them"),
+            "{message}"
+        );
+        assert!(message.contains("lets dbdyno use 0"), "{message}");
+    }
+}

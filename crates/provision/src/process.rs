@@ -1,0 +1,133 @@
+//! A server's process: whether it runs, and how it ends.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How often a process is asked whether it still runs.
+const POLL: Duration = Duration::from_millis(10);
+
+/// How a server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped {
+    /// Exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Time from the request to the end.
+    pub took: Duration,
+    /// It did not end in time and was killed: its data directory needs recovery.
+    pub killed: bool,
+    /// It had ended by itself before it was asked to.
+    pub had_ended: bool,
+}
+
+/// A child process that several threads may look at.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Mutex<Child>,
+    pid: u32,
+}
+
+impl Process {
+    pub(crate) fn new(child: Child) -> Self {
+        Self { pid: child.id(), child: Mutex::new(child) }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// `None` while it runs. A process that cannot be asked counts as running; its end shows at the next look.
+    pub(crate) fn exit_status(&self) -> Option<ExitStatus> {
+        self.lock().try_wait().ok().flatten()
+    }
+
+    /// Waits for the end, at most `limit`.
+    pub(crate) fn wait(&self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let status = self.exit_status();
+            if status.is_some() || Instant::now() >= deadline {
+                return status;
+            }
+            sleep(POLL);
+        }
+    }
+
+    /// Asks with SIGTERM, waits up to `limit`, then kills.
+    ///
+    /// # Errors
+    /// When even the killed process cannot be waited for.
+    pub(crate) fn stop(&self, limit: Duration) -> std::io::Result<Stopped> {
+        let asked = Instant::now();
+        let ended = |status: ExitStatus, killed, had_ended| Stopped {
+            code: status.code(),
+            signal: status.signal(),
+            took: asked.elapsed(),
+            killed,
+            had_ended,
+        };
+        if let Some(status) = self.exit_status() {
+            return Ok(ended(status, false, true));
+        }
+        self.signal(Signal::SIGTERM);
+        if let Some(status) = self.wait(limit) {
+            return Ok(ended(status, false, false));
+        }
+        let mut child = self.lock();
+        child.kill()?;
+        let status = child.wait()?;
+        Ok(ended(status, true, false))
+    }
+
+    /// Under the lock a child that has ended is not yet reaped, so that its number cannot belong to another.
+    fn signal(&self, signal: Signal) {
+        let mut child = self.lock();
+        if let (Ok(None), Ok(pid)) = (child.try_wait(), i32::try_from(self.pid)) {
+            // A failure means that it has just ended; the caller's wait sees that.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn shell(script: &str) -> Process {
+        let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut ready = [0; 1];
+        child.stdout.take().unwrap().read_exact(&mut ready).unwrap();
+        Process::new(child)
+    }
+
+    #[test]
+    fn a_process_that_ends_when_asked_is_not_killed() {
+        let process = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
+        assert_eq!(process.exit_status(), None);
+        let stopped = process.stop(Duration::from_secs(20)).unwrap();
+        assert_eq!((stopped.code, stopped.killed, stopped.had_ended), (Some(7), false, false));
+        assert!(process.stop(Duration::from_secs(1)).unwrap().had_ended);
+    }
+
+    #[test]
+    fn a_process_that_does_not_end_is_killed_and_that_is_said() {
+        let process = shell("trap '' TERM; echo; while :; do sleep 0.01; done");
+        let stopped = process.stop(Duration::from_millis(200)).unwrap();
+        assert_eq!((stopped.code, stopped.signal, stopped.killed), (None, Some(9), true));
+        assert!(stopped.took >= Duration::from_millis(200));
+    }
+}

@@ -1,0 +1,80 @@
+//! Templates: a data directory is initialised once for each build and its initial settings, then copied.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::my_cnf::MyCnf;
+use crate::{BaseDir, Error, datadir, initialise};
+
+/// Part of the key: rises when templates are made differently.
+const FORMAT: u32 = 1;
+
+/// The template for `base` and `my_cnf` in `template_dir`; made if it is not there.
+///
+/// It is made under another name and renamed when done, so that one that is there is whole, whoever makes it and
+/// whenever they are killed.
+///
+/// # Errors
+/// Those of initialising, I/O.
+pub(crate) fn ready(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(template_dir).map_err(Error::io("cannot make the template folder", template_dir))?;
+    let template_dir =
+        template_dir.canonicalize().map_err(Error::io("cannot find the template folder", template_dir))?;
+    let template = template_dir.join(name(base, my_cnf)?);
+    if template.join(datadir::MARK).is_file() {
+        return Ok(template);
+    }
+    // Short: old bootstraps put a socket into it, and paths of sockets are limited. Removed if anything fails.
+    let work = tempfile::Builder::new()
+        .prefix(".new-")
+        .tempdir_in(&template_dir)
+        .map_err(Error::io("cannot make a folder in", template_dir.clone()))?;
+    let data = work.path().join("data");
+    fs::create_dir(&data).map_err(Error::io("cannot make", data.clone()))?;
+    initialise::initialise(base, my_cnf, &data, &work.path().join("initialise.log"))?;
+    datadir::mark(&data)?;
+    match fs::rename(&data, &template) {
+        // Somebody else made the same one meanwhile.
+        Err(_) if template.join(datadir::MARK).is_file() => Ok(template),
+        result => {
+            result.map(|()| template.clone()).map_err(Error::io("cannot rename the template to", template))
+        }
+    }
+}
+
+/// Readable, and different for whatever makes a different data directory: also for a program that was rebuilt in
+/// place, which its size and time of change show.
+fn name(base: &BaseDir, my_cnf: &MyCnf) -> Result<String, Error> {
+    let program = fs::metadata(base.program()).map_err(Error::io("cannot look at", base.program()))?;
+    let key = format!(
+        "{FORMAT}\n{}\n{}\n{} {}.{}\n{}",
+        base.path().display(),
+        base.version().text,
+        program.len(),
+        program.mtime(),
+        program.mtime_nsec(),
+        my_cnf.initial_options(base).join("\n")
+    );
+    let product = base.product().to_string().to_lowercase().replace(' ', "-");
+    Ok(format!("{product}-{}-{:016x}", base.version(), fnv1a(key.as_bytes())))
+}
+
+/// The hash FNV-1a, 64 bits: the same in each release of the compiler, unlike the standard library's.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+}

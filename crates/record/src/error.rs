@@ -1,0 +1,44 @@
+//! Why a run directory could not be written or read.
+
+use std::path::PathBuf;
+
+/// Each message names the file and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot write {path}: {source}{}", advice(source))]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("cannot read {path}: {source}")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error(
+        "{path} already exists and records are never overwritten; choose another folder with --out or, for a run, \
+         go on with --resume"
+    )]
+    Exists { path: PathBuf },
+    #[error("{path} is being written by another dbdyno; wait until it has ended, or stop it")]
+    InUse { path: PathBuf },
+    #[error(
+        "{name:?} cannot name a folder of the run directory; use a name without slashes and control characters"
+    )]
+    Name { name: String },
+    #[error(
+        "{path} is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named"
+    )]
+    NotARun { path: PathBuf },
+    #[error(
+        "{path} line {line} is damaged: {message}; the rest of the run can be read with that file set aside"
+    )]
+    Damaged { path: PathBuf, line: usize, message: String },
+    #[error("histogram {tag} from {from_us} us to {to_us} us: {message}; its log was changed, set it aside")]
+    Histogram { tag: String, from_us: u64, to_us: u64, message: String },
+    #[error("{path} has format version {found}, this dbdyno reads up to {known}; use a newer dbdyno")]
+    TooNew { path: PathBuf, found: u32, known: u32 },
+}
+
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "; free space there or choose another folder with --out, then go on with --resume"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,312 @@
+//! Lines of `events.jsonl` of a run, a cell and a step: what happened, when, and what a step was meant to be.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::CellId;
+
+/// How a step or cell ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Completed,
+    Failed,
+    Interrupted,
+}
+
+/// What an error means for the operation that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// The same operation may be sent again: deadlock, lock wait, busy file.
+    Retry,
+    /// The server answered no to this operation; the next one may go well.
+    Refused,
+    /// The connection is gone.
+    Lost,
+    /// No operation of this kind can succeed: syntax, missing table, no rights, no space.
+    Fatal,
+}
+
+/// `events.jsonl` of the run. Times are RFC 3339, UTC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// dbdyno began or, with `resumed`, went on with the run.
+    Started {
+        at: String,
+        resumed: bool,
+    },
+    CellStarted {
+        at: String,
+        cell: CellId,
+    },
+    CellEnded {
+        at: String,
+        cell: CellId,
+        outcome: Outcome,
+        message: Option<String>,
+    },
+    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run directory.
+    CellSetAside {
+        at: String,
+        cell: CellId,
+        to: String,
+    },
+    Warning {
+        at: String,
+        text: String,
+    },
+    Ended {
+        at: String,
+        outcome: Outcome,
+    },
+}
+
+/// `events.jsonl` of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum CellEvent {
+    Started {
+        at: String,
+    },
+    Server {
+        at: String,
+        server: ServerInfo,
+    },
+    /// Work between two steps: initialise, cleanup, verification. `details` are its own figures.
+    Work {
+        at: String,
+        name: String,
+        duration_us: u64,
+        details: Map<String, Value>,
+    },
+    Warning {
+        at: String,
+        text: String,
+    },
+    Ended {
+        at: String,
+        outcome: Outcome,
+        message: Option<String>,
+    },
+}
+
+/// The server as it described itself once it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// `MariaDB`, `MySQL`, `SQLite`, ...
+    pub product: String,
+    /// `10.11.19`
+    pub version: String,
+    /// The server's whole version text.
+    pub version_text: String,
+    /// Default storage engine and its version, where there is one.
+    pub engine: Option<String>,
+    pub pid: Option<u32>,
+    /// Effective settings, read back after start.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// `events.jsonl` of a step. `at_us` counts from the barrier.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum StepEvent {
+    /// First line: what the step is.
+    Started {
+        at: String,
+        spec: StepSpec,
+    },
+    /// All connections are open; the clock starts. `connect_us` is what opening them took.
+    Barrier {
+        at: String,
+        connections: u32,
+        connect_us: u64,
+    },
+    /// One connection did all it had to do.
+    LaneEnded {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        operations: u64,
+    },
+    /// The common window: the time over which rates are computed.
+    Window {
+        from_us: u64,
+        to_us: u64,
+    },
+    /// A look-up that belongs to the workload but to no operation (least or greatest id).
+    Lookup {
+        at_us: u64,
+        client: u32,
+        name: String,
+        duration_us: u64,
+        value: Option<i64>,
+    },
+    /// First error of its class, code and kind, and its count at the end of the step.
+    Error {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        class: ErrorClass,
+        code: String,
+        message: String,
+    },
+    Check(Check),
+    Warning {
+        text: String,
+    },
+    /// The step's figures must not be used.
+    Invalid {
+        reason: String,
+    },
+    Ended {
+        at: String,
+        at_us: u64,
+        outcome: Outcome,
+        message: Option<String>,
+    },
+}
+
+/// Content of one table after a step, against what must be there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    pub table: String,
+    pub parts: Vec<CheckPart>,
+    pub duration_us: u64,
+}
+
+/// One figure of a check, e.g. `rows` or `sum(customerid)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckPart {
+    pub name: String,
+    /// A number; beyond 64 bits, as sums may be, its digits as text.
+    #[serde(with = "wide")]
+    pub expected: i128,
+    /// As `expected`.
+    #[serde(with = "wide")]
+    pub actual: i128,
+}
+
+impl Check {
+    /// Every figure is as expected.
+    pub fn is_ok(&self) -> bool {
+        self.parts.iter().all(|part| part.expected == part.actual)
+    }
+}
+
+/// 128 bits in JSON. serde cannot read such numbers inside a tagged enum, and few JSON tools read them at all.
+mod wide {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Wide {
+        Number(i64),
+        Digits(String),
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &i128, serializer: S) -> Result<S::Ok, S::Error> {
+        i64::try_from(*value)
+            .map_or_else(|_| Wide::Digits(value.to_string()), Wide::Number)
+            .serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i128, D::Error> {
+        match Wide::deserialize(deserializer)? {
+            Wide::Number(number) => Ok(number.into()),
+            Wide::Digits(digits) => digits.parse().map_err(de::Error::custom),
+        }
+    }
+}
+
+/// What a headline rate counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Operations,
+    Rows,
+}
+
+/// When the common window ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowRule {
+    /// When the first connection that decides the step's length is done: until then all clients were at work.
+    FirstEnded,
+    /// When the last one is done: for steps that are one piece of work, such as building an index.
+    LastEnded,
+}
+
+/// Everything that analysis must know of a step, so that records can be read without the program that made them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepSpec {
+    /// `l.i0`, `qr100`, ...
+    pub name: String,
+    pub clients: u32,
+    pub headline: Headline,
+    pub window: WindowRule,
+    /// The background rate that must be kept, if the step has one.
+    pub target: Option<Target>,
+    pub kinds: Vec<KindSpec>,
+    /// Options of the workload that shaped this step.
+    pub options: Map<String, Value>,
+}
+
+/// The one figure that a step is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Headline {
+    pub kind: String,
+    pub unit: Unit,
+    /// `inserts/s`, `indexed rows/s`, `queries/s`
+    pub label: String,
+}
+
+/// Service level agreement: rows per second of `kind`, all clients together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Target {
+    pub kind: String,
+    pub rows_per_second: f64,
+    /// Fraction of the target that counts as met (0.95).
+    pub share: f64,
+}
+
+/// One kind of operation in a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KindSpec {
+    pub kind: String,
+    pub connections_per_client: u32,
+    /// `closed`, `constant 2/s`, `burst 2/s`
+    pub pace: String,
+    /// `text` or `prepared`
+    pub protocol: String,
+    /// Rows a statement inserts, deletes or asks for.
+    pub rows_per_operation: u32,
+    /// The statement's shape, parameters as `?`.
+    pub statement: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_any_size_survive_and_small_ones_are_plain_numbers() {
+        let figures =
+            [0, -1, i64::MAX.into(), i128::from(i64::MAX) + 1, i64::MIN.into(), i128::MAX, i128::MIN];
+        let parts = figures.map(|figure| CheckPart { name: "sum".into(), expected: figure, actual: 7 });
+        let event = StepEvent::Check(Check { table: "t".into(), parts: parts.to_vec(), duration_us: 1 });
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(text.contains(r#""expected":9223372036854775807,"actual":7}"#), "{text}");
+        assert!(text.contains(r#""expected":"9223372036854775808","actual":7}"#), "{text}");
+        assert_eq!(serde_json::from_str::<StepEvent>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_refused() {
+        let text = r#"{"name":"rows","expected":"many","actual":1}"#;
+        assert!(serde_json::from_str::<CheckPart>(text).is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Names and places in a run directory, the same for writer and reader.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::{CellId, Error};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const EVENTS: &str = "events.jsonl";
+pub(crate) const INTERVALS: &str = "intervals.jsonl";
+pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
+pub(crate) const COUNTERS: &str = "counters";
+pub(crate) const COUNTERS_ENDING: &str = ".jsonl";
+pub(crate) const CELLS: &str = "cells";
+pub(crate) const LOGS: &str = "logs";
+pub(crate) const ASIDE: &str = "aside";
+
+/// `<block>/<variant>/<workload>`, the cell's folder below `cells` or `aside/<n>`.
+pub(crate) fn cell_path(cell: &CellId) -> Result<PathBuf, Error> {
+    Ok(Path::new(&cell.block.to_string())
+        .join(folder_name(&cell.variant)?)
+        .join(folder_name(&cell.workload)?))
+}
+
+/// `name` itself when it can name a file or folder, so that no name leads out of the run directory.
+pub(crate) fn folder_name(name: &str) -> Result<&str, Error> {
+    let unfit = name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\']);
+    if unfit || name.contains(char::is_control) { Err(Error::Name { name: name.into() }) } else { Ok(name) }
+}
+
+/// Makes the entries of a folder survive a power cut.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
+    File::open(path)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|source| Error::Write { path: path.into(), source })
+}
+
+/// Creates a folder that must not be there yet; its parents are created as needed.
+pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
+    let write_error = |source| Error::Write { path: path.into(), source };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(write_error)?;
+    }
+    std::fs::create_dir(path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
+        _ => write_error(source),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        for name in ["", ".", "..", "a/b", "/etc", "a\\b", "a\nb", "a\0b"] {
+            assert!(matches!(folder_name(name), Err(Error::Name { .. })), "{name:?}");
+        }
+        for name in ["l.i0", "point-query.pre", "mariadb 10.11", "..a"] {
+            assert_eq!(folder_name(name).unwrap(), name);
+        }
+    }
+}

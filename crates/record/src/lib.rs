@@ -1,0 +1,38 @@
+//! The run directory: types frozen by format version, writer and reader.
+//!
+//! Everything a run leaves behind is described here and nowhere else. The writer only appends, syncs at the
+//! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
+
+mod base64;
+mod counters;
+mod error;
+mod event;
+mod histogram;
+mod interval;
+mod layout;
+mod lines;
+mod manifest;
+mod reader;
+mod step_reader;
+mod step_writer;
+mod writer;
+
+pub use counters::{CounterHeader, CounterLine, CounterSeries};
+pub use error::Error;
+pub use event::{
+    CellEvent, Check, CheckPart, ErrorClass, Headline, KindSpec, Outcome, RunEvent, ServerInfo, StepEvent,
+    StepSpec, Target, Unit, WindowRule,
+};
+pub use histogram::{Clock, HistogramSpan};
+pub use interval::{ErrorCounts, Interval};
+pub use manifest::{CellId, Deviation, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
+pub use reader::{CellRecord, Run};
+pub use step_reader::StepRecord;
+pub use step_writer::{CounterWriter, StepWriter};
+pub use writer::{CellWriter, RunWriter};
+
+/// Version of everything in a run directory. It rises with any change that an older reader would misread.
+pub const FORMAT_VERSION: u32 = 1;
+
+#[cfg(test)]
+mod tests;

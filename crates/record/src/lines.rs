@@ -1,0 +1,228 @@
+//! Files of lines: appended to without ever leaving half a line behind a good one, read with what a crash cut off.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::Error;
+
+/// Beyond this many bytes in memory a line goes to the file at once.
+const PENDING_LIMIT_BYTES: usize = 64 * 1024;
+
+/// A file that only grows, by whole lines.
+///
+/// What a full disk did not take stays in memory and goes first the next time, so a later line never continues half
+/// of an earlier one.
+pub(crate) struct LineWriter {
+    file: File,
+    path: PathBuf,
+    pending: Vec<u8>,
+}
+
+impl LineWriter {
+    /// Opens `path` to append; a last line that has no end, because a crash cut it off, is given one.
+    pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
+        let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
+        let mut file = opened.map_err(|source| Error::Write { path: path.clone(), source })?;
+        let open_ended = ends_open(&mut file).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let pending = if open_ended { vec![b'\n'] } else { Vec::new() };
+        Ok(LineWriter { file, path, pending })
+    }
+
+    /// No other process may write this file as long as this writer lives.
+    pub(crate) fn lock(&self) -> Result<(), Error> {
+        match self.file.try_lock() {
+            Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse { path: self.path.clone() }),
+            // A filesystem without locks can still hold a run.
+            Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
+        }
+    }
+
+    /// Takes one value as a line of JSON; it reaches the file with the next `flush`.
+    pub(crate) fn push<T: Serialize>(&mut self, value: &T) -> Result<(), Error> {
+        let mut line = serde_json::to_vec(value)
+            .map_err(|error| Error::Write { path: self.path.clone(), source: error.into() })?;
+        line.push(b'\n');
+        self.push_bytes(&line)
+    }
+
+    /// Takes whole lines as they are.
+    pub(crate) fn push_bytes(&mut self, lines: &[u8]) -> Result<(), Error> {
+        self.pending.extend_from_slice(lines);
+        if self.pending.len() > PENDING_LIMIT_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Gives everything to the system: it outlives the death of this process.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        write_out(&mut self.file, &mut self.pending).map_err(|source| self.write_error(source))
+    }
+
+    /// Puts everything on the disk: it outlives a power cut.
+    pub(crate) fn sync(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.file.sync_data().map_err(|source| self.write_error(source))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn write_error(&self, source: std::io::Error) -> Error {
+        Error::Write { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for LineWriter {
+    /// Keeps what is there when a step ends by an error; whoever must know whether it was kept calls `sync`.
+    fn drop(&mut self) {
+        let _ = self.flush();
+    }
+}
+
+/// Writes `pending` and takes from it what was written, also when the rest was not.
+fn write_out(sink: &mut impl Write, pending: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut written = 0;
+    let mut result = Ok(());
+    while result.is_ok() && written < pending.len() {
+        match sink.write(&pending[written..]) {
+            Ok(0) => result = Err(ErrorKind::WriteZero.into()),
+            Ok(bytes) => written += bytes,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => result = Err(error),
+        }
+    }
+    pending.drain(..written);
+    result
+}
+
+fn ends_open(file: &mut File) -> std::io::Result<bool> {
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+/// What could be read of a file of lines.
+pub(crate) struct Lines<T> {
+    pub(crate) items: Vec<T>,
+    /// Lines that a crash cut off, one sentence each.
+    pub(crate) cut_off: Vec<String>,
+    /// Damage that no crash explains; `items` holds what stands before it.
+    pub(crate) damage: Option<Error>,
+}
+
+/// Reads a file of lines; one that is absent is empty. `parse` gets a line without its end and may pass over it with
+/// `Ok(None)`.
+///
+/// A broken line is passed over only where a crash leaves one: at the end of the file or, where `resumes` says so of
+/// the next good line, before the line with which a later process went on.
+pub(crate) fn read_lines<T>(
+    path: &Path,
+    parse: impl Fn(&[u8]) -> Result<Option<T>, String>,
+    resumes: Option<fn(&T) -> bool>,
+) -> Result<Lines<T>, Error> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        read => read.map_err(|source| Error::Read { path: path.into(), source })?,
+    };
+    let mut lines = Lines { items: Vec::new(), cut_off: Vec::new(), damage: None };
+    let mut broken: Vec<(usize, String)> = Vec::new();
+    let complete = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let split = complete.split(|&byte| byte == b'\n').enumerate();
+    for (index, line) in split.filter(|_| !bytes.is_empty()) {
+        match parse(line) {
+            Err(message) => broken.push((index + 1, message)),
+            Ok(item) => {
+                let resumed = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
+                if !resumed && !broken.is_empty() {
+                    lines.damage = damage(path, &broken);
+                    return Ok(lines);
+                }
+                lines.cut_off.extend(broken.drain(..).map(|(line, _)| cut_off(path, line)));
+                lines.items.extend(item);
+            }
+        }
+    }
+    // A process that resumes can be killed in its own first line, which leaves two broken lines or more at the end.
+    if broken.len() > 1 && resumes.is_none() {
+        lines.damage = damage(path, &broken);
+    } else {
+        lines.cut_off.extend(broken.iter().map(|(line, _)| cut_off(path, *line)));
+    }
+    Ok(lines)
+}
+
+/// `read_lines` for one JSON value a line.
+pub(crate) fn read_json_lines<T: DeserializeOwned>(
+    path: &Path,
+    resumes: Option<fn(&T) -> bool>,
+) -> Result<Lines<T>, Error> {
+    read_lines(path, |line| parse_json(line).map(Some), resumes)
+}
+
+/// One JSON value, or what is wrong with it and at which column.
+pub(crate) fn parse_json<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| error.to_string().replace("at line 1 column", "at column"))
+}
+
+fn cut_off(path: &Path, line: usize) -> String {
+    format!("{} line {line} was cut off by a crash and is passed over", path.display())
+}
+
+fn damage(path: &Path, broken: &[(usize, String)]) -> Option<Error> {
+    let (line, message) = broken.first()?;
+    Some(Error::Damaged { path: path.into(), line: *line, message: message.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes `room` bytes, at most three at a time.
+    struct Disk {
+        content: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let taken = bytes.len().min(self.room).min(3);
+            if taken == 0 {
+                return Err(ErrorKind::StorageFull.into());
+            }
+            self.content.extend_from_slice(&bytes[..taken]);
+            self.room -= taken;
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_that_met_a_full_disk_is_completed_before_the_next_one() {
+        for room in 0..12 {
+            let mut disk = Disk { content: Vec::new(), room };
+            let mut pending = b"first line\n".to_vec();
+            assert_eq!(write_out(&mut disk, &mut pending).is_ok(), room >= 11);
+            pending.extend_from_slice(b"second\n");
+            disk.room = 100;
+            write_out(&mut disk, &mut pending).unwrap();
+            assert_eq!(String::from_utf8(disk.content).unwrap(), "first line\nsecond\n", "room for {room}");
+            assert!(pending.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_column_of_a_broken_line_is_its_own() {
+        let message = parse_json::<u8>(b"x").unwrap_err();
+        assert!(message.ends_with("at column 1"), "{message}");
+    }
+}

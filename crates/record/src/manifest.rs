@@ -1,0 +1,112 @@
+//! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before anything runs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The first file of a run directory. `format_version` is its first key, so that any reader can look before it trusts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    pub format_version: u32,
+    pub tool: ToolInfo,
+    /// Folder name of the run, `<UTC time>-<plan name>`.
+    pub run_id: String,
+    /// The plan's name.
+    pub name: String,
+    /// When the run was started, RFC 3339, UTC.
+    pub started: String,
+    /// Seed of everything random: operations, order of cells.
+    pub seed: u64,
+    pub blocks: u32,
+    /// Name of the variant that the others are compared with.
+    pub base: String,
+    /// Margin of practical equality, as a fraction (0.02 = 2 %).
+    pub margin: f64,
+    pub host: HostInfo,
+    /// The plan's text, exactly as it was read. A plan holds no secrets.
+    pub plan_toml: String,
+    pub variants: Vec<VariantInfo>,
+    pub workloads: Vec<WorkloadInfo>,
+    /// Every cell in the order in which it was to run.
+    pub order: Vec<CellId>,
+}
+
+/// Which build of dbdyno made the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolInfo {
+    pub version: String,
+    /// Commit the binary was built from, or `unknown`.
+    pub commit: String,
+    /// `release` or `debug`; numbers of a debug build are not worth comparing.
+    pub build: String,
+}
+
+/// The machine that ran server and client.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostInfo {
+    pub hostname: String,
+    pub os: String,
+    pub kernel: String,
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: u32,
+    pub memory_bytes: u64,
+    /// CPU list that the plan gives to the servers, e.g. `0-1`; `None` = not pinned.
+    pub server_cpus: Option<String>,
+    /// CPU list that the plan gives to the load client.
+    pub client_cpus: Option<String>,
+    /// Folder that holds the data directories while the run goes on, its filesystem and block device.
+    pub data_filesystem: String,
+    pub data_device: String,
+}
+
+/// What is compared: a server with a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VariantInfo {
+    pub name: String,
+    /// Driver that speaks to it: `sqlite`, `mysql`, `null`.
+    pub driver: String,
+    /// Which server, in words: base directory's name, address without password, `SQLite (embedded)`.
+    pub server: String,
+    /// The configuration as given: text of the my.cnf or the pragmas, one a line.
+    pub config: String,
+    /// `true` when somebody else runs the server and dbdyno only connects.
+    pub external: bool,
+}
+
+/// A workload as it was configured, with every way in which it differs from the original.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadInfo {
+    pub name: String,
+    /// Version of our implementation; runs of different versions are not comparable.
+    pub version: u32,
+    /// What it follows, in words.
+    pub follows: String,
+    /// All options with their effective values.
+    pub options: Map<String, Value>,
+    pub deviations: Vec<Deviation>,
+    /// Names of the steps in order.
+    pub steps: Vec<String>,
+}
+
+/// One respect in which a workload differs from the original.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deviation {
+    /// The option that controls it, or the topic when no option does.
+    pub topic: String,
+    pub original: String,
+    pub here: String,
+}
+
+/// Address of a cell within a run; blocks count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CellId {
+    pub block: u32,
+    pub variant: String,
+    pub workload: String,
+}
+
+impl std::fmt::Display for CellId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "block {} {} {}", self.block, self.variant, self.workload)
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads a run directory, finished or cut off at any byte.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
+use crate::lines::read_json_lines;
+use crate::step_reader::read_step;
+use crate::{CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord};
+
+/// A run as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub dir: PathBuf,
+    pub manifest: Manifest,
+    pub events: Vec<RunEvent>,
+    /// The cells that were begun, in the order of the manifest.
+    pub cells: Vec<CellRecord>,
+    /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to no cell, damaged
+    /// cell events. Damage of a step stands in `StepRecord::damaged`.
+    pub warnings: Vec<String>,
+}
+
+/// One cell as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CellRecord {
+    pub id: CellId,
+    pub events: Vec<CellEvent>,
+    /// In the order of the workload's steps in the manifest, then others by name.
+    pub steps: Vec<StepRecord>,
+}
+
+impl CellRecord {
+    /// How the cell ended; `None` when it never did.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.events.iter().rev().find_map(|event| match event {
+            CellEvent::Ended { outcome, .. } => Some(*outcome),
+            _ => None,
+        })
+    }
+}
+
+impl Run {
+    /// Reads the run in `dir`, whether or not it has ended.
+    ///
+    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `Damaged` when the
+    /// manifest or the run's own events hold something that no crash explains.
+    pub fn open(dir: &Path) -> Result<Run, Error> {
+        let manifest = read_manifest(dir)?;
+        let mut warnings = Vec::new();
+        let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
+        let events = read_json_lines(&dir.join(EVENTS), Some(resumes))?;
+        if let Some(damage) = events.damage {
+            return Err(damage);
+        }
+        warnings.extend(events.cut_off);
+        let cells = read_cells(dir, &manifest, &mut warnings)?;
+        Ok(Run { dir: dir.into(), manifest, events: events.items, cells, warnings })
+    }
+}
+
+/// The manifest of the run in `dir`. Its format version is looked at before anything else of it.
+pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
+    let path = dir.join(MANIFEST);
+    let text = std::fs::read(&path).map_err(|source| match source.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotARun { path: dir.into() },
+        _ => Error::Read { path: path.clone(), source },
+    })?;
+    let damaged = |error: serde_json::Error| Error::Damaged {
+        path: path.clone(),
+        line: error.line(),
+        message: error.to_string(),
+    };
+    let Version { format_version: found } = serde_json::from_slice(&text).map_err(damaged)?;
+    if found > FORMAT_VERSION {
+        return Err(Error::TooNew { path, found, known: FORMAT_VERSION });
+    }
+    serde_json::from_slice(&text).map_err(damaged)
+}
+
+fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<CellRecord>, Error> {
+    let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS))?.into_iter().collect();
+    let mut cells = Vec::new();
+    for id in &manifest.order {
+        let folder = dir.join(CELLS).join(cell_path(id)?);
+        if unplanned.remove(&folder) {
+            cells.push(read_cell(&folder, id, manifest, warnings)?);
+        }
+    }
+    warnings.extend(
+        unplanned.iter().map(|folder| {
+            format!("{} belongs to no cell of the manifest and is passed over", folder.display())
+        }),
+    );
+    Ok(cells)
+}
+
+/// Every `<block>/<variant>/<workload>` below `cells`.
+fn cell_folders(cells: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = vec![cells.to_path_buf()];
+    for _ in ["block", "variant", "workload"] {
+        let level = found.iter().map(|folder| folders_in(folder)).collect::<Result<Vec<_>, _>>()?;
+        found = level.into_iter().flatten().collect();
+    }
+    Ok(found)
+}
+
+/// The folders in a folder, sorted; none when it is absent.
+fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read_error = |source| Error::Read { path: dir.into(), source };
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(read_error)?,
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(read_error)?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn read_cell(
+    dir: &Path,
+    id: &CellId,
+    manifest: &Manifest,
+    warnings: &mut Vec<String>,
+) -> Result<CellRecord, Error> {
+    let events = read_json_lines(&dir.join(EVENTS), None)?;
+    warnings.extend(events.cut_off);
+    warnings.extend(events.damage.map(|damage| damage.to_string()));
+    let planned = manifest.workloads.iter().find(|workload| workload.name == id.workload);
+    let planned = planned.map_or(&[][..], |workload| &workload.steps);
+    let mut names: Vec<String> = Vec::new();
+    for folder in folders_in(dir)? {
+        names.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
+    }
+    names.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));
+    let steps = names.iter().map(|name| read_step(&dir.join(name), name, warnings)).collect();
+    Ok(CellRecord { id: id.clone(), events: events.items, steps })
+}

@@ -1,0 +1,186 @@
+//! Reads the folder of one step, as far as it can be read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Map;
+
+use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS};
+use crate::lines::{Lines, parse_json, read_json_lines, read_lines};
+use crate::{
+    Check, CounterHeader, CounterLine, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome,
+    StepEvent, StepSpec, Unit, WindowRule, histogram,
+};
+
+/// One step of a cell, as it was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRecord {
+    /// The folder's name: `l.i0`, `qr100`, ...
+    pub name: String,
+    /// What the step was meant to be, from its first event. Empty but for its name when that event is lost; the step
+    /// is `damaged` then.
+    pub spec: StepSpec,
+    pub events: Vec<StepEvent>,
+    pub intervals: Vec<Interval>,
+    pub histograms: Vec<HistogramSpan>,
+    /// Raw counters by source.
+    pub counters: BTreeMap<String, CounterSeries>,
+    /// Which files cannot be trusted and why; the other fields hold what was read before the damage.
+    pub damaged: Option<String>,
+}
+
+impl StepRecord {
+    /// The common window `(from_us, to_us)` since the barrier; `None` when the step did not come so far.
+    pub fn window(&self) -> Option<(u64, u64)> {
+        self.events.iter().rev().find_map(|event| match event {
+            StepEvent::Window { from_us, to_us } => Some((*from_us, *to_us)),
+            _ => None,
+        })
+    }
+
+    /// How the step ended; `None` when it was killed in the middle.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.events.iter().rev().find_map(|event| match event {
+            StepEvent::Ended { outcome, .. } => Some(*outcome),
+            _ => None,
+        })
+    }
+
+    /// Why the step's figures must not be used, in the order in which it was found.
+    pub fn invalid_reasons(&self) -> Vec<&str> {
+        let reasons = self.events.iter().filter_map(|event| match event {
+            StepEvent::Invalid { reason } => Some(reason.as_str()),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    /// The content checks made after the step.
+    pub fn checks(&self) -> Vec<&Check> {
+        let checks = self.events.iter().filter_map(|event| match event {
+            StepEvent::Check(check) => Some(check),
+            _ => None,
+        });
+        checks.collect()
+    }
+}
+
+/// Reads the step in `dir`. Lines that a crash cut off go to `warnings`; damage stays with the step.
+pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
+    let mut notes = Notes { warnings, damages: Vec::new() };
+    let events: Vec<StepEvent> = notes.take(read_json_lines(&dir.join(EVENTS), None));
+    let intervals = notes.take(read_json_lines(&dir.join(INTERVALS), None));
+    let histograms = notes.take(read_lines(&dir.join(HISTOGRAMS), histogram::parse_line, None));
+    let counters = read_counters(&dir.join(COUNTERS), &mut notes);
+    let spec = match events.first() {
+        Some(StepEvent::Started { spec, .. }) => spec.clone(),
+        _ => {
+            let path = dir.join(EVENTS);
+            notes.damages.push(format!("{} does not begin with a `started` event", path.display()));
+            unknown_spec(name)
+        }
+    };
+    let damaged = (!notes.damages.is_empty()).then(|| notes.damages.join("; "));
+    StepRecord { name: name.into(), spec, events, intervals, histograms, counters, damaged }
+}
+
+/// What reading the files of a step brought up.
+struct Notes<'a> {
+    warnings: &'a mut Vec<String>,
+    damages: Vec<String>,
+}
+
+impl Notes<'_> {
+    fn take<T>(&mut self, read: Result<Lines<T>, Error>) -> Vec<T> {
+        match read {
+            Ok(lines) => {
+                self.warnings.extend(lines.cut_off);
+                self.damages.extend(lines.damage.map(|damage| damage.to_string()));
+                lines.items
+            }
+            Err(error) => {
+                self.damages.push(error.to_string());
+                Vec::new()
+            }
+        }
+    }
+}
+
+/// All counter files, by source.
+fn read_counters(dir: &Path, notes: &mut Notes<'_>) -> BTreeMap<String, CounterSeries> {
+    let mut counters = BTreeMap::new();
+    let files = match file_names(dir) {
+        Ok(files) => files,
+        Err(source) => {
+            notes.damages.push(Error::Read { path: dir.into(), source }.to_string());
+            return counters;
+        }
+    };
+    for file in files {
+        let Some(source) = file.strip_suffix(COUNTERS_ENDING) else { continue };
+        let path = dir.join(&file);
+        let entries = notes.take(read_lines(&path, |line| parse_counters(line).map(Some), None));
+        match fill_in(entries) {
+            Ok(series) => counters.extend(series.map(|series| (source.to_string(), series))),
+            Err(message) => notes.damages.push(format!("{} {message}", path.display())),
+        }
+    }
+    counters
+}
+
+/// Sorted; none when there is no such folder.
+fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A line of a counter file.
+enum CounterEntry {
+    Header(CounterHeader),
+    Line(CounterLine),
+}
+
+fn parse_counters(line: &[u8]) -> Result<CounterEntry, String> {
+    match parse_json(line) {
+        Ok(line) => Ok(CounterEntry::Line(line)),
+        Err(message) => parse_json(line).map(CounterEntry::Header).map_err(|_| message),
+    }
+}
+
+/// Every line complete; `None` when a crash came before the header. Without a header the figures say nothing.
+fn fill_in(entries: Vec<CounterEntry>) -> Result<Option<CounterSeries>, &'static str> {
+    let mut entries = entries.into_iter();
+    let header = match entries.next() {
+        None => return Ok(None),
+        Some(CounterEntry::Header(header)) => header,
+        Some(CounterEntry::Line(_)) => return Err("does not begin with a header"),
+    };
+    let mut values = BTreeMap::new();
+    let mut lines = Vec::new();
+    for entry in entries {
+        let CounterEntry::Line(line) = entry else { return Err("has a second header") };
+        values.extend(line.values);
+        lines.push(CounterLine { at_us: line.at_us, values: values.clone() });
+    }
+    Ok(Some(CounterSeries { header, lines }))
+}
+
+fn unknown_spec(name: &str) -> StepSpec {
+    StepSpec {
+        name: name.into(),
+        clients: 0,
+        headline: Headline { kind: String::new(), unit: Unit::Operations, label: String::new() },
+        window: WindowRule::FirstEnded,
+        target: None,
+        kinds: Vec::new(),
+        options: Map::new(),
+    }
+}

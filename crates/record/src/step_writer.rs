@@ -1,0 +1,122 @@
+//! Writes the files of one step: events, intervals, histograms and counters.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+
+use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, create_folder};
+use crate::layout::{folder_name, sync_folder};
+use crate::lines::LineWriter;
+use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, histogram};
+
+/// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second, or `sync`.
+pub struct StepWriter {
+    dir: PathBuf,
+    events: LineWriter,
+    intervals: LineWriter,
+    histograms: LineWriter,
+}
+
+impl StepWriter {
+    /// Opens the files in a folder that exists and is new.
+    pub(crate) fn open(dir: PathBuf) -> Result<StepWriter, Error> {
+        let events = LineWriter::open(dir.join(EVENTS))?;
+        let intervals = LineWriter::open(dir.join(INTERVALS))?;
+        let mut histograms = LineWriter::open(dir.join(HISTOGRAMS))?;
+        histograms.push_bytes(histogram::HEADER.as_bytes())?;
+        Ok(StepWriter { dir, events, intervals, histograms })
+    }
+
+    /// The step's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Appends one event.
+    pub fn event(&mut self, event: &StepEvent) -> Result<(), Error> {
+        self.events.push(event)
+    }
+
+    /// Appends one interval.
+    pub fn interval(&mut self, interval: &Interval) -> Result<(), Error> {
+        self.intervals.push(interval)
+    }
+
+    /// Appends the histogram of `[from_us, to_us)` since the barrier, values in microseconds; an empty one is not
+    /// written. `tag` is `<kind>/service` or `<kind>/response`, see `Clock::tag`; another one is an error.
+    pub fn histogram(
+        &mut self,
+        tag: &str,
+        from_us: u64,
+        to_us: u64,
+        histogram: &Histogram<u64>,
+    ) -> Result<(), Error> {
+        if histogram.is_empty() {
+            return Ok(());
+        }
+        let line = histogram::format_line(tag, from_us, to_us, histogram).map_err(|message| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, message);
+            Error::Write { path: self.histograms.path().into(), source }
+        })?;
+        self.histograms.push_bytes(&line)
+    }
+
+    /// Begins the counter file of a source, to be written from any thread. A source has one file a step.
+    pub fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
+        let name = format!("{}{COUNTERS_ENDING}", folder_name(&header.source)?);
+        let path = self.dir.join(COUNTERS).join(name);
+        if path.exists() {
+            return Err(Error::Exists { path });
+        }
+        if !self.dir.join(COUNTERS).exists() {
+            create_folder(&self.dir.join(COUNTERS))?;
+        }
+        let mut lines = LineWriter::open(path)?;
+        lines.push(&header)?;
+        lines.flush()?;
+        Ok(CounterWriter { lines, last: BTreeMap::new() })
+    }
+
+    /// Gives all lines to the system, so that they outlive the death of this process.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.files().into_iter().try_for_each(LineWriter::flush)
+    }
+
+    /// Puts all lines and the folder on the disk. The step's counter writers are synced on their own, before this.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.files().into_iter().try_for_each(LineWriter::sync)?;
+        if self.dir.join(COUNTERS).exists() {
+            sync_folder(&self.dir.join(COUNTERS))?;
+        }
+        sync_folder(&self.dir)
+    }
+
+    /// Events last: a step that says it has ended has all its figures.
+    fn files(&mut self) -> [&mut LineWriter; 3] {
+        [&mut self.intervals, &mut self.histograms, &mut self.events]
+    }
+}
+
+/// Writes the counter file of one source.
+pub struct CounterWriter {
+    lines: LineWriter,
+    last: BTreeMap<String, i64>,
+}
+
+impl CounterWriter {
+    /// Appends one sample, `at_us` since the barrier, and gives it to the system. Only values that differ from the
+    /// line before are written; a key that is missing here keeps its last value for readers.
+    pub fn line(&mut self, at_us: i64, values: &BTreeMap<String, i64>) -> Result<(), Error> {
+        let changed = values.iter().filter(|(key, value)| self.last.get(*key) != Some(value));
+        let changed: BTreeMap<String, i64> = changed.map(|(key, value)| (key.clone(), *value)).collect();
+        self.last.extend(changed.clone());
+        self.lines.push(&CounterLine { at_us, values: changed })?;
+        self.lines.flush()
+    }
+
+    /// Puts all lines on the disk.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.lines.sync()
+    }
+}

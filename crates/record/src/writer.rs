@@ -1,0 +1,154 @@
+//! Writes a run directory: the run and its cells. The files of a step: `step_writer`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::layout::{ASIDE, CELLS, EVENTS, LOGS, MANIFEST};
+use crate::layout::{cell_path, create_folder, folder_name, sync_folder};
+use crate::lines::LineWriter;
+use crate::{CellEvent, CellId, Error, Manifest, RunEvent, StepWriter, reader};
+
+/// Writes one run directory. While it lives, no other process can write the same run.
+pub struct RunWriter {
+    dir: PathBuf,
+    events: LineWriter,
+}
+
+impl RunWriter {
+    /// Creates `<parent>/<run_id>` with its manifest, which is on the disk before anything else of the run is.
+    ///
+    /// Fails when the folder exists, when `run_id` cannot name a folder, or when it cannot be written.
+    pub fn create(parent: &Path, manifest: &Manifest) -> Result<RunWriter, Error> {
+        let dir = parent.join(folder_name(&manifest.run_id)?);
+        create_folder(&dir)?;
+        for folder in [CELLS, LOGS] {
+            create_folder(&dir.join(folder))?;
+        }
+        write_manifest(&dir, manifest)?;
+        let events = LineWriter::open(dir.join(EVENTS))?;
+        events.lock()?;
+        sync_folder(&dir)?;
+        sync_folder(&parent_of(&dir))?;
+        Ok(RunWriter { dir, events })
+    }
+
+    /// Goes on with the run in `dir`, however its last process ended.
+    ///
+    /// The first event after this must be `RunEvent::Started` with `resumed`: it is by this line that a reader knows a
+    /// broken one before it as cut off by a crash. Fails when `dir` is no run directory, when its format is too new
+    /// or its manifest damaged, or when another process writes it.
+    pub fn resume(dir: &Path) -> Result<(RunWriter, Manifest), Error> {
+        let manifest = reader::read_manifest(dir)?;
+        let events = LineWriter::open(dir.join(EVENTS))?;
+        events.lock()?;
+        Ok((RunWriter { dir: dir.into(), events }, manifest))
+    }
+
+    /// The run directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where server logs go.
+    pub fn logs_dir(&self) -> PathBuf {
+        self.dir.join(LOGS)
+    }
+
+    /// Appends one event; it is on the disk when this returns.
+    pub fn event(&mut self, event: &RunEvent) -> Result<(), Error> {
+        self.events.push(event)?;
+        self.events.sync()
+    }
+
+    /// Creates the folder of a cell. Fails with `Exists` when there is one: see `set_aside`.
+    pub fn cell(&self, cell: &CellId) -> Result<CellWriter, Error> {
+        let dir = self.dir.join(CELLS).join(cell_path(cell)?);
+        create_folder(&dir)?;
+        sync_folders_between(&self.dir, &dir)?;
+        let events = LineWriter::open(dir.join(EVENTS))?;
+        Ok(CellWriter { dir, events })
+    }
+
+    /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`, `n` being the least
+    /// number that is free for this cell.
+    ///
+    /// Returns the new place relative to the run directory, as `RunEvent::CellSetAside` wants it; `None` when the cell
+    /// has no folder.
+    pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
+        let path = cell_path(cell)?;
+        let from = self.dir.join(CELLS).join(&path);
+        if !from.exists() {
+            return Ok(None);
+        }
+        let mut number = 1u32;
+        let place = loop {
+            let place = Path::new(ASIDE).join(number.to_string()).join(&path);
+            if !self.dir.join(&place).exists() {
+                break place;
+            }
+            number += 1;
+        };
+        let to = self.dir.join(&place);
+        let write_error = |source| Error::Write { path: to.clone(), source };
+        std::fs::create_dir_all(parent_of(&to)).map_err(write_error)?;
+        std::fs::rename(&from, &to).map_err(write_error)?;
+        sync_folder(&parent_of(&from))?;
+        sync_folders_between(&self.dir, &to)?;
+        Ok(Some(place))
+    }
+}
+
+/// Writes the folder of one cell.
+pub struct CellWriter {
+    dir: PathBuf,
+    events: LineWriter,
+}
+
+impl CellWriter {
+    /// The cell's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Appends one event; it is on the disk when this returns.
+    pub fn event(&mut self, event: &CellEvent) -> Result<(), Error> {
+        self.events.push(event)?;
+        self.events.sync()
+    }
+
+    /// Creates the folder of a step. Fails with `Exists` when the cell has had a step of this name.
+    pub fn step(&self, name: &str) -> Result<StepWriter, Error> {
+        let dir = self.dir.join(folder_name(name)?);
+        create_folder(&dir)?;
+        sync_folder(&self.dir)?;
+        StepWriter::open(dir)
+    }
+}
+
+/// A reader sees either no manifest or all of it.
+fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let path = dir.join(MANIFEST);
+    let unfinished = dir.join(format!("{MANIFEST}.unfinished"));
+    let write = || {
+        let mut text = serde_json::to_vec_pretty(manifest)?;
+        text.push(b'\n');
+        let mut file = File::create_new(&unfinished)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        std::fs::rename(&unfinished, &path)
+    };
+    write().map_err(|source| Error::Write { path: path.clone(), source })
+}
+
+/// Syncs every folder from `top` down to the one that holds `below`.
+fn sync_folders_between(top: &Path, below: &Path) -> Result<(), Error> {
+    below.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).try_for_each(sync_folder)
+}
+
+fn parent_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
+        _ => PathBuf::from("."),
+    }
+}

@@ -1,0 +1,207 @@
+//! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
+
+use dbdyno_analyse::{
+    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
+};
+
+use crate::evidence::rates::block_ratio;
+use crate::evidence::{COSTS, METRICS, kinds, reason, state};
+use crate::number::NOT_AVAILABLE;
+use crate::{Error, Format};
+
+/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Csv;
+
+/// Columns before the metrics.
+const HEAD: [&str; 10] = [
+    "run",
+    "workload",
+    "block",
+    "variant",
+    "step",
+    "state",
+    "reason",
+    "window_seconds",
+    "rate_per_second",
+    "ratio_to_base",
+];
+
+/// Columns of each kind of operation, after `<kind>_`.
+const KIND_COLUMNS: [&str; 8] = [
+    "connections",
+    "operations",
+    "rows",
+    "failed",
+    "dropped",
+    "errors",
+    "operations_per_second",
+    "rows_per_second",
+];
+
+const LATENCY_COLUMNS: [&str; 7] = ["mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"];
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn extension(&self) -> &'static str {
+        "csv"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        let kinds = all_kinds(findings);
+        let mut text = String::new();
+        push_line(&mut text, &header(&kinds));
+        for workload in &findings.workloads {
+            for step in &workload.steps {
+                for variant in &step.variants {
+                    for run in &variant.runs {
+                        push_line(&mut text, &row(findings, workload, step, variant, run, &kinds));
+                    }
+                }
+            }
+        }
+        Ok(text)
+    }
+}
+
+/// Kinds of operation of the whole run, in the order in which they first appear.
+fn all_kinds(findings: &Findings) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for kind in findings.workloads.iter().flat_map(|workload| &workload.steps).flat_map(kinds) {
+        if !names.contains(&kind) {
+            names.push(kind);
+        }
+    }
+    names
+}
+
+fn header(kinds: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
+    names.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
+    names.push("tag".to_owned());
+    names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
+    names.extend(["seconds_on_target", "lookups", "lookup_seconds"].map(str::to_owned));
+    for kind in kinds {
+        names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
+        for time in ["service", "response"] {
+            names.extend(LATENCY_COLUMNS.iter().map(|column| format!("{kind}_{time}_{column}")));
+        }
+    }
+    names
+}
+
+fn row(
+    findings: &Findings,
+    workload: &WorkloadFindings,
+    step: &StepFindings,
+    variant: &VariantStep,
+    run: &StepRun,
+    kinds: &[String],
+) -> Vec<String> {
+    let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
+    let mut row = vec![
+        findings.run.run_id.clone(),
+        workload.name.clone(),
+        run.block.to_string(),
+        variant.variant.clone(),
+        step.name.clone(),
+        state(&run.validity).to_owned(),
+        reason(&run.validity),
+        number(ran.then_some(run.window_seconds)),
+        number(ran.then_some(run.rate)),
+        number(block_ratio(variant, run.block)),
+    ];
+    row.extend(METRICS.iter().map(|metric| number((metric.value)(&run.metrics))));
+    row.push(run.metrics.tag.clone());
+    row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
+    row.extend([number(run.seconds_on_target), run.lookups.to_string(), run.lookup_seconds.to_string()]);
+    for name in kinds {
+        push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
+    }
+    row
+}
+
+fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
+    let Some(kind) = kind else {
+        let columns = KIND_COLUMNS.len() + 2 * LATENCY_COLUMNS.len();
+        row.extend(std::iter::repeat_n(NOT_AVAILABLE.to_owned(), columns));
+        return;
+    };
+    row.push(kind.connections.to_string());
+    let counts = [kind.operations, kind.rows, kind.failed, kind.dropped, kind.errors.total()];
+    row.extend(counts.map(|count| count.to_string()));
+    row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| number(Some(value))));
+    push_latency(row, &kind.service);
+    push_latency(row, &kind.response);
+}
+
+fn push_latency(row: &mut Vec<String>, latency: &Latency) {
+    if latency.count == 0 {
+        row.extend(std::iter::repeat_n(NOT_AVAILABLE.to_owned(), LATENCY_COLUMNS.len()));
+        return;
+    }
+    row.push(number(Some(latency.mean_us)));
+    let values =
+        [latency.p50_us, latency.p90_us, latency.p95_us, latency.p99_us, latency.p999_us, latency.max_us];
+    row.extend(values.map(|value| value.to_string()));
+}
+
+fn number(value: Option<f64>) -> String {
+    value
+        .filter(|value| value.is_finite())
+        .map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string())
+}
+
+fn push_line(text: &mut String, fields: &[String]) {
+    let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+    text.push_str(&quoted.join(","));
+    text.push('\n');
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn a_field_is_quoted_only_when_it_must_be() {
+        assert_eq!(quoted("plain"), "plain");
+        assert_eq!(quoted("a,b"), "\"a,b\"");
+        assert_eq!(quoted("say \"no\""), "\"say \"\"no\"\"\"");
+        assert_eq!(quoted("two\nlines"), "\"two\nlines\"");
+    }
+
+    #[test]
+    fn every_line_has_as_many_fields_as_the_header() {
+        let findings = fixture::findings();
+        let kinds = all_kinds(&findings);
+        let columns = header(&kinds).len();
+        for workload in &findings.workloads {
+            for step in &workload.steps {
+                for variant in &step.variants {
+                    for run in &variant.runs {
+                        assert_eq!(row(&findings, workload, step, variant, run, &kinds).len(), columns);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_table_of_the_fixture() {
+        let text = Csv.render(&fixture::findings()).expect("plain data");
+        assert_eq!(text.lines().count(), 1 + 20);
+        insta::assert_snapshot!("csv", text);
+    }
+}

@@ -1,0 +1,27 @@
+//! What can go wrong while a report is written.
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no report format is called `{name}`; use one of: {known}")]
+    UnknownFormat { name: String, known: String },
+
+    /// A fault of this crate's own template, never of the findings.
+    #[error(
+        "the HTML page's template failed on run {run_id}: {source}; try another format and report this as a bug"
+    )]
+    Template {
+        run_id: String,
+        #[source]
+        source: minijinja::Error,
+    },
+
+    #[error(
+        "the findings of run {run_id} cannot be written as JSON: {source}; try another format and report this as a bug"
+    )]
+    Json {
+        run_id: String,
+        #[source]
+        source: serde_json::Error,
+    },
+}

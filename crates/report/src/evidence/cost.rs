@@ -1,0 +1,153 @@
+//! CPU charged to who used it, switches and fsyncs, for one unit of a step's headline.
+
+use dbdyno_analyse::{Cost, StepFindings};
+
+use super::{Column, Grid, run_columns, run_labels, runs};
+use crate::number::fixed;
+
+/// One figure of [`Cost`].
+#[derive(Debug, Clone, Copy)]
+pub struct CostColumn {
+    /// Short name, for tables.
+    pub name: &'static str,
+    /// Name of the same figure in machine-readable formats.
+    pub field: &'static str,
+    pub unit: &'static str,
+    pub decimals: usize,
+    pub meaning: &'static str,
+    pub value: fn(&Cost) -> Option<f64>,
+}
+
+const fn column(
+    name: &'static str,
+    field: &'static str,
+    unit: &'static str,
+    decimals: usize,
+    value: fn(&Cost) -> Option<f64>,
+    meaning: &'static str,
+) -> CostColumn {
+    CostColumn { name, field, unit, decimals, meaning, value }
+}
+
+/// Every figure of [`Cost`], whose CPU it is first.
+pub const COSTS: &[CostColumn] = &[
+    column(
+        "server",
+        "server_cpu_us",
+        "µs/op",
+        2,
+        |c| c.server_cpu_us,
+        "CPU of the server process; NA when there is none to see (embedded, another host).",
+    ),
+    column("user", "server_user_us", "µs/op", 2, |c| c.server_user_us, "The server's CPU in user mode."),
+    column(
+        "kernel",
+        "server_kernel_us",
+        "µs/op",
+        2,
+        |c| c.server_kernel_us,
+        "The server's CPU in the kernel.",
+    ),
+    column(
+        "client",
+        "client_cpu_us",
+        "µs/op",
+        2,
+        |c| c.client_cpu_us,
+        "CPU of the load client; with an embedded database this includes the database.",
+    ),
+    column(
+        "client user",
+        "client_user_us",
+        "µs/op",
+        2,
+        |c| c.client_user_us,
+        "The client's CPU in user mode.",
+    ),
+    column(
+        "client kernel",
+        "client_kernel_us",
+        "µs/op",
+        2,
+        |c| c.client_kernel_us,
+        "The client's CPU in the kernel.",
+    ),
+    column(
+        "rest",
+        "rest_cpu_us",
+        "µs/op",
+        2,
+        |c| c.rest_cpu_us,
+        "CPU of the host that was neither server nor client.",
+    ),
+    column(
+        "switches",
+        "server_switches",
+        "1/op",
+        3,
+        |c| c.server_switches,
+        "Context switches of the server's threads.",
+    ),
+    column(
+        "fsyncs",
+        "fsyncs_per_commit",
+        "1/commit",
+        3,
+        |c| c.fsyncs_per_commit,
+        "fsyncs that the server counts, for one committed insert or delete statement.",
+    ),
+    column(
+        "sampler",
+        "sampler_core_share",
+        "core",
+        4,
+        |c| c.sampler_core_share,
+        "CPU of the sampler itself, as a share of one core.",
+    ),
+];
+
+pub(super) fn grid(step: &StepFindings) -> Grid {
+    let figures = COSTS.iter().map(|cost| Column::new(cost.name, cost.unit, cost.meaning)).chain([
+        Column::new("lookups", "", "Look-ups of the least or greatest id, which belong to no operation."),
+        Column::new("lookup time", "s", "Time that all look-ups took together."),
+    ]);
+    let note = format!(
+        "CPU of who used it, for one unit of the headline ({}); then switches and fsyncs.",
+        step.rate_label
+    );
+    let mut grid = Grid::new("CPU and fsyncs", &note, run_columns(step), figures);
+    for (variant, run) in runs(step) {
+        let mut row = run_labels(step, variant, run);
+        row.extend(COSTS.iter().map(|cost| fixed((cost.value)(&run.cost), cost.decimals)));
+        row.push(run.lookups.to_string());
+        row.push(fixed(Some(run.lookup_seconds), 3));
+        grid.rows.push(row);
+    }
+    grid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_of_the_cost_has_a_column_that_reads_it() {
+        let cost = Cost {
+            server_cpu_us: Some(1.0),
+            server_user_us: Some(2.0),
+            server_kernel_us: Some(3.0),
+            client_cpu_us: Some(4.0),
+            client_user_us: Some(5.0),
+            client_kernel_us: Some(6.0),
+            rest_cpu_us: Some(7.0),
+            server_switches: Some(8.0),
+            fsyncs_per_commit: Some(9.0),
+            sampler_core_share: Some(10.0),
+        };
+        let json = serde_json::to_value(&cost).expect("plain data");
+        assert_eq!(json.as_object().expect("a struct").len(), COSTS.len());
+        for column in COSTS {
+            assert_eq!((column.value)(&cost), json[column.field].as_f64(), "{}", column.field);
+        }
+    }
+}

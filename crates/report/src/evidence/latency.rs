@@ -1,0 +1,68 @@
+//! Service and response time of one kind of operation.
+
+use dbdyno_analyse::{Latency, StepFindings};
+
+use super::{Column, Grid, kind_of, run_columns, run_labels, runs};
+use crate::number::{duration_us, duration_whole_us};
+
+pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
+    let note = "Service: from sending to answered. Response: from when the operation was due to answered, so waiting \
+                behind a slow one counts. Clients merged.";
+    let mut labels = run_columns(step);
+    labels.push(Column::new("time", "", ""));
+    let figures =
+        ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
+    let mut grid = Grid::new(&format!("Service and response time: {kind}"), note, labels, figures);
+    for (variant, run) in runs(step) {
+        let Some(result) = kind_of(run, kind) else { continue };
+        for (time, latency) in [("service", &result.service), ("response", &result.response)] {
+            let mut row = run_labels(step, variant, run);
+            row.push(time.to_owned());
+            row.extend(figures_of(latency));
+            grid.rows.push(row);
+        }
+    }
+    grid
+}
+
+fn figures_of(latency: &Latency) -> Vec<String> {
+    let mut row = vec![latency.count.to_string()];
+    if latency.count == 0 {
+        row.resize(8, crate::number::NOT_AVAILABLE.to_owned());
+        return row;
+    }
+    row.push(duration_us(latency.mean_us));
+    row.extend(
+        [latency.p50_us, latency.p90_us, latency.p95_us, latency.p99_us, latency.p999_us, latency.max_us]
+            .map(duration_whole_us),
+    );
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_histogram_has_no_percentiles() {
+        assert_eq!(figures_of(&Latency::default()), ["0", "NA", "NA", "NA", "NA", "NA", "NA", "NA"]);
+    }
+
+    #[test]
+    fn each_value_chooses_its_own_unit() {
+        let latency = Latency {
+            count: 9,
+            mean_us: 104.5,
+            p50_us: 90,
+            p90_us: 200,
+            p95_us: 310,
+            p99_us: 1_520,
+            p999_us: 80_000,
+            max_us: 2_310_000,
+        };
+        assert_eq!(
+            figures_of(&latency),
+            ["9", "104.5 µs", "90 µs", "200 µs", "310 µs", "1.52 ms", "80.0 ms", "2.31 s"]
+        );
+    }
+}

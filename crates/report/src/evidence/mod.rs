@@ -1,0 +1,231 @@
+//! Evidence of a step as tables of text, the same in every format.
+
+mod buckets;
+mod cost;
+mod latency;
+mod metrics;
+mod operations;
+pub(crate) mod rates;
+
+use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep};
+use serde::Serialize;
+
+pub use cost::{COSTS, CostColumn};
+pub use metrics::{METRICS, MetricColumn};
+
+/// A table of text: the first `labels` columns say what a row is, the rest are figures.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Grid {
+    pub(crate) title: String,
+    /// One sentence: what the figures are.
+    pub(crate) note: String,
+    pub(crate) labels: usize,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// Head of a column.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// Empty where the figures carry their unit or need none.
+    pub(crate) unit: String,
+    /// What the column says, in words; empty where the name does.
+    pub(crate) meaning: String,
+}
+
+impl Column {
+    pub(crate) fn new(name: &str, unit: &str, meaning: &str) -> Self {
+        Self { name: name.to_owned(), unit: unit.to_owned(), meaning: meaning.to_owned() }
+    }
+}
+
+impl Grid {
+    fn new(title: &str, note: &str, labels: Vec<Column>, figures: impl IntoIterator<Item = Column>) -> Self {
+        let label_count = labels.len();
+        let columns = labels.into_iter().chain(figures).collect();
+        Self {
+            title: title.to_owned(),
+            note: note.to_owned(),
+            labels: label_count,
+            columns,
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// All tables of a step in the order of a report: what was reached first, then why. Tables without a row are left out.
+pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
+    let mut grids = vec![rates::by_variant(step)];
+    grids.extend(rates::by_block(step));
+    grids.push(metrics::grid(step));
+    grids.push(cost::grid(step));
+    for kind in kinds(step) {
+        grids.push(latency::grid(step, &kind));
+        grids.push(buckets::grid(step, &kind));
+    }
+    grids.push(operations::grid(step));
+    grids.retain(|grid| !grid.rows.is_empty());
+    grids
+}
+
+/// Why runs of a step must not be used or are missing, one line a run.
+pub(crate) fn problems(step: &StepFindings) -> Vec<String> {
+    let mut lines = Vec::new();
+    for variant in &step.variants {
+        if variant.runs.is_empty() {
+            lines.push(format!("{}: this step did not run", variant.variant));
+        }
+        for run in &variant.runs {
+            let reason = reason(&run.validity);
+            if !reason.is_empty() {
+                let state = state(&run.validity);
+                lines.push(format!("{}, block {}: {state}: {reason}", variant.variant, run.block));
+            }
+        }
+    }
+    lines
+}
+
+/// The word for how usable a run of a step is.
+pub(crate) fn state(validity: &Validity) -> &'static str {
+    match validity {
+        Validity::Valid => "valid",
+        Validity::Invalid { .. } => "invalid",
+        Validity::Failed { .. } => "failed",
+        Validity::Interrupted => "interrupted",
+    }
+}
+
+/// Why a run of a step is not valid; empty when it is.
+pub(crate) fn reason(validity: &Validity) -> String {
+    match validity {
+        Validity::Valid => String::new(),
+        Validity::Invalid { reasons } => reasons.join("; "),
+        Validity::Failed { message } => message.clone(),
+        Validity::Interrupted => "it was stopped before its end".to_owned(),
+    }
+}
+
+/// Kinds of operation of a step in the order in which the runs name them.
+pub(crate) fn kinds(step: &StepFindings) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for kind in step.variants.iter().flat_map(|variant| &variant.runs).flat_map(|run| &run.kinds) {
+        if !names.contains(&kind.kind) {
+            names.push(kind.kind.clone());
+        }
+    }
+    names
+}
+
+/// The kind that a run's headline rate counts: the one that has this rate. Background writers may happen to have it too,
+/// then it is the kind with the most operations, and of equals the first.
+pub(crate) fn headline_kind(run: &StepRun) -> Option<&str> {
+    let distance = |kind: &KindResult| {
+        (kind.rows_per_second - run.rate).abs().min((kind.operations_per_second - run.rate).abs())
+    };
+    let near = run.rate.abs() * 1e-3;
+    let mut best: Option<&KindResult> = None;
+    for kind in run.kinds.iter().filter(|kind| distance(kind) <= near) {
+        if best.is_none_or(|best| kind.operations > best.operations) {
+            best = Some(kind);
+        }
+    }
+    let nearest = || run.kinds.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    best.or_else(nearest).map(|kind| kind.kind.as_str())
+}
+
+/// More than one block: rows must say which.
+pub(crate) fn has_blocks(step: &StepFindings) -> bool {
+    step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
+}
+
+/// Heads of the columns that say which run a row is of.
+fn run_columns(step: &StepFindings) -> Vec<Column> {
+    let mut columns = vec![Column::new("variant", "", "")];
+    if has_blocks(step) {
+        columns.push(Column::new("block", "", "One block is every cell once, in random order."));
+    }
+    columns
+}
+
+/// The cells under [`run_columns`]. A run that must not be used says so in every table.
+fn run_labels(step: &StepFindings, variant: &VariantStep, run: &StepRun) -> Vec<String> {
+    let label = match run.validity {
+        Validity::Valid => variant.variant.clone(),
+        _ => format!("{} ({})", variant.variant, state(&run.validity)),
+    };
+    let mut labels = vec![label];
+    if has_blocks(step) {
+        labels.push(run.block.to_string());
+    }
+    labels
+}
+
+/// Every run of a step with its variant, by variant and then by block.
+fn runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
+    step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)))
+}
+
+/// The result of one kind in a run.
+fn kind_of<'a>(run: &'a StepRun, name: &str) -> Option<&'a KindResult> {
+    run.kinds.iter().find(|kind| kind.kind == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn step(name: &str) -> StepFindings {
+        let findings = fixture::findings();
+        findings.workloads[0].steps.iter().find(|step| step.name == name).expect("in the fixture").clone()
+    }
+
+    #[test]
+    fn problems_name_variant_block_state_and_reason() {
+        let lines: Vec<_> = fixture::findings().workloads[0].steps.iter().flat_map(problems).collect();
+        assert!(lines.iter().any(|line| line.contains("block 1: invalid: rows of table")), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("block 1: failed: server went away")), "{lines:?}");
+    }
+
+    #[test]
+    fn the_headline_kind_is_the_one_with_the_headline_rate() {
+        assert_eq!(headline_kind(&step("qr100").variants[0].runs[0]), Some("query"));
+        assert_eq!(headline_kind(&step("l.i1").variants[0].runs[0]), Some("insert"));
+    }
+
+    #[test]
+    fn of_two_kinds_with_the_headline_rate_the_busier_one_is_meant() {
+        let mut run = step("qr100").variants[0].runs[0].clone();
+        let background =
+            run.kinds.iter().find(|kind| kind.kind == "insert").expect("has writers").rows_per_second;
+        run.rate = background;
+        for kind in run.kinds.iter_mut().filter(|kind| kind.kind == "query") {
+            kind.operations_per_second = background;
+        }
+        run.kinds.reverse();
+        assert_eq!(headline_kind(&run), Some("query"));
+    }
+
+    #[test]
+    fn the_block_column_appears_only_with_a_second_block() {
+        let mut step = step("l.i0");
+        assert_eq!(run_columns(&step).len(), 1);
+        let mut second = step.variants[0].runs[0].clone();
+        second.block = 2;
+        step.variants[0].runs.push(second);
+        assert_eq!(run_columns(&step).len(), 2);
+    }
+
+    #[test]
+    fn every_row_of_every_table_has_a_cell_for_every_column() {
+        for step in &fixture::findings().workloads[0].steps {
+            for grid in grids(step) {
+                for row in &grid.rows {
+                    assert_eq!(row.len(), grid.columns.len(), "{} of {}", grid.title, step.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What each kind of operation did: counts, pace, failures by class.
+
+use dbdyno_analyse::StepFindings;
+
+use super::{Column, Grid, run_columns, run_labels, runs};
+use crate::number::rate;
+
+pub(super) fn grid(step: &StepFindings) -> Grid {
+    let note = "Operations over the window. Dropped: due, but given up without being sent. Retried attempts are not failures.";
+    let mut labels = run_columns(step);
+    labels.push(Column::new("kind", "", ""));
+    labels.push(Column::new(
+        "pace",
+        "",
+        "closed: the next one when the last is answered; else a fixed schedule a connection.",
+    ));
+    let figures = [
+        ("connections", "", "Over all clients."),
+        ("operations", "", "Statements answered without an error."),
+        ("rows", "", "Rows inserted, deleted, fetched or indexed."),
+        ("operations", "1/s", ""),
+        ("rows", "1/s", ""),
+        ("failed", "", "Operations that ended with an error."),
+        ("dropped", "", "Operations that became due and were never sent."),
+        ("retry", "errors", "May be sent again: deadlock, lock wait, busy file."),
+        ("refused", "errors", "The server answered no to one operation."),
+        ("lost", "errors", "The connection was gone."),
+        ("fatal", "errors", "No operation of this kind could succeed."),
+    ]
+    .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    let mut grid = Grid::new("Operations", note, labels, figures);
+    for (variant, run) in runs(step) {
+        for kind in &run.kinds {
+            let mut row = run_labels(step, variant, run);
+            row.extend([kind.kind.clone(), kind.pace.clone()]);
+            row.extend(
+                [u64::from(kind.connections), kind.operations, kind.rows].map(|count| count.to_string()),
+            );
+            row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| rate(Some(value))));
+            let errors = &kind.errors;
+            let counts = [kind.failed, kind.dropped, errors.retry, errors.refused, errors.lost, errors.fatal];
+            row.extend(counts.map(|count| count.to_string()));
+            grid.rows.push(row);
+        }
+    }
+    grid
+}

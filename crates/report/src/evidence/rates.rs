@@ -1,0 +1,128 @@
+//! The headline rate of a step: by variant over all blocks, and block by block.
+
+use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
+
+use super::{Column, Grid, has_blocks, run_columns, runs, state};
+use crate::number::{fixed, rate};
+
+/// Rate, ratio and window of each variant.
+pub(super) fn by_variant(step: &StepFindings) -> Grid {
+    let blocks = has_blocks(step);
+    let note = if blocks {
+        "Rate: median over the valid blocks. Ratio: geometric mean of the ratios to the base within each block."
+    } else {
+        "Rate over the common window, in which all clients were at work. Ratio: to the base."
+    };
+    let mut figures = vec![
+        Column::new("valid", "runs", "Valid runs of all runs."),
+        Column::new("rate", &step.rate_label, ""),
+    ];
+    if blocks {
+        figures.push(Column::new("least", &step.rate_label, "Lowest rate of a valid block."));
+        figures.push(Column::new("greatest", &step.rate_label, "Highest rate of a valid block."));
+    }
+    figures.push(Column::new("ratio", "", "Rate divided by the base's rate."));
+    figures.push(Column::new("window", "s", "Length of the common window; median over the valid runs."));
+    if step.target.is_some() {
+        figures.push(Column::new("background", "rows/s", "Rate of the background writers over all clients."));
+        figures.push(Column::new(
+            "on target",
+            "% of seconds",
+            "Seconds in which the background rate was kept.",
+        ));
+    }
+    let mut grid = Grid::new("Rate", note, vec![Column::new("variant", "", "")], figures);
+    for variant in &step.variants {
+        grid.rows.push(variant_row(step, variant, blocks));
+    }
+    grid
+}
+
+fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<String> {
+    let valid: Vec<&StepRun> = variant.runs.iter().filter(|run| run.validity == Validity::Valid).collect();
+    let mut row = vec![variant.variant.clone(), format!("{} of {}", valid.len(), variant.runs.len())];
+    row.push(rate(variant.rate));
+    if blocks {
+        row.extend([rate(variant.rate_min), rate(variant.rate_max)]);
+    }
+    row.push(fixed(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
+    row.push(fixed(median(valid.iter().map(|run| run.window_seconds).collect()), 2));
+    if step.target.is_some() {
+        row.push(rate(variant.background_rate));
+        row.push(fixed(
+            median(valid.iter().filter_map(|run| run.seconds_on_target).collect()).map(|share| share * 100.0),
+            1,
+        ));
+    }
+    row
+}
+
+/// Every run by itself; only when there is more than one block.
+pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
+    if !has_blocks(step) {
+        return None;
+    }
+    let mut figures = vec![
+        Column::new("state", "", ""),
+        Column::new("rate", &step.rate_label, ""),
+        Column::new("ratio", "", "Rate divided by the base's rate in the same block."),
+        Column::new("window", "s", "Length of the common window."),
+    ];
+    if step.target.is_some() {
+        figures.push(Column::new(
+            "on target",
+            "% of seconds",
+            "Seconds in which the background rate was kept.",
+        ));
+    }
+    let mut grid = Grid::new("Rate by block", "Each run by itself.", run_columns(step), figures);
+    for (variant, run) in runs(step) {
+        let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
+        let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
+        row.push(rate(ran.then_some(run.rate)));
+        row.push(fixed(block_ratio(variant, run.block), 3));
+        row.push(fixed(ran.then_some(run.window_seconds), 2));
+        if step.target.is_some() {
+            row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1));
+        }
+        grid.rows.push(row);
+    }
+    Some(grid)
+}
+
+/// The variant's ratio to the base in one block, when both are valid there.
+pub(crate) fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
+    variant.ratio.as_ref()?.blocks.iter().find(|(number, _)| *number == block).map(|(_, ratio)| *ratio)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 {
+        values.get(middle).copied()
+    } else {
+        values.get(middle.wrapping_sub(1)..=middle).map(|pair| f64::midpoint(pair[0], pair[1]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_middle_of_the_middle_two() {
+        assert_eq!(median(vec![]), None);
+        assert_eq!(median(vec![5.0]), Some(5.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+    }
+
+    #[test]
+    fn with_two_blocks_each_run_has_its_own_line() {
+        let findings = fixture::with_blocks(2);
+        let grid = by_block(&findings.workloads[0].steps[0]).expect("two blocks");
+        assert_eq!(grid.rows.len(), 4);
+        assert_eq!(grid.rows[3][..3], ["<b>&\"".to_owned(), "2".to_owned(), "valid".to_owned()]);
+        assert!(by_block(&fixture::findings().workloads[0].steps[0]).is_none());
+    }
+}

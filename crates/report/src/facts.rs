@@ -1,0 +1,168 @@
+//! Run, host, variants and the short answer, put into words that every format shares.
+
+use dbdyno_analyse::{
+    Colour, Findings, RunSummary, StepFindings, TableRow, VariantSummary, WorkloadFindings,
+};
+use serde_json::Value;
+
+use crate::number::{fixed, gib, rate};
+
+/// `mariadb-vs-mysql: 10 steps, 2 variants, 1 block` without the counts that a run of several workloads would blur.
+pub(crate) fn title(findings: &Findings) -> String {
+    format!("dbdyno: {}", findings.run.name)
+}
+
+/// When, with which build, from which seed, and how much of it there is.
+pub(crate) fn run_line(run: &RunSummary) -> String {
+    let blocks =
+        if run.blocks_planned == 1 { "1 block".to_owned() } else { format!("{} blocks", run.blocks_planned) };
+    format!(
+        "Run {} · started {} · {blocks} · {} of {} cells completed · seed {} · dbdyno {} ({}, {} build)",
+        run.run_id,
+        run.started,
+        run.cells_completed,
+        run.cells_planned,
+        run.seed,
+        run.tool.version,
+        run.tool.commit,
+        run.tool.build
+    )
+}
+
+/// The machine on one line.
+pub(crate) fn host_line(run: &RunSummary) -> String {
+    let host = &run.host;
+    let mut parts = vec![
+        host.hostname.clone(),
+        format!("{} × {}", host.cpus, host.cpu_model),
+        format!("{} memory", gib(host.memory_bytes)),
+        format!("{}, {}", host.os, host.kernel),
+    ];
+    parts.push(match (&host.server_cpus, &host.client_cpus) {
+        (None, None) => "server and client share all CPUs".to_owned(),
+        (server, client) => {
+            let cpus = |list: &Option<String>| {
+                list.as_ref().map_or("any CPU".to_owned(), |list| format!("CPUs {list}"))
+            };
+            format!("server on {}, client on {}", cpus(server), cpus(client))
+        }
+    });
+    let device =
+        if host.data_device.is_empty() { String::new() } else { format!(" on device {}", host.data_device) };
+    parts.push(format!("data on {}{device}", host.data_filesystem));
+    parts.join(" · ")
+}
+
+/// What a variant is, without its name.
+pub(crate) fn variant_line(variant: &VariantSummary) -> String {
+    let mut parts = vec![variant.server.clone()];
+    parts.push(if variant.version_text.is_empty() {
+        "its version is unknown, it never ran".to_owned()
+    } else {
+        variant.version_text.clone()
+    });
+    parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
+    parts.push(format!("driver {}", variant.driver));
+    if variant.external {
+        parts.push("run by somebody else: settings not given by dbdyno".to_owned());
+    }
+    parts.join(" · ")
+}
+
+/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base.
+pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
+    let relative = &workload.summary.relative;
+    let mut lines: Vec<String> = relative
+        .rows
+        .iter()
+        .filter(|row| row.label != run.base && !row.is_target)
+        .map(|row| answer(run, &relative.columns, row))
+        .collect();
+    if !lines.is_empty() && run.blocks_planned == 1 {
+        lines.push("There is one block: no difference here was seen twice.".to_owned());
+    }
+    lines
+}
+
+fn answer(run: &RunSummary, steps: &[String], row: &TableRow) -> String {
+    let of = |colour: Colour| -> Vec<(f64, &str)> {
+        let cells = row.cells.iter().zip(steps).filter(|(cell, _)| cell.colour == colour);
+        cells.filter_map(|(cell, step)| Some((cell.value?, step.as_str()))).collect()
+    };
+    let above = of(Colour::Blue);
+    let below = of(Colour::Yellow);
+    let near = of(Colour::None).len();
+    let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
+    let extreme = |best: Option<&(f64, &str)>, word: &str| {
+        best.map_or(String::new(), |(value, step)| format!(" ({word} {} in {step})", fixed(Some(*value), 2)))
+    };
+    let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
+    let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
+    let mut text = format!(
+        "{} against {}: more than 5 % above in {}{most}, more than 5 % below in {}{least}, between in {}",
+        row.label,
+        run.base,
+        steps_text(above.len()),
+        steps_text(below.len()),
+        steps_text(near)
+    );
+    if without > 0 {
+        text.push_str(&format!(", no ratio in {}", steps_text(without)));
+    }
+    text.push('.');
+    text
+}
+
+fn steps_text(count: usize) -> String {
+    if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
+}
+
+/// The background rate that a step had to keep, if it had one.
+pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
+    let (target, share) = step.target?;
+    Some(format!(
+        "Background writers were to keep {} rows/s over all clients; {} % of it counts as kept.",
+        rate(Some(target)),
+        fixed(Some(share * 100.0), 0)
+    ))
+}
+
+/// An option's value as one line of text.
+pub(crate) fn option_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// One line of text: what would break a line or steer a terminal becomes a space.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control() || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_answer_counts_steps_and_names_the_extremes() {
+        let findings = fixture::findings();
+        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @"");
+    }
+
+    #[test]
+    fn run_host_and_variants_are_one_line_each() {
+        let findings = fixture::findings();
+        let lines = [run_line(&findings.run), host_line(&findings.run), variant_line(&findings.variants[1])];
+        insta::assert_snapshot!(lines.join("\n"), @"");
+    }
+
+    #[test]
+    fn text_from_a_server_cannot_steer_the_terminal() {
+        assert_eq!(one_line("a\u{1b}[31mb\r\n\tc"), "a [31mb c");
+    }
+}

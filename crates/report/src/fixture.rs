@@ -1,0 +1,342 @@
+//! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a name that needs escaping.
+
+use dbdyno_analyse::{
+    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary, SecondPoint,
+    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
+};
+use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
+use serde_json::json;
+
+pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
+const STEPS: [&str; 10] =
+    ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"];
+const RATES: [f64; 10] =
+    [181_234.0, 950_000.0, 20_111.0, 3_001.5, 9_000.0, 9_400.0, 8_100.0, 8_500.0, 7_000.0, 7_100.0];
+const RATIOS: [f64; 10] = [1.02, 0.99, 2.5, 9.87, 1.04, 1.30, 0.97, 1.10, 0.80, 1.0];
+/// Steps that went wrong for the second variant.
+const SLOW: usize = 8;
+const INVALID: usize = 7;
+const FAILED: usize = 9;
+
+/// One block, 30 seconds a step.
+pub(crate) fn findings() -> Findings {
+    with_blocks(1)
+}
+
+pub(crate) fn with_blocks(blocks: u32) -> Findings {
+    sized(&NAMES, blocks, 30)
+}
+
+/// As many variants, blocks and seconds as asked for, to see what a big run does to a report.
+pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
+    let order = (1..=blocks)
+        .flat_map(|block| names.iter().map(move |name| format!("{block} {name} insert-benchmark")));
+    Findings {
+        run: run_summary(blocks, names.len(), order.collect()),
+        variants: names.iter().map(|name| variant(name)).collect(),
+        workloads: vec![workload(names, blocks, seconds)],
+        warnings: vec![
+            "This is a debug build of dbdyno: its numbers are not worth comparing.".to_owned(),
+            "block 1 <b>&\" insert-benchmark failed: server went away".to_owned(),
+        ],
+    }
+}
+
+fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
+    let cells = order.len();
+    RunSummary {
+        run_id: "20240401T101112Z-quickstart".to_owned(),
+        name: "quickstart".to_owned(),
+        started: "2024-04-01T10:11:12Z".to_owned(),
+        tool: ToolInfo { version: "0.1.0".into(), commit: "abc1234".into(), build: "debug".into() },
+        host: HostInfo {
+            hostname: "bench1".into(),
+            os: "Debian GNU/Linux 12".into(),
+            kernel: "Linux 6.1.0".into(),
+            cpu_model: "AMD Ryzen 7 7735HS".into(),
+            cpus: 16,
+            memory_bytes: 32 << 30,
+            server_cpus: Some("0-7".into()),
+            client_cpus: None,
+            data_filesystem: "xfs".into(),
+            data_device: "nvme0n1".into(),
+        },
+        seed: 42,
+        base: NAMES[0].to_owned(),
+        margin: 0.02,
+        blocks_planned: blocks,
+        cells_completed: cells - usize::from(variants > 1),
+        cells_planned: cells,
+        order,
+    }
+}
+
+fn variant(name: &str) -> VariantSummary {
+    VariantSummary {
+        name: name.to_owned(),
+        driver: "sqlite".into(),
+        server: "SQLite (embedded)".into(),
+        version_text: "3.50.2".into(),
+        engine: Some("b-tree".into()),
+        config: "journal_mode = delete\nsynchronous = full".into(),
+        external: false,
+    }
+}
+
+fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
+    let options = json!({"clients": 4, "load_rows": 400_000, "pacing": "even", "secondary_indexes": 3});
+    WorkloadFindings {
+        name: "insert-benchmark".into(),
+        version: 1,
+        follows: "the Insert Benchmark as of December 2023".into(),
+        options: options.as_object().expect("an object").clone(),
+        deviations: vec![Deviation {
+            topic: "pacing".into(),
+            original: "one burst | a second".into(),
+            here: "even".into(),
+        }],
+        summary: summary(names),
+        steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
+    }
+}
+
+fn ratio(step: usize, variant: usize) -> f64 {
+    if variant == 0 { 1.0 } else { RATIOS[step] + 0.03 * (variant as f64 - 1.0) }
+}
+
+fn table(title: &str, caption: &str, rows: Vec<TableRow>, columns: &[&str]) -> Table {
+    let columns = columns.iter().map(|&name| name.to_owned()).collect();
+    Table { title: title.into(), caption: caption.into(), columns, rows }
+}
+
+fn summary(names: &[&str]) -> Summary {
+    let row = |variant: usize, steps: std::ops::Range<usize>, cell: &dyn Fn(usize, usize) -> Cell| TableRow {
+        label: names[variant].to_owned(),
+        is_target: false,
+        cells: steps.map(|step| missing(step, variant).unwrap_or_else(|| cell(step, variant))).collect(),
+    };
+    let rows = |steps: std::ops::Range<usize>, cell: &dyn Fn(usize, usize) -> Cell| -> Vec<TableRow> {
+        (0..names.len()).map(|variant| row(variant, steps.clone(), cell)).collect()
+    };
+    let mut sla = rows(4..10, &sla_cell);
+    sla.push(TableRow {
+        label: "target".into(),
+        is_target: true,
+        cells: (4..10)
+            .map(|step| cell(target(step), format!("{}", target(step)), Colour::Grey, "target"))
+            .collect(),
+    });
+    Summary {
+        absolute: table(
+            "Absolute",
+            "Rate of each step: inserts/s, queries/s.",
+            rows(0..10, &absolute_cell),
+            &STEPS,
+        ),
+        relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
+        sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
+    }
+}
+
+fn target(step: usize) -> f64 {
+    [400.0, 2_000.0, 4_000.0][(step - 4) / 2]
+}
+
+fn cell(value: f64, text: String, colour: Colour, note: &str) -> Cell {
+    Cell { value: Some(value), text, colour, note: note.into() }
+}
+
+fn missing(step: usize, variant: usize) -> Option<Cell> {
+    let (text, note) = match (variant, step) {
+        (1, INVALID) => ("invalid", "rows of table 1: 399950 instead of 400000"),
+        (1, FAILED) => ("failed", "server went away"),
+        _ => return None,
+    };
+    Some(Cell { value: None, text: text.into(), colour: Colour::None, note: note.into() })
+}
+
+fn absolute_cell(step: usize, variant: usize) -> Cell {
+    let value = RATES[step] * ratio(step, variant);
+    let (colour, note) = match (variant, step) {
+        (1, SLOW) => (Colour::Grey, "background rate 3600 of 4000"),
+        (1, 2 | 3 | 5) => (Colour::Green, "within the highest quarter"),
+        (0, 2 | 3) => (Colour::Red, "within the lowest quarter"),
+        _ => (Colour::None, ""),
+    };
+    cell(value, format!("{value:.0}"), colour, note)
+}
+
+fn relative_cell(step: usize, variant: usize) -> Cell {
+    let value = ratio(step, variant);
+    let colour = match value {
+        v if v > 1.054 => Colour::Blue,
+        v if v < 0.946 => Colour::Yellow,
+        _ => Colour::None,
+    };
+    cell(value, format!("{value:.2}"), colour, "against rollback")
+}
+
+fn sla_cell(step: usize, variant: usize) -> Cell {
+    let kept = (variant, step) != (1, SLOW);
+    let value = target(step) * if kept { 0.998 } else { 0.9 };
+    cell(value, format!("{value:.0}"), if kept { Colour::None } else { Colour::Red }, "of the target")
+}
+
+fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> StepFindings {
+    let load = step < 4;
+    let label = if load { "inserts/s" } else { "queries/s" };
+    StepFindings {
+        name: STEPS[step].into(),
+        rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
+        statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
+        target: (!load).then(|| (target(step), 0.95)),
+        variants: (0..names.len())
+            .map(|variant| variant_step(step, variant, names, blocks, seconds))
+            .collect(),
+    }
+}
+
+fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, seconds: u64) -> VariantStep {
+    let rate = RATES[step] * ratio(step, variant);
+    let usable = missing(step, variant).is_none();
+    VariantStep {
+        variant: names[variant].to_owned(),
+        rate: usable.then_some(rate),
+        rate_min: usable.then_some(rate * 0.99),
+        rate_max: usable.then_some(rate * 1.01),
+        ratio: usable.then(|| Ratio {
+            value: ratio(step, variant),
+            blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
+        }),
+        background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
+        runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),
+    }
+}
+
+fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) -> StepRun {
+    let validity = match (variant, step) {
+        (1, INVALID) => {
+            Validity::Invalid { reasons: vec!["rows of table 1: 399950 instead of 400000".into()] }
+        }
+        (1, FAILED) => Validity::Failed { message: "server went away, \"lost connection\"".into() },
+        _ => Validity::Valid,
+    };
+    let failed = matches!(validity, Validity::Failed { .. });
+    let headline = if step < 4 { "insert" } else { "query" };
+    let mut kinds = vec![kind_result(headline, rate, 4)];
+    if step >= 2 {
+        kinds.push(kind_result("delete", 400.0, 4));
+    }
+    if step >= 4 {
+        kinds.push(kind_result("insert", 400.0, 4));
+    }
+    let seconds = if step == 1 { 1 } else { seconds };
+    StepRun {
+        block,
+        validity,
+        window_seconds: if failed { 0.0 } else { seconds as f64 + 0.25 },
+        rate: if failed { 0.0 } else { rate },
+        kinds: if failed { Vec::new() } else { kinds },
+        metrics: if failed { MetricRow::default() } else { metrics(step, rate, variant) },
+        cost: if failed { Cost::default() } else { cost(variant) },
+        seconds_on_target: (step >= 4 && !failed).then_some(0.967),
+        lookups: 8,
+        lookup_seconds: 0.012,
+        seconds: if failed {
+            Vec::new()
+        } else {
+            (0..seconds).map(|s| point(s, headline, rate, variant, block)).collect()
+        },
+    }
+}
+
+fn point(second: u64, kind: &str, rate: f64, variant: usize, block: u32) -> SecondPoint {
+    let wave = (second as f64 * 0.9 + variant as f64 + f64::from(block)).sin();
+    let dip = if variant == 0 && second % 13 == 9 { 0.35 } else { 1.0 };
+    SecondPoint {
+        second,
+        kind: kind.into(),
+        rate: (rate * dip * (1.0 + 0.06 * wave)).round(),
+        service_max_us: 900 + (second * 37) % 400,
+        response_max_us: if dip < 1.0 { 48_000 } else { 1_000 + (second * 53) % 700 + 300 * variant as u64 },
+    }
+}
+
+fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
+    let rows = if kind == "query" { per_second * 10.0 } else { per_second };
+    let operations = if kind == "query" { per_second } else { per_second / 50.0 };
+    let latency = Latency {
+        count: (operations * 30.0) as u64,
+        mean_us: 104.25,
+        p50_us: 96,
+        p90_us: 151,
+        p95_us: 203,
+        p99_us: 1_520,
+        p999_us: 15_230,
+        max_us: 2_314_000,
+    };
+    let bucket = |label: &str, count, percent| Bucket { label: label.into(), count, percent };
+    KindResult {
+        kind: kind.into(),
+        connections,
+        pace: if kind == "query" { "closed".into() } else { "constant 2/s".into() },
+        operations: latency.count,
+        rows: (rows * 30.0) as u64,
+        failed: 0,
+        dropped: 1,
+        errors: ErrorCounts { retry: 3, ..ErrorCounts::default() },
+        operations_per_second: operations,
+        rows_per_second: rows,
+        service: latency.clone(),
+        response: Latency { mean_us: 133.0, p999_us: 48_000, ..latency },
+        buckets: vec![
+            bucket("256us", 95_000, 95.0),
+            bucket("1ms", 4_999, 4.999),
+            bucket("4ms", 0, 0.0),
+            bucket("gt", 1, 0.000_1),
+        ],
+    }
+}
+
+fn metrics(step: usize, rate: f64, variant: usize) -> MetricRow {
+    let load = step < 4;
+    MetricRow {
+        ips: Some(if load { rate } else { 399.6 }),
+        qps: Some(if load { 0.0 } else { rate }),
+        rps: Some(12.4),
+        rmbps: Some(0.25),
+        wps: Some(3_210.6),
+        wmbps: Some(181.04),
+        rpq: Some(12.4 / rate),
+        rkbpq: Some(256.0 / rate),
+        wpi: Some(0.0312),
+        wkbpi: Some(1.801_2),
+        csps: Some(45_120.0),
+        cpups: Some(52.34),
+        cspq: Some(45_120.0 / rate),
+        cpupq: Some(231.0),
+        dbgb1: Some(4.26),
+        dbgb2: Some(5.01),
+        rss: (variant == 1).then_some(6.54),
+        maxop: Some(2.314),
+        p50: (step != 1).then_some(rate * 1.01),
+        p99: (step != 1).then_some(rate * 0.35),
+        tag: format!("v{variant}"),
+    }
+}
+
+fn cost(variant: usize) -> Cost {
+    let server = |value: f64| (variant == 1).then_some(value);
+    Cost {
+        server_cpu_us: server(88.125),
+        server_user_us: server(70.0),
+        server_kernel_us: server(18.125),
+        client_cpu_us: Some(7.5),
+        client_user_us: Some(5.25),
+        client_kernel_us: Some(2.25),
+        rest_cpu_us: Some(1.75),
+        server_switches: server(1.012),
+        fsyncs_per_commit: server(2.0),
+        sampler_core_share: Some(0.003_1),
+    }
+}

@@ -1,0 +1,195 @@
+//! A line chart over the seconds of a step, as SVG: thin lines from zero, axes with units, each line labelled at its end.
+
+use std::fmt::Write;
+
+use super::downsample::downsample;
+use super::scale::{Scale, tick_text};
+use super::svg::{escaped, line_start, look, marker, shortened};
+
+/// One line: a variant in one block.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    /// Position of the variant in the report; decides the look.
+    pub(super) variant: usize,
+    pub(super) name: String,
+    pub(super) block: u32,
+    /// Second and value.
+    pub(super) points: Vec<(f64, f64)>,
+}
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 230.0;
+const LEFT: f64 = 52.0;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 36.0;
+/// Room for labels at the ends of lines.
+const RIGHT: f64 = 120.0;
+const LABEL_LETTERS: usize = 16;
+const LABEL_HEIGHT: f64 = 13.0;
+const MARKERS: usize = 6;
+
+/// The chart. `title` is its accessible name, `unit` names the upright axis. `None` when no line has two points.
+pub(super) fn chart(title: &str, unit: &str, lines: &[Line], points_a_line: usize) -> Option<String> {
+    let lines: Vec<&Line> = lines.iter().filter(|line| line.points.len() > 1).collect();
+    let values = || lines.iter().flat_map(|line| &line.points);
+    let last_second = values().map(|point| point.0).max_by(f64::total_cmp)?;
+    let greatest = values().map(|point| point.1).max_by(f64::total_cmp)?;
+    let (across, up) = (Scale::from_zero(last_second, 6), Scale::from_zero(greatest, 4));
+    // The time axis ends with the data: empty seconds would look like a stall.
+    let across = Scale {
+        end: last_second,
+        ticks: across.ticks.into_iter().filter(|tick| *tick <= last_second).collect(),
+    };
+    let mut out = format!(
+        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        escaped(title)
+    );
+    axes(&across, &up, unit, &mut out);
+    for line in &lines {
+        draw(line, &across, &up, points_a_line, &mut out);
+    }
+    labels(&lines, &up, &mut out);
+    out.push_str("</svg>");
+    Some(out)
+}
+
+fn plot_width() -> f64 {
+    WIDTH - LEFT - RIGHT
+}
+
+fn plot_height() -> f64 {
+    HEIGHT - TOP - BOTTOM
+}
+
+fn y_of(value: f64, up: &Scale) -> f64 {
+    TOP + plot_height() - up.place(value, plot_height())
+}
+
+// Writing to a String cannot fail, hence the ignored results below.
+fn axes(across: &Scale, up: &Scale, unit: &str, out: &mut String) {
+    let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+    for tick in &up.ticks {
+        let y = y_of(*tick, up);
+        let class = if *tick == 0.0 { "axis" } else { "grid" };
+        let _ = write!(out, "<path class=\"{class}\" d=\"M{LEFT},{y:.1}H{right}\"/>");
+        let _ = write!(
+            out,
+            "<text class=\"e\" x=\"{}\" y=\"{:.1}\">{}</text>",
+            LEFT - 6.0,
+            y + 4.0,
+            tick_text(*tick)
+        );
+    }
+    for tick in &across.ticks {
+        let x = LEFT + across.place(*tick, plot_width());
+        let _ = write!(out, "<path class=\"axis\" d=\"M{x:.1},{bottom}v4\"/>");
+        let _ =
+            write!(out, "<text class=\"c\" x=\"{x:.1}\" y=\"{}\">{}</text>", bottom + 17.0, tick_text(*tick));
+    }
+    let _ = write!(out, "<text x=\"4\" y=\"13\">{}</text>", escaped(unit));
+    let _ =
+        write!(out, "<text class=\"e\" x=\"{right}\" y=\"{}\">second of the window</text>", bottom + 32.0);
+}
+
+fn draw(line: &Line, across: &Scale, up: &Scale, points_a_line: usize, out: &mut String) {
+    let points: Vec<(f64, f64)> = downsample(&line.points, points_a_line)
+        .into_iter()
+        .map(|(second, value)| (LEFT + across.place(second, plot_width()), y_of(value, up)))
+        .collect();
+    line_start(line.variant, out);
+    for (number, (x, y)) in points.iter().enumerate() {
+        let _ = write!(out, "{}{x:.1},{y:.1}", if number == 0 { "M" } else { "L" });
+    }
+    let _ = write!(out, "\"><title>{}, block {}</title></path>", escaped(&line.name), line.block);
+    for number in 0..MARKERS {
+        let at = number * (points.len() - 1) / (MARKERS - 1);
+        marker(line.variant, points[at].0, points[at].1, out);
+    }
+}
+
+/// One label a variant beside the end of its last block's line, moved apart where they would cover each other. More
+/// variants than fit are left to the legend.
+fn labels(lines: &[&Line], up: &Scale, out: &mut String) {
+    let mut ends: Vec<(f64, &Line)> = Vec::new();
+    for line in lines {
+        let Some(&(_, value)) = line.points.last() else { continue };
+        ends.retain(|(_, other)| other.variant != line.variant);
+        ends.push((y_of(value, up), line));
+    }
+    if ends.len() as f64 * LABEL_HEIGHT > plot_height() {
+        return;
+    }
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut lowest = TOP;
+    for end in &mut ends {
+        end.0 = end.0.max(lowest);
+        lowest = end.0 + LABEL_HEIGHT;
+    }
+    let mut highest = HEIGHT - BOTTOM;
+    for end in ends.iter_mut().rev() {
+        end.0 = end.0.min(highest);
+        highest = end.0 - LABEL_HEIGHT;
+    }
+    for (y, line) in ends {
+        let name = escaped(&shortened(&line.name, LABEL_LETTERS));
+        let x = WIDTH - RIGHT + 8.0;
+        let _ = write!(
+            out,
+            "<text class=\"t{}\" x=\"{x}\" y=\"{:.1}\">{name}</text>",
+            look(line.variant),
+            y + 4.0
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(variant: usize, values: &[f64]) -> Line {
+        let points = values.iter().enumerate().map(|(second, value)| (second as f64, *value)).collect();
+        Line { variant, name: format!("<v{variant}>"), block: 1, points }
+    }
+
+    #[test]
+    fn a_chart_has_a_line_a_label_and_markers_for_each_variant() {
+        let svg = chart("rate", "queries/s", &[line(0, &[1.0, 5.0]), line(1, &[3.0, 4.0])], 600)
+            .expect("two points");
+        assert_eq!(svg.matches("class=\"l s").count(), 2);
+        assert_eq!(svg.matches("<circle").count(), MARKERS);
+        assert!(svg.contains("queries/s") && svg.contains("second of the window"));
+        assert!(svg.contains(">&lt;v1&gt;</text>"));
+    }
+
+    #[test]
+    fn the_upright_axis_begins_at_zero() {
+        let svg = chart("rate", "1/s", &[line(0, &[1000.0, 1001.0])], 600).expect("two points");
+        assert!(svg.contains(">0</text>"));
+    }
+
+    #[test]
+    fn one_second_is_not_a_line() {
+        assert!(chart("rate", "1/s", &[line(0, &[1.0])], 600).is_none());
+        assert!(chart("rate", "1/s", &[], 600).is_none());
+    }
+
+    #[test]
+    fn labels_at_the_same_height_are_moved_apart() {
+        let lines: Vec<Line> = (0..5).map(|variant| line(variant, &[5.0, 5.0])).collect();
+        let svg = chart("rate", "1/s", &lines, 600).expect("two points");
+        let mut heights: Vec<f64> = svg
+            .split("<text class=\"t")
+            .skip(1)
+            .map(|text| {
+                text.split("y=\"")
+                    .nth(1)
+                    .and_then(|rest| rest.split('"').next())
+                    .expect("a y")
+                    .parse()
+                    .expect("a number")
+            })
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LABEL_HEIGHT - 0.2), "{heights:?}");
+    }
+}

@@ -1,0 +1,268 @@
+//! What the HTML template is given: findings as text, charts as SVG, links as ids.
+
+use dbdyno_analyse::{Cell, Findings, StepFindings, StepRun, Table, Validity, WorkloadFindings};
+use serde::Serialize;
+
+use super::bars::bars;
+use super::chart::{Line, chart};
+use super::svg::swatch;
+use crate::evidence::{Grid, grids, has_blocks, headline_kind, problems};
+use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
+use crate::summary::{TableKind, colour_name, legend, mark, missing, tables};
+
+/// Points of a line at most: about one a pixel and a half.
+const LINE_POINTS: usize = 600;
+/// Points of all lines together, so that a big run's page stays below 5 MB.
+const PAGE_POINTS: usize = 150_000;
+
+#[derive(Serialize)]
+pub(super) struct Page {
+    title: String,
+    run_line: String,
+    host_line: String,
+    warnings: Vec<String>,
+    variants: Vec<VariantView>,
+    workloads: Vec<WorkloadView>,
+    order: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct VariantView {
+    name: String,
+    is_base: bool,
+    line: String,
+    config: String,
+    /// SVG.
+    swatch: String,
+}
+
+#[derive(Serialize)]
+struct WorkloadView {
+    id: String,
+    name: String,
+    version: u32,
+    follows: String,
+    answers: Vec<String>,
+    summary: Vec<SummaryView>,
+    /// SVG; `None` when nothing is compared.
+    bars: Option<String>,
+    steps: Vec<StepView>,
+    deviations: Vec<[String; 3]>,
+    options: Vec<[String; 2]>,
+}
+
+#[derive(Serialize)]
+struct SummaryView {
+    title: String,
+    caption: String,
+    columns: Vec<ColumnLink>,
+    rows: Vec<RowView>,
+    /// Colour, sign, meaning.
+    legend: Vec<[&'static str; 3]>,
+    missing: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ColumnLink {
+    name: String,
+    /// The step's section; `None` when the column is no step.
+    target: Option<String>,
+}
+
+#[derive(Serialize)]
+struct RowView {
+    label: String,
+    is_target: bool,
+    cells: Vec<CellView>,
+}
+
+#[derive(Serialize)]
+struct CellView {
+    text: String,
+    colour: &'static str,
+    sign: &'static str,
+    note: String,
+}
+
+#[derive(Serialize)]
+struct StepView {
+    id: String,
+    name: String,
+    rate_label: String,
+    target_line: Option<String>,
+    problems: Vec<String>,
+    charts: Vec<ChartView>,
+    /// The rate itself stays open, the rest of the evidence is folded.
+    rate: Option<Grid>,
+    evidence: Vec<Grid>,
+    statements: Vec<[String; 2]>,
+}
+
+#[derive(Serialize)]
+struct ChartView {
+    caption: String,
+    /// SVG.
+    svg: String,
+}
+
+impl Page {
+    pub(super) fn new(findings: &Findings) -> Self {
+        let points = points_a_line(findings);
+        let names: Vec<String> = findings.variants.iter().map(|variant| variant.name.clone()).collect();
+        let workloads = findings.workloads.iter().enumerate();
+        Self {
+            title: title(findings),
+            run_line: run_line(&findings.run),
+            host_line: host_line(&findings.run),
+            warnings: findings.warnings.clone(),
+            variants: variants(findings),
+            workloads: workloads
+                .map(|(number, workload)| workload_view(findings, workload, &names, number, points))
+                .collect(),
+            order: findings.run.order.clone(),
+        }
+    }
+}
+
+fn variants(findings: &Findings) -> Vec<VariantView> {
+    let view = |(number, variant): (usize, &dbdyno_analyse::VariantSummary)| VariantView {
+        name: variant.name.clone(),
+        is_base: variant.name == findings.run.base,
+        line: variant_line(variant),
+        config: variant.config.clone(),
+        swatch: swatch(number),
+    };
+    findings.variants.iter().enumerate().map(view).collect()
+}
+
+/// The same number for all lines, from how many there are.
+fn points_a_line(findings: &Findings) -> usize {
+    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let runs: usize = steps.flat_map(|step| &step.variants).map(|variant| variant.runs.len()).sum();
+    (PAGE_POINTS / (2 * runs).max(1)).clamp(40, LINE_POINTS)
+}
+
+fn workload_view(
+    findings: &Findings,
+    workload: &WorkloadFindings,
+    names: &[String],
+    number: usize,
+    points: usize,
+) -> WorkloadView {
+    let step_id = |step: usize| format!("w{number}s{step}");
+    let summary = tables(&workload.summary).into_iter();
+    let steps = workload.steps.iter().enumerate();
+    WorkloadView {
+        id: format!("w{number}"),
+        name: workload.name.clone(),
+        version: workload.version,
+        follows: workload.follows.clone(),
+        answers: answers(&findings.run, workload),
+        summary: summary.map(|(kind, table)| summary_view(kind, table, workload, &step_id)).collect(),
+        bars: bars(&workload.summary.relative, &findings.run.base, names),
+        steps: steps.map(|(at, step)| step_view(step, names, step_id(at), points)).collect(),
+        deviations: workload
+            .deviations
+            .iter()
+            .map(|deviation| [deviation.topic.clone(), deviation.original.clone(), deviation.here.clone()])
+            .collect(),
+        options: workload.options.iter().map(|(name, value)| [name.clone(), option_text(value)]).collect(),
+    }
+}
+
+fn summary_view(
+    kind: TableKind,
+    table: &Table,
+    workload: &WorkloadFindings,
+    step_id: &dyn Fn(usize) -> String,
+) -> SummaryView {
+    let link = |name: &String| ColumnLink {
+        name: name.clone(),
+        target: workload.steps.iter().position(|step| step.name == *name).map(step_id),
+    };
+    let row = |row: &dbdyno_analyse::TableRow| RowView {
+        label: row.label.clone(),
+        is_target: row.is_target,
+        cells: row.cells.iter().map(cell_view).collect(),
+    };
+    SummaryView {
+        title: table.title.clone(),
+        caption: table.caption.clone(),
+        columns: table.columns.iter().map(link).collect(),
+        rows: table.rows.iter().map(row).collect(),
+        legend: legend(kind, table)
+            .into_iter()
+            .map(|(colour, meaning)| [colour_name(colour), mark(colour), meaning])
+            .collect(),
+        missing: missing(table),
+    }
+}
+
+fn cell_view(cell: &Cell) -> CellView {
+    CellView {
+        text: cell.text.clone(),
+        colour: if cell.value.is_none() { "none" } else { colour_name(cell.colour) },
+        sign: mark(cell.colour),
+        note: cell.note.clone(),
+    }
+}
+
+fn step_view(step: &StepFindings, names: &[String], id: String, points: usize) -> StepView {
+    let mut evidence = grids(step);
+    // `grids` begins with the rate by variant, unless the step never ran anywhere.
+    let rate = (evidence.first().is_some_and(|grid| grid.title == "Rate")).then(|| evidence.remove(0));
+    StepView {
+        id,
+        name: step.name.clone(),
+        rate_label: step.rate_label.clone(),
+        target_line: target_line(step),
+        problems: problems(step),
+        charts: charts(step, names, points),
+        rate,
+        evidence,
+        statements: step.statements.iter().map(|(kind, text)| [kind.clone(), text.clone()]).collect(),
+    }
+}
+
+/// Rate and longest response time of the headline's kind, second by second.
+fn charts(step: &StepFindings, names: &[String], points: usize) -> Vec<ChartView> {
+    let mut rates = Vec::new();
+    let mut times = Vec::new();
+    for variant in &step.variants {
+        let number = names.iter().position(|name| *name == variant.variant).unwrap_or(0);
+        for run in &variant.runs {
+            let line =
+                |points| Line { variant: number, name: variant.variant.clone(), block: run.block, points };
+            let (rate, time) = series(run);
+            rates.push(line(rate));
+            times.push(line(time));
+        }
+    }
+    let blocks = if has_blocks(step) { " One line a block." } else { "" };
+    let mut views = Vec::new();
+    let mut add = |caption: String, unit: &str, lines: &[Line]| {
+        if let Some(svg) = chart(&caption, unit, lines, points) {
+            views.push(ChartView { caption, svg });
+        }
+    };
+    add(format!("{}: {} by second.{blocks}", step.name, step.rate_label), &step.rate_label, &rates);
+    add(format!("{}: longest response time of each second, in ms.{blocks}", step.name), "ms", &times);
+    views
+}
+
+type Points = Vec<(f64, f64)>;
+
+/// Rate and longest response time (ms) of a run's headline kind. A failed run has no common window, so none.
+#[expect(clippy::cast_precision_loss, reason = "drawn to a tenth of a pixel")]
+fn series(run: &StepRun) -> (Points, Points) {
+    let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
+    let Some(kind) = headline_kind(run).filter(|_| ran) else { return (Vec::new(), Vec::new()) };
+    run.seconds
+        .iter()
+        .filter(|point| point.kind == kind)
+        .map(|point| {
+            let second = point.second as f64;
+            ((second, point.rate), (second, point.response_max_us as f64 / 1e3))
+        })
+        .unzip()
+}

@@ -1,0 +1,159 @@
+//! The page as a whole: well-formed, self-contained, complete, safe and small.
+
+use std::time::{Duration, Instant};
+
+use super::Html;
+use crate::Format;
+use crate::evidence::grids;
+use crate::fixture;
+use crate::html::svg::escaped;
+
+fn page() -> String {
+    Html.render(&fixture::findings()).expect("the template renders")
+}
+
+/// Elements that have no end tag.
+const VOID: [&str; 3] = ["meta", "br", "hr"];
+
+/// Names of tags in order, with `/` before an end tag; SVG's self-closing ones and void ones are left out. Style and
+/// script are skipped: `<` means something else there.
+fn tags(page: &str) -> Vec<String> {
+    let mut tags = Vec::new();
+    let mut rest = page;
+    while let Some(start) = rest.find('<') {
+        rest = &rest[start + 1..];
+        let end = rest.find('>').expect("a tag is closed");
+        let tag = &rest[..end];
+        let name: String = tag.chars().take_while(|c| !c.is_whitespace() && *c != '>').collect();
+        let name = name.trim_end_matches('/').to_owned();
+        rest = &rest[end + 1..];
+        if tag.starts_with('!') || tag.ends_with('/') || VOID.contains(&name.as_str()) {
+            continue;
+        }
+        if ["style", "script"].contains(&name.as_str()) {
+            rest = &rest[rest.find(&format!("</{name}>")).expect("closed")..];
+        }
+        tags.push(name);
+    }
+    tags
+}
+
+#[test]
+fn every_tag_is_closed_in_its_order() {
+    for blocks in [1, 2] {
+        let page = Html.render(&fixture::with_blocks(blocks)).expect("the template renders");
+        let mut open = Vec::new();
+        for tag in tags(&page) {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop().as_deref(), Some(name), "within {open:?}"),
+                None => open.push(tag),
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+}
+
+#[test]
+fn the_page_begins_with_its_document_type_and_ends_with_a_newline() {
+    let page = page();
+    assert!(page.trim_start().starts_with("<!DOCTYPE html>"), "{}", &page[..80]);
+    assert!(page.ends_with("</html>\n"));
+}
+
+#[test]
+fn nothing_is_fetched_from_anywhere() {
+    let page = page();
+    for forbidden in ["http://", "https://", "//cdn", " src=", "@import", "url(", "<link", "<img"] {
+        assert!(!page.contains(forbidden), "{forbidden}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn names_from_outside_are_text_and_never_markup() {
+    let page = page();
+    assert!(!page.contains("<b>&"), "the second variant's name is escaped everywhere");
+    assert!(page.contains("&lt;b&gt;&amp;&quot;"));
+    assert!(page.contains("/* | &amp; &lt; */"), "so are statements");
+}
+
+#[test]
+fn every_variant_step_and_number_of_the_findings_is_on_the_page() {
+    let findings = fixture::findings();
+    let page = page();
+    for step in &findings.workloads[0].steps {
+        for grid in grids(step) {
+            for text in grid.rows.iter().flatten() {
+                assert!(
+                    page.contains(&format!(">{}<", escaped(text).replace('/', "&#x2f;"))),
+                    "{text} of {}",
+                    step.name
+                );
+            }
+        }
+    }
+    let summary = &findings.workloads[0].summary;
+    for table in
+        [Some(&summary.absolute), Some(&summary.relative), summary.sla.as_ref()].into_iter().flatten()
+    {
+        for cell in table.rows.iter().flat_map(|row| &row.cells) {
+            assert!(page.contains(&format!(">{}", escaped(&cell.text))), "{}", cell.text);
+        }
+    }
+}
+
+#[test]
+fn every_link_leads_to_an_id_and_ids_are_unique() {
+    let page = page();
+    let mut ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    for target in page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.contains(&target), "{target}");
+    }
+    let count = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+}
+
+#[test]
+fn every_table_has_a_caption_and_every_head_a_scope() {
+    let page = page();
+    assert_eq!(page.matches("<table").count(), page.matches("<caption>").count());
+    assert_eq!(
+        page.matches("<th ").count() + page.matches("<th>").count(),
+        page.matches("<th scope=").count()
+    );
+}
+
+#[test]
+fn a_coloured_cell_has_a_sign_and_its_reason() {
+    let page = page();
+    for expected in [
+        "<td class=\"grey\" title=\"background rate 3600 of 4000\">5600 <i>SLA</i></td>",
+        "<td class=\"blue\" title=\"against rollback\">9.87 <i>+</i></td>",
+        "<td class=\"none\" title=\"server went away\">failed</td>",
+    ] {
+        assert!(page.contains(expected), "{expected}");
+    }
+}
+
+#[test]
+fn each_long_step_has_two_charts_and_a_short_one_says_why_it_has_none() {
+    let page = page();
+    assert_eq!(page.matches("class=\"chart\"").count(), 9 * 2 + 1);
+    assert_eq!(page.matches("No chart:").count(), 1);
+}
+
+#[test]
+fn a_run_of_five_variants_five_blocks_and_42_steps_is_small_and_quick() {
+    let mut findings = fixture::sized(&["rollback", "b", "c", "d", "e"], 5, 1_800);
+    let steps = findings.workloads[0].steps.clone();
+    let long = steps.iter().filter(|step| step.name != "l.x");
+    findings.workloads[0].steps = long.cycle().take(42).cloned().collect();
+    let started = Instant::now();
+    let page = Html.render(&findings).expect("the template renders");
+    let took = started.elapsed();
+    assert!(page.len() < 5_000_000, "{} bytes", page.len());
+    // A debug build on a busy machine; a release build needs less than a tenth of this.
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}

@@ -1,0 +1,59 @@
+//! Findings as one JSON object, for programs.
+
+use dbdyno_analyse::Findings;
+use serde::Serialize;
+
+use crate::{Error, Format};
+
+/// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new keys do not raise it.
+pub const SCHEMA: u32 = 1;
+
+/// The JSON report: the findings as they are, with `schema` as first key. No number is rounded.
+#[derive(Debug, Clone, Copy)]
+pub struct Json;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    #[serde(flatten)]
+    findings: &'a Findings,
+}
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn extension(&self) -> &'static str {
+        "json"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        let document = Document { schema: SCHEMA, findings };
+        let mut text = serde_json::to_string_pretty(&document)
+            .map_err(|source| Error::Json { run_id: findings.run.run_id.clone(), source })?;
+        text.push('\n');
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn the_schema_comes_first_and_the_findings_follow_unrounded() {
+        let findings = fixture::findings();
+        let text = Json.render(&findings).expect("plain data");
+        assert!(text.starts_with("{\n  \"schema\": 1,\n  \"run\": {"));
+        let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+        assert_eq!(value["variants"][1]["name"], "<b>&\"");
+        let rate = findings.workloads[0].steps[0].variants[0].rate;
+        assert_eq!(value["workloads"][0]["steps"][0]["variants"][0]["rate"].as_f64(), rate);
+        assert_eq!(
+            value["workloads"][0]["steps"][9]["variants"][1]["runs"][0]["validity"]["state"],
+            "failed"
+        );
+    }
+}

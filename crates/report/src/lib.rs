@@ -1,0 +1,98 @@
+//! Findings to HTML, Markdown, CSV, JSON and the terminal.
+//!
+//! One file a format, and [`ALL`] names them. Everything that a reader sees comes from [`Findings`]; nothing here
+//! computes a rate, a ratio or a percentile. What formats share is made once: `evidence` turns a step into
+//! tables of text, `summary` explains the marks of the coloured tables, `facts` puts run, host and variants into words.
+
+mod csv;
+mod error;
+mod evidence;
+mod facts;
+#[cfg(test)]
+mod fixture;
+mod html;
+mod json;
+mod markdown;
+mod number;
+mod summary;
+mod terminal;
+mod text_table;
+
+use dbdyno_analyse::Findings;
+
+pub use csv::Csv;
+pub use error::Error;
+pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
+pub use html::Html;
+pub use json::{Json, SCHEMA};
+pub use markdown::Markdown;
+pub use terminal::{Terminal, TerminalOptions};
+
+/// One way to write findings down. Rendering is pure: the same findings give the same text.
+pub trait Format: Sync {
+    /// The word that selects it on the command line: `html`, `md`, `csv`, `json`, `terminal`.
+    fn name(&self) -> &'static str;
+
+    /// Extension of a file in this format, without the dot.
+    fn extension(&self) -> &'static str;
+
+    /// The whole document, ending in a newline.
+    ///
+    /// # Errors
+    /// When the findings cannot be expressed in this format; see [`Error`].
+    fn render(&self, findings: &Findings) -> Result<String, Error>;
+}
+
+/// Every format. The terminal one is here with its default options: 100 columns, no colour, with evidence.
+pub const ALL: &[&dyn Format] =
+    &[&Terminal { options: TerminalOptions::PLAIN }, &Markdown, &Html, &Csv, &Json];
+
+/// The format of that name.
+///
+/// # Errors
+/// [`Error::UnknownFormat`], which lists the names there are.
+pub fn find(name: &str) -> Result<&'static dyn Format, Error> {
+    ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| Error::UnknownFormat {
+        name: name.to_owned(),
+        known: ALL.iter().map(|format| format.name()).collect::<Vec<_>>().join(", "),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_is_found_by_its_own_name_and_renders_text_that_ends_in_a_newline() {
+        let findings = fixture::findings();
+        for format in ALL {
+            assert_eq!(find(format.name()).expect("listed").extension(), format.extension());
+            let text = format.render(&findings).expect("the fixture can be rendered");
+            assert!(text.ends_with('\n'), "{} ends in a newline", format.name());
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = ALL.iter().map(|format| format.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+    }
+
+    #[test]
+    fn an_unknown_format_is_answered_with_the_known_ones() {
+        let error = find("pdf").err().expect("no such format").to_string();
+        assert_eq!(error, "no report format is called `pdf`; use one of: terminal, md, html, csv, json");
+    }
+
+    #[test]
+    fn a_run_without_any_workload_is_still_a_report_in_every_format() {
+        let mut findings = fixture::findings();
+        findings.workloads.clear();
+        findings.variants.clear();
+        for format in ALL {
+            assert!(format.render(&findings).is_ok(), "{}", format.name());
+        }
+    }
+}

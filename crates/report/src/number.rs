@@ -1,0 +1,144 @@
+//! Numbers as text: one rounding for every format.
+
+/// What stands where there is no number; the original's word.
+pub(crate) const NOT_AVAILABLE: &str = "NA";
+
+/// A value with a fixed number of decimals, `NA` when there is none.
+pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
+    match value {
+        Some(value) if value.is_finite() => {
+            let text = format!("{value:.decimals$}");
+            // A tiny negative difference must not print as "-0.0".
+            if text.trim_start_matches(['-', '0', '.']).is_empty() {
+                text.trim_start_matches('-').to_owned()
+            } else {
+                text
+            }
+        }
+        _ => NOT_AVAILABLE.to_owned(),
+    }
+}
+
+/// A rate per second: three figures or more, never a false fourth for small ones.
+pub(crate) fn rate(value: Option<f64>) -> String {
+    let decimals = match value {
+        Some(value) if value.abs() < 9.995 => 2,
+        Some(value) if value.abs() < 99.95 => 1,
+        _ => 0,
+    };
+    fixed(value, decimals)
+}
+
+/// A length of time in the unit that suits it: `812 µs`, `1.52 ms`, `2.31 s`. Histograms keep three figures, so does this.
+pub(crate) fn duration_us(us: f64) -> String {
+    if us < 999.5 {
+        return if us.fract() == 0.0 { format!("{us:.0} µs") } else { format!("{us:.1} µs") };
+    }
+    if us < 999_500.0 { three_figures(us / 1e3, "ms") } else { three_figures(us / 1e6, "s") }
+}
+
+/// The same for a whole number of microseconds.
+#[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
+pub(crate) fn duration_whole_us(us: u64) -> String {
+    duration_us(us as f64)
+}
+
+/// A percentage with three decimals as the original prints it: nothing for no events, `nonzero` for a share that rounds to 0.
+pub(crate) fn bucket_percent(count: u64, percent: f64) -> String {
+    if count == 0 {
+        return String::new();
+    }
+    let text = fixed(Some(percent), 3);
+    if text == "0.000" { "nonzero".to_owned() } else { text }
+}
+
+/// Bytes as GiB with one decimal.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub(crate) fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1_u32 << 30))
+}
+
+fn three_figures(value: f64, unit: &str) -> String {
+    let decimals = if value < 9.995 {
+        2
+    } else if value < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{value:.decimals$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_or_infinite_value_is_na() {
+        assert_eq!(fixed(None, 1), "NA");
+        assert_eq!(fixed(Some(f64::NAN), 1), "NA");
+        assert_eq!(fixed(Some(f64::INFINITY), 1), "NA");
+    }
+
+    #[test]
+    fn nothing_is_minus_zero() {
+        assert_eq!(fixed(Some(-0.04), 1), "0.0");
+        assert_eq!(fixed(Some(-0.06), 1), "-0.1");
+        assert_eq!(fixed(Some(-0.0), 0), "0");
+    }
+
+    #[test]
+    fn a_duration_chooses_its_unit_and_keeps_three_figures() {
+        let texts: Vec<_> = [
+            0.0,
+            3.0,
+            12.34,
+            812.0,
+            999.4,
+            999.6,
+            1520.0,
+            15_230.0,
+            152_300.0,
+            999_499.0,
+            999_500.0,
+            2_314_000.0,
+            123_400_000.0,
+        ]
+        .into_iter()
+        .map(duration_us)
+        .collect();
+        assert_eq!(
+            texts,
+            [
+                "0 µs",
+                "3 µs",
+                "12.3 µs",
+                "812 µs",
+                "999.4 µs",
+                "1.00 ms",
+                "1.52 ms",
+                "15.2 ms",
+                "152 ms",
+                "999 ms",
+                "1.00 s",
+                "2.31 s",
+                "123 s"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rate_keeps_at_least_three_figures() {
+        let texts: Vec<_> =
+            [0.123, 9.994, 9.996, 99.94, 99.96, 123_456.7].into_iter().map(|v| rate(Some(v))).collect();
+        assert_eq!(texts, ["0.12", "9.99", "10.0", "99.9", "100", "123457"]);
+    }
+
+    #[test]
+    fn a_share_that_rounds_to_nothing_is_nonzero_and_no_event_is_blank() {
+        assert_eq!(bucket_percent(0, 0.0), "");
+        assert_eq!(bucket_percent(1, 0.000_4), "nonzero");
+        assert_eq!(bucket_percent(1, 0.000_6), "0.001");
+        assert_eq!(bucket_percent(10, 100.0), "100.000");
+    }
+}

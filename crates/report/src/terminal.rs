@@ -1,0 +1,291 @@
+//! Findings for a terminal: the answer first, in a width that fits.
+
+use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, Table, WorkloadFindings};
+
+use crate::evidence::{Grid, grids, problems};
+use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
+use crate::summary::{TableKind, legend, mark, missing, tables};
+use crate::text_table::{Paint, TextCell, TextTable, wrapped};
+use crate::{Error, Format};
+
+/// How the terminal's report is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
+    pub width: usize,
+    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand beside them in any case.
+    pub colour: bool,
+    /// Also the evidence of each step and the conditions; without it only what was compared and the summary.
+    pub evidence: bool,
+}
+
+impl TerminalOptions {
+    /// 100 columns, no colour, everything: what a pipe gets.
+    pub const PLAIN: Self = Self { width: 100, colour: false, evidence: true };
+}
+
+/// The terminal's report. Its summary has a row a step and a column a variant, because terminals are higher than wide.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    pub options: TerminalOptions,
+}
+
+impl Format for Terminal {
+    fn name(&self) -> &'static str {
+        "terminal"
+    }
+
+    fn extension(&self) -> &'static str {
+        "txt"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        let mut screen = Screen { text: String::new(), options: self.options };
+        screen.head(findings);
+        for workload in &findings.workloads {
+            screen.summary(findings, workload);
+        }
+        if self.options.evidence {
+            for workload in &findings.workloads {
+                for step in &workload.steps {
+                    screen.step(workload, step);
+                }
+                screen.conditions(workload);
+            }
+            screen.configurations(findings);
+            screen.heading("Order of cells");
+            for cell in &findings.run.order {
+                screen.item(cell);
+            }
+        }
+        Ok(screen.text)
+    }
+}
+
+struct Screen {
+    text: String,
+    options: TerminalOptions,
+}
+
+impl Screen {
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn painted(&self, paint: Paint, text: &str) -> String {
+        if self.options.colour { paint.apply(text) } else { text.to_owned() }
+    }
+
+    fn heading(&mut self, text: &str) {
+        let heading = self.painted(Paint::Bold, &one_line(text));
+        if !self.text.is_empty() {
+            self.line("");
+        }
+        self.line(&heading);
+    }
+
+    fn paragraph(&mut self, paint: Paint, text: &str, indent: &str) {
+        for line in wrapped(&one_line(text), self.options.width, indent) {
+            let line = self.painted(paint, &line);
+            self.line(&line);
+        }
+    }
+
+    fn item(&mut self, text: &str) {
+        self.paragraph(Paint::Plain, &format!("• {text}"), "  ");
+    }
+
+    fn head(&mut self, findings: &Findings) {
+        self.heading(&title(findings));
+        let name_width =
+            findings.variants.iter().map(|variant| variant.name.chars().count()).max().unwrap_or(0).min(24);
+        for variant in &findings.variants {
+            let base = if variant.name == findings.run.base { " · base" } else { "" };
+            // Wrapped by hand: the padding after the name must survive.
+            let name = format!("  {:name_width$}  ", one_line(&variant.name));
+            let room = self.options.width.saturating_sub(name.chars().count()).max(20);
+            let indent = " ".repeat(name.chars().count());
+            let text = one_line(&format!("{}{base}", variant_line(variant)));
+            for (number, line) in wrapped(&text, room, "").iter().enumerate() {
+                let start = if number == 0 { &name } else { &indent };
+                self.line(&format!("{start}{line}"));
+            }
+        }
+        self.paragraph(Paint::Dim, &host_line(&findings.run), "  ");
+        self.paragraph(Paint::Dim, &run_line(&findings.run), "  ");
+        if !findings.warnings.is_empty() {
+            self.line("");
+        }
+        for warning in &findings.warnings {
+            self.paragraph(Paint::Yellow, &format!("Warning: {warning}"), "  ");
+        }
+    }
+
+    fn summary(&mut self, findings: &Findings, workload: &WorkloadFindings) {
+        self.heading(&workload.name);
+        for line in answers(&findings.run, workload) {
+            self.item(&line);
+        }
+        for (kind, table) in tables(&workload.summary) {
+            self.summary_table(kind, table);
+        }
+    }
+
+    /// The table turned: a row a step, a column a variant.
+    fn summary_table(&mut self, kind: TableKind, table: &Table) {
+        self.heading(&table.title);
+        self.paragraph(Paint::Dim, &table.caption, "");
+        let mut heads = vec![("step".to_owned(), String::new())];
+        heads.extend(table.rows.iter().map(|row| (one_line(&row.label), String::new())));
+        let sign_widths: Vec<usize> = table
+            .rows
+            .iter()
+            .map(|row| row.cells.iter().map(|cell| mark(cell.colour).chars().count()).max().unwrap_or(0))
+            .collect();
+        let rows = table.columns.iter().enumerate().map(|(step, name)| {
+            let cells = table.rows.iter().zip(&sign_widths);
+            let cells = cells.map(|(row, &width)| {
+                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(cell, width))
+            });
+            std::iter::once(TextCell::from(one_line(name))).chain(cells).collect()
+        });
+        let rows = rows.collect();
+        self.table(&TextTable { labels: 1, heads, rows });
+        let legend: Vec<String> = legend(kind, table)
+            .iter()
+            .map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)))
+            .collect();
+        if !legend.is_empty() {
+            self.paragraph(Paint::Dim, &legend.join(" · "), "  ");
+        }
+        for line in missing(table) {
+            self.item(&line);
+        }
+    }
+
+    fn table(&mut self, table: &TextTable) {
+        for line in table.lines(self.options.width, self.options.colour) {
+            self.line(&line);
+        }
+    }
+
+    fn step(&mut self, workload: &WorkloadFindings, step: &StepFindings) {
+        self.heading(&format!("{} · {} · {}", step.name, workload.name, step.rate_label));
+        if let Some(line) = target_line(step) {
+            self.paragraph(Paint::Dim, &line, "");
+        }
+        for problem in problems(step) {
+            self.paragraph(Paint::Yellow, &format!("• {problem}"), "  ");
+        }
+        for grid in grids(step) {
+            self.grid(&grid);
+        }
+        for (kind, statement) in &step.statements {
+            self.line("");
+            self.paragraph(Paint::Plain, &format!("{kind}: {statement}"), "  ");
+        }
+    }
+
+    fn grid(&mut self, grid: &Grid) {
+        self.heading(&grid.title);
+        self.paragraph(Paint::Dim, &grid.note, "");
+        let heads = grid.columns.iter().map(|column| (column.name.clone(), column.unit.clone())).collect();
+        let rows = grid
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| TextCell::from(one_line(cell))).collect())
+            .collect();
+        self.table(&TextTable { labels: grid.labels, heads, rows });
+    }
+
+    fn conditions(&mut self, workload: &WorkloadFindings) {
+        self.heading(&format!("How {} was run", workload.name));
+        self.paragraph(
+            Paint::Plain,
+            &format!("Version {}. It follows {}.", workload.version, workload.follows),
+            "",
+        );
+        for deviation in &workload.deviations {
+            self.item(&format!("{}: {} (original: {})", deviation.topic, deviation.here, deviation.original));
+        }
+        self.heading("Options");
+        for (name, value) in &workload.options {
+            self.item(&format!("{name} = {}", option_text(value)));
+        }
+    }
+
+    fn configurations(&mut self, findings: &Findings) {
+        for variant in findings.variants.iter().filter(|variant| !variant.config.is_empty()) {
+            self.heading(&format!("Configuration of {}", variant.name));
+            for line in variant.config.lines() {
+                // As it was written: a configuration is copied more often than read.
+                let line: String = line.chars().filter(|c| !c.is_control()).collect();
+                self.line(&format!("  {line}"));
+            }
+        }
+    }
+}
+
+/// Value and sign; the sign has its own width, so that values stay aligned whether or not they have one.
+fn text_cell(cell: &Cell, sign_width: usize) -> TextCell {
+    let text = one_line(&cell.text);
+    let sign = mark(cell.colour);
+    let text = if sign_width == 0 { text } else { format!("{text} {sign:sign_width$}") };
+    let paint = match cell.colour {
+        Colour::None => Paint::Plain,
+        Colour::Red => Paint::Red,
+        Colour::Green => Paint::Green,
+        Colour::Grey => Paint::Dim,
+        Colour::Blue => Paint::Cyan,
+        Colour::Yellow => Paint::Yellow,
+    };
+    TextCell { text, paint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn render(findings: &Findings, options: TerminalOptions) -> String {
+        Terminal { options }.render(findings).expect("plain data")
+    }
+
+    #[test]
+    fn the_report_of_the_fixture() {
+        insta::assert_snapshot!("terminal", render(&fixture::findings(), TerminalOptions::PLAIN));
+    }
+
+    #[test]
+    fn the_summary_alone_in_colour() {
+        let options = TerminalOptions { width: 80, colour: true, evidence: false };
+        let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
+        insta::assert_snapshot!("terminal_summary_in_colour", text);
+    }
+
+    #[test]
+    fn nothing_but_configurations_is_wider_than_the_terminal() {
+        for width in [80, 100, 140] {
+            let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });
+            for line in text.lines() {
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn without_colour_there_is_no_escape_sequence() {
+        assert!(!render(&fixture::findings(), TerminalOptions::PLAIN).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn many_variants_continue_below() {
+        let names: Vec<String> = (0..12).map(|number| format!("variant-number-{number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::sized(&names, 1, 3), options);
+        assert!(text.lines().all(|line| line.chars().count() <= 100));
+        assert!(names.iter().all(|name| text.contains(name)));
+    }
+}

@@ -1,0 +1,233 @@
+//! Aligned tables in plain text that never exceed a width: what does not fit goes into a further part with its labels repeated.
+//!
+//! Colour is put around a cell after it was padded, so that it never disturbs the alignment.
+
+/// How a cell is painted on a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Paint {
+    #[default]
+    Plain,
+    Bold,
+    Dim,
+    Red,
+    Green,
+    Yellow,
+    Cyan,
+}
+
+impl Paint {
+    /// The text in this paint. Only the sixteen colours that a terminal's own theme keeps readable are used.
+    pub(crate) fn apply(self, text: &str) -> String {
+        let code = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Red => "31",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextCell {
+    pub(crate) text: String,
+    pub(crate) paint: Paint,
+}
+
+impl From<String> for TextCell {
+    fn from(text: String) -> Self {
+        Self { text, paint: Paint::Plain }
+    }
+}
+
+/// A table. Columns below `labels` are left-aligned and repeated in each part, the others are right-aligned.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TextTable {
+    pub(crate) labels: usize,
+    /// For each column its name and its unit; units make a second line when any column has one.
+    pub(crate) heads: Vec<(String, String)>,
+    pub(crate) rows: Vec<Vec<TextCell>>,
+}
+
+/// Spaces between columns.
+const GAP: usize = 2;
+/// Labels longer than this are cut with an ellipsis: names are the user's and may be of any length.
+const LABEL_LIMIT: usize = 32;
+
+impl TextTable {
+    /// The table's lines, each at most `width` characters wherever labels and one column fit.
+    pub(crate) fn lines(&self, width: usize, colour: bool) -> Vec<String> {
+        let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
+        let mut lines = Vec::new();
+        for (number, part) in self.parts(&widths, width).iter().enumerate() {
+            if number > 0 {
+                lines.push(String::new());
+            }
+            self.part_lines(part, &widths, colour, &mut lines);
+        }
+        lines
+    }
+
+    fn part_lines(&self, part: &[usize], widths: &[usize], colour: bool, lines: &mut Vec<String>) {
+        let head = |second: bool| {
+            let cells = part.iter().map(|&column| {
+                let (name, unit) = &self.heads[column];
+                TextCell { text: if second { unit.clone() } else { name.clone() }, paint: Paint::Dim }
+            });
+            self.line(part, widths, cells, colour)
+        };
+        lines.push(head(false));
+        if part.iter().any(|&column| !self.heads[column].1.is_empty()) {
+            lines.push(head(true));
+        }
+        let total = part.iter().map(|&column| widths[column]).sum::<usize>() + GAP * (part.len() - 1);
+        let rule = "─".repeat(total);
+        lines.push(if colour { Paint::Dim.apply(&rule) } else { rule });
+        for row in &self.rows {
+            lines.push(self.line(part, widths, part.iter().map(|&column| row[column].clone()), colour));
+        }
+    }
+
+    fn line(
+        &self,
+        part: &[usize],
+        widths: &[usize],
+        cells: impl Iterator<Item = TextCell>,
+        colour: bool,
+    ) -> String {
+        let mut line = String::new();
+        for (position, (cell, &column)) in cells.zip(part).enumerate() {
+            if position > 0 {
+                line.push_str(&" ".repeat(GAP));
+            }
+            let text = self.shortened(column, &cell.text);
+            let padding = " ".repeat(widths[column].saturating_sub(columns_of(&text)));
+            let text = if colour && !text.is_empty() { cell.paint.apply(&text) } else { text };
+            if column < self.labels {
+                line.push_str(&text);
+                line.push_str(&padding);
+            } else {
+                line.push_str(&padding);
+                line.push_str(&text);
+            }
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+
+    /// Columns of each part: the labels, and as many of the others as fit, in order.
+    fn parts(&self, widths: &[usize], width: usize) -> Vec<Vec<usize>> {
+        let labels: Vec<usize> = (0..self.labels).collect();
+        let label_width: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
+        let mut parts = vec![labels.clone()];
+        let mut used = label_width;
+        for column in self.labels..widths.len() {
+            let part_is_empty = parts.last().is_some_and(|part| part.len() == labels.len());
+            if used + widths[column] > width && !part_is_empty {
+                parts.push(labels.clone());
+                used = label_width;
+            }
+            used += widths[column] + GAP;
+            if let Some(part) = parts.last_mut() {
+                part.push(column);
+            }
+        }
+        parts
+    }
+
+    fn width_of(&self, column: usize) -> usize {
+        let (name, unit) = &self.heads[column];
+        let cells = self.rows.iter().map(|row| row[column].text.as_str());
+        cells
+            .chain([name.as_str(), unit.as_str()])
+            .map(|text| columns_of(&self.shortened(column, text)))
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn shortened(&self, column: usize, text: &str) -> String {
+        if column >= self.labels || columns_of(text) <= LABEL_LIMIT {
+            return text.to_owned();
+        }
+        text.chars().take(LABEL_LIMIT - 1).chain(['…']).collect()
+    }
+}
+
+/// Characters stand for columns: names in double-width scripts are misaligned, which costs beauty but no number.
+fn columns_of(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Text broken at spaces into lines of at most `width` characters, the following ones indented.
+pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let has_word = !line.trim_start().is_empty();
+        if has_word && columns_of(&line) + 1 + columns_of(word) > width {
+            lines.push(std::mem::replace(&mut line, indent.to_owned()));
+        } else if has_word {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> TextTable {
+        let head = |name: &str, unit: &str| (name.to_owned(), unit.to_owned());
+        let row = |texts: [&str; 4]| texts.map(|text| TextCell::from(text.to_owned())).to_vec();
+        TextTable {
+            labels: 1,
+            heads: vec![head("variant", ""), head("ips", "rows/s"), head("rss", "GiB"), head("tag", "")],
+            rows: vec![row(["a", "120000", "0.5", "t"]), row(["longer", "7", "12.0", "uv"])],
+        }
+    }
+
+    #[test]
+    fn labels_are_on_the_left_and_figures_on_the_right() {
+        insta::assert_snapshot!(table().lines(80, false).join("\n"), @"");
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_into_a_second_part_with_the_labels_repeated() {
+        let lines = table().lines(22, false);
+        assert!(lines.iter().all(|line| columns_of(line) <= 22), "{lines:#?}");
+        insta::assert_snapshot!(lines.join("\n"), @"");
+    }
+
+    #[test]
+    fn colour_does_not_move_anything() {
+        let mut painted = table();
+        painted.rows[0][1].paint = Paint::Green;
+        let coloured = painted.lines(80, true).join("\n");
+        assert!(coloured.contains("\u{1b}[32m120000\u{1b}[0m"));
+        let mut plain = coloured;
+        for code in ["1", "2", "31", "32", "33", "36", "0"] {
+            plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+        }
+        assert_eq!(plain, table().lines(80, false).join("\n"));
+    }
+
+    #[test]
+    fn a_long_label_is_cut() {
+        let mut table = table();
+        table.rows[0][0].text = "x".repeat(200);
+        assert!(table.lines(80, false).iter().all(|line| columns_of(line) <= 80));
+    }
+
+    #[test]
+    fn wrapping_keeps_every_word_and_the_width() {
+        let lines = wrapped("one two three four five", 10, "  ");
+        assert_eq!(lines, ["one two", "  three", "  four", "  five"]);
+    }
+}

@@ -1,0 +1,37 @@
+//! What a sampler looks at.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dbdyno_drivers::Endpoint;
+
+/// What to sample, how often, and on which CPUs. Whatever is `None` is not sampled.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Process of the server; `None` for an embedded database and for a server on another machine.
+    pub server_pid: Option<u32>,
+    /// The server's data directory: its size, and the block device that holds it.
+    pub data_dir: Option<PathBuf>,
+    /// Files of the benchmark's own database: `<data_dir>/ib`, or the folder of an SQLite file.
+    pub database_dir: Option<PathBuf>,
+    /// Where to ask for the server's own counters.
+    pub status: Option<Endpoint>,
+    /// Time between two samples; must not be zero.
+    pub interval: Duration,
+    /// CPUs that the sampler's threads may run on; `None` = wherever the caller may.
+    pub cpus: Option<Vec<u32>>,
+}
+
+impl Default for Config {
+    /// Host and client only, once a second.
+    fn default() -> Self {
+        Self {
+            server_pid: None,
+            data_dir: None,
+            database_dir: None,
+            status: None,
+            interval: Duration::from_secs(1),
+            cpus: None,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Which block device holds a path.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::sys::stat::{major, minor};
+
+use crate::mounts::{Mount, mount_of, parse_mounts};
+use crate::sources::parse_diskstats;
+
+/// A block device and the filesystem on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The kernel's name: `sda1`, `nvme0n1`, `dm-0`.
+    pub name: String,
+    pub major: u64,
+    pub minor: u64,
+    /// `ext4`, `xfs`, `btrfs`, ...
+    pub filesystem: String,
+    pub mount_point: PathBuf,
+}
+
+/// The block device that holds `path`, or would hold it: of a path that does not exist yet the nearest folder above
+/// counts. `None` where there is no such device (tmpfs, NFS) or where it cannot be seen (the root of a container whose
+/// upper folder is the host's). Of a btrfs over several devices it is the one that was mounted.
+pub fn device_of(path: &Path) -> Option<Device> {
+    let existing = existing(path)?;
+    let mount = mount_at(&existing)?;
+    let (major, minor) = numbers(&existing, &mount)?;
+    let name = parse_diskstats(&fs::read_to_string("/proc/diskstats").ok()?, major, minor)?.name;
+    Some(Device { name, major, minor, filesystem: mount.filesystem, mount_point: mount.mount_point })
+}
+
+/// Type of the filesystem that holds `path`, `unknown` when that cannot be found out.
+pub(crate) fn filesystem_of(path: &Path) -> String {
+    existing(path).and_then(|path| mount_at(&path)).map_or_else(|| "unknown".to_owned(), |mount| mount.filesystem)
+}
+
+/// What is mounted where `path` is, for a path without a block device: `tmpfs`, `server:/export`.
+pub(crate) fn mount_source_of(path: &Path) -> Option<String> {
+    Some(mount_at(&existing(path)?)?.source)
+}
+
+/// The real path of `path`, or of the nearest folder above it that exists.
+fn existing(path: &Path) -> Option<PathBuf> {
+    std::path::absolute(path).ok()?.ancestors().find_map(|ancestor| fs::canonicalize(ancestor).ok())
+}
+
+fn mount_at(real_path: &Path) -> Option<Mount> {
+    let mounts = parse_mounts(&fs::read_to_string("/proc/self/mountinfo").ok()?);
+    mount_of(&mounts, real_path).cloned()
+}
+
+/// Device numbers of an existing path. Filesystems that may span devices have anonymous numbers with major 0; for them
+/// the mounted source tells the device, for an overlay the folder that takes its writes.
+fn numbers(real_path: &Path, mount: &Mount) -> Option<(u64, u64)> {
+    let device = fs::metadata(real_path).ok()?.dev();
+    if major(device) != 0 {
+        return Some((major(device), minor(device)));
+    }
+    if let Ok(source) = fs::metadata(&mount.source)
+        && source.file_type().is_block_device()
+    {
+        return Some((major(source.rdev()), minor(source.rdev())));
+    }
+    let upper = mount.option("upperdir").filter(|_| mount.filesystem == "overlay")?;
+    let upper = device_of(Path::new(upper)).filter(|_| Path::new(upper).exists())?;
+    Some((upper.major, upper.minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_does_not_exist_yet_is_on_the_device_of_the_folder_above() {
+        let dir = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let device = device_of(dir.path());
+        assert_eq!(device_of(&dir.path().join("not/yet/there")), device);
+        if let Some(device) = device {
+            assert!(dir.path().starts_with(&device.mount_point), "{device:?}");
+            assert!(!device.name.is_empty() && !device.filesystem.is_empty());
+        }
+    }
+
+    #[test]
+    fn proc_is_on_no_device() {
+        assert_eq!(device_of(Path::new("/proc/self")), None);
+        assert_eq!(filesystem_of(Path::new("/proc/self")), "proc");
+        assert_eq!(mount_source_of(Path::new("/proc/self")).as_deref(), Some("proc"));
+    }
+}

@@ -1,0 +1,33 @@
+//! Why a sample could not be taken or kept.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Each message names what failed and on what. Only [`Error::Counters`], [`Error::Thread`] and [`Error::Interval`] end
+/// a sampler; the others end one source and reach the caller as texts in [`crate::Report::warnings`].
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A counter file could not be opened or written.
+    #[error(transparent)]
+    Counters(#[from] dbdyno_record::Error),
+    #[error("cannot start the thread `{name}`: {source}; check the limit of processes (ulimit -u)")]
+    Thread { name: String, source: std::io::Error },
+    #[error("the sampling interval is zero; give at least a millisecond")]
+    Interval,
+    #[error("cannot read {path}: {source}")]
+    Unreadable { path: PathBuf, source: std::io::Error },
+    #[error("{path} does not read as this dbdyno knows it (no {missing}); please report it with the kernel's version")]
+    Format { path: PathBuf, missing: &'static str },
+    #[error("process {pid} has ended")]
+    Gone { pid: u32 },
+    #[error("cannot read the CPU clock of process {pid}: {source}")]
+    Clock { pid: u32, source: std::io::Error },
+    #[error("no block device of this machine is known to hold {path} (filesystem {filesystem}); what the disk does is not counted")]
+    NoDevice { path: PathBuf, filesystem: String },
+    #[error("cannot ask the server for its status: {0}")]
+    Status(#[from] dbdyno_drivers::DbError),
+    #[error("the server did not answer a status query within {} s", .limit.as_secs_f64())]
+    StatusSlow { limit: Duration },
+    #[error("cannot set up the event loop for status queries: {0}")]
+    Runtime(std::io::Error),
+}

@@ -1,0 +1,30 @@
+//! What host and server did each second.
+//!
+//! A [`Sampler`] reads raw counters of the machine, the server's process, the load client, the disk, the server's own
+//! status and the size of its files, and appends them to a step's counter files. It computes no rate: that is the
+//! business of whoever reads the files. Each source stands in one file below `sources/` and says there which keys it
+//! writes, in which unit and where the kernel or the server gets them from.
+//!
+//! Sources that may hang or take long (the server's status, the walk through the data directory) have a thread each,
+//! so that the cheap ones are read on time whatever the server does.
+
+mod clock;
+mod config;
+mod cost_limit;
+mod device;
+mod error;
+mod host_info;
+mod lane;
+mod mounts;
+mod outlet;
+mod proc_file;
+mod sampler;
+mod sources;
+mod tally;
+
+pub use config::Config;
+pub use device::{Device, device_of};
+pub use error::Error;
+pub use host_info::host_info;
+pub use sampler::{Report, Sampler};
+pub use sources::ALL;

@@ -1,0 +1,198 @@
+//! The sampler as its user sees it: start, begin, mark, stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use dbdyno_record::{CounterHeader, CounterWriter};
+
+use crate::lane::{self, Command, Event, Open, Spec};
+use crate::sources::{Client, Disk, Host, Own, Server, Size, Source, Status};
+use crate::tally::Tally;
+use crate::{Config, Error};
+
+/// How long a lane may take to open its sources or to take its last sample: more than a status query and the
+/// connection before it may.
+const LANE_LIMIT: Duration = Duration::from_secs(15);
+
+/// What sampling was like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Sources that could not be read and samples that are missing, each with its reason.
+    pub warnings: Vec<String>,
+    /// Rounds of samples taken, of the sources that are never held up.
+    pub samples: u64,
+    /// CPU time that the sampler's threads used, start included.
+    pub cpu: Duration,
+}
+
+/// Threads that read counters until they are stopped. Dropped without [`Sampler::stop`], they end by themselves.
+#[derive(Debug)]
+pub struct Sampler {
+    lanes: Vec<LaneHandle>,
+    tally: Arc<Tally>,
+    warnings: Vec<String>,
+}
+
+/// A lane as seen from outside.
+#[derive(Debug)]
+struct LaneHandle {
+    name: &'static str,
+    commands: Sender<Command>,
+    events: Receiver<Event>,
+    thread: JoinHandle<()>,
+}
+
+impl Sampler {
+    /// Tries every source once, opens a counter file through `counters` for each that can be read, and waits for
+    /// [`Sampler::begin`]. A source that cannot be read is left out with a warning.
+    ///
+    /// # Errors
+    /// When a counter file or a thread cannot be made, or the interval is zero.
+    pub fn start(
+        config: &Config,
+        counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
+    ) -> Result<Self, Error> {
+        if config.interval.is_zero() {
+            return Err(Error::Interval);
+        }
+        let tally = Arc::new(Tally::default());
+        let specs = lanes_for(config, &tally);
+        let spawned: Vec<LaneHandle> =
+            specs.into_iter().map(|spec| spawn(spec, Arc::clone(&tally))).collect::<Result<_, _>>()?;
+        let mut sampler = Self { lanes: Vec::new(), tally, warnings: Vec::new() };
+        for lane in spawned {
+            sampler.open(lane, &counters)?;
+        }
+        Ok(sampler)
+    }
+
+    /// What is known before the clock starts: sources that are left out, each with its reason.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// The clock starts, or has just started, at `barrier`: takes a sample now, then one at each whole interval after
+    /// it (and one at the barrier itself, if that is still to come). Does not wait for the sample.
+    pub fn begin(&self, barrier: Instant) {
+        self.tell_all(|| Command::Begin(barrier));
+    }
+
+    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`]. Does not wait.
+    pub fn mark(&self) {
+        self.tell_all(|| Command::Mark);
+    }
+
+    /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays this by 15 s at
+    /// most; its last sample is then missing, and the report says so.
+    ///
+    /// # Errors
+    /// When a counter file could not be written; the other files are complete.
+    pub fn stop(mut self) -> Result<Report, Error> {
+        self.tell_all(|| Command::Stop);
+        let deadline = Instant::now() + LANE_LIMIT;
+        let mut first_error = None;
+        for lane in std::mem::take(&mut self.lanes) {
+            match lane.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Event::Ended { warnings, error }) => {
+                    self.warnings.extend(warnings);
+                    first_error = first_error.or(error);
+                    // It has said its last word, so this does not wait; a panic would have come before that word.
+                    let _ = lane.thread.join();
+                }
+                Ok(Event::Opened { .. }) | Err(_) => self.warnings.push(silence(lane.name)),
+            }
+        }
+        match first_error {
+            Some(error) => Err(error.into()),
+            None => Ok(Report {
+                warnings: self.warnings,
+                samples: self.tally.samples().unsigned_abs(),
+                cpu: Duration::from_micros(self.tally.cpu_us().unsigned_abs()),
+            }),
+        }
+    }
+
+    /// Waits until `lane` has tried its sources, and gives it its files.
+    fn open(
+        &mut self,
+        lane: LaneHandle,
+        counters: &impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
+    ) -> Result<(), Error> {
+        let Ok(Event::Opened { headers, warnings }) = lane.events.recv_timeout(LANE_LIMIT) else {
+            self.warnings.push(silence(lane.name));
+            return Ok(());
+        };
+        self.warnings.extend(warnings);
+        let writers = headers.into_iter().map(counters).collect::<Result<Vec<_>, _>>()?;
+        // A lane that has ended is noticed when it is stopped.
+        let _ = lane.commands.send(Command::Write(writers));
+        self.lanes.push(lane);
+        Ok(())
+    }
+
+    fn tell_all(&self, command: impl Fn() -> Command) {
+        for lane in &self.lanes {
+            // A lane that has ended is noticed when it is stopped.
+            let _ = lane.commands.send(command());
+        }
+    }
+}
+
+fn silence(lane: &str) -> String {
+    format!(
+        "the thread `{lane}` did not answer within {} s; its last samples are missing",
+        LANE_LIMIT.as_secs()
+    )
+}
+
+fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
+    let (commands, told) = channel();
+    let (says, events) = channel();
+    let name = spec.name;
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || lane::run(spec, tally, &told, &says));
+    let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
+    Ok(LaneHandle { name, commands, events, thread })
+}
+
+/// Sources that answer at once share a thread; a walk through many files and a server that may hang have their own.
+/// `sampler` comes last, so that it counts what the round has cost.
+fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
+    let mut quick: Vec<(&'static str, Open)> = Vec::new();
+    if let Some(pid) = config.server_pid {
+        quick.push(source("server", move || Server::open(pid)));
+    }
+    quick.push(source("client", Client::open));
+    quick.push(source("host", Host::open));
+    if let Some(data_dir) = config.data_dir.clone() {
+        quick.push(source("disk", move || Disk::open(&data_dir)));
+    }
+    let own_tally = Arc::clone(tally);
+    quick.push(source("sampler", move || Ok(Own::new(own_tally, 0))));
+    let mut lanes = vec![("sampler", quick)];
+    if let Some(endpoint) = config.status.clone() {
+        lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
+    }
+    if config.data_dir.is_some() || config.database_dir.is_some() {
+        let folders: (Option<PathBuf>, Option<PathBuf>) = (config.data_dir.clone(), config.database_dir.clone());
+        lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
+    }
+    let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
+        name,
+        number,
+        sources,
+        interval: config.interval,
+        cpus: config.cpus.clone(),
+        counts_samples: number == 0,
+    });
+    lanes.collect()
+}
+
+fn source<S: Source + 'static>(
+    name: &'static str,
+    open: impl FnOnce() -> Result<S, Error> + Send + 'static,
+) -> (&'static str, Open) {
+    (name, Box::new(move || Ok(Box::new(open()?) as Box<dyn Source>)))
+}

@@ -1,0 +1,57 @@
+//! Source `client`: the same of dbdyno's own process, which holds the load client, the sampler and, where the
+//! database is embedded, the database too. The sampler's share is known from its own counter file.
+//!
+//! Keys as those of `server`; here context switches are exact, threads that have ended included, because the kernel
+//! tells a process its own (getrusage).
+
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde_json::{Map, Value};
+
+use super::footprint::Footprint;
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::clock::ProcessClock;
+
+/// This process.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pid: u32,
+    clock: ProcessClock,
+    footprint: Footprint,
+}
+
+impl Client {
+    /// Looks at this process.
+    pub(crate) fn open() -> Result<Self, Error> {
+        let pid = std::process::id();
+        Ok(Self { pid, clock: ProcessClock::own(), footprint: Footprint::open(pid)? })
+    }
+}
+
+impl Source for Client {
+    fn name(&self) -> &'static str {
+        "client"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
+    }
+
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        values.set("cpu_us", self.clock.cpu_us()?);
+        let usage = getrusage(UsageWho::RUSAGE_SELF)
+            .map_err(|errno| Error::Clock { pid: self.pid, source: errno.into() })?;
+        values.set("cpu_user_us", usage.user_time().num_microseconds());
+        values.set("cpu_kernel_us", usage.system_time().num_microseconds());
+        values.set("voluntary_switches", usage.voluntary_context_switches());
+        values.set("involuntary_switches", usage.involuntary_context_switches());
+        values.set("minor_faults", usage.minor_page_faults());
+        values.set("major_faults", usage.major_page_faults());
+        self.footprint.read(values)?;
+        Ok(Some(at))
+    }
+}

@@ -1,0 +1,79 @@
+//! The counters that `server` and `client` have in common: memory, threads and IO of one process.
+//!
+//! Keys, of the whole process: `rss_bytes` (what `ps` calls RSS), `rss_peak_bytes`, `vsz_bytes`, `threads`;
+//! `read_bytes` and `write_bytes` that went to a block device (the latter counted when pages are made dirty);
+//! `read_chars`, `write_chars`, `read_calls`, `write_calls` of read(2), write(2) and their kin, answered by the page
+//! cache or not.
+
+use std::path::PathBuf;
+
+use super::Values;
+use super::process::{parse_memory, value_of};
+use crate::Error;
+use crate::proc_file::ProcFile;
+
+/// Our key and the kernel's in `/proc/<pid>/io`.
+const IO_KEYS: [(&str, &str); 6] = [
+    ("read_bytes", "read_bytes"),
+    ("write_bytes", "write_bytes"),
+    ("read_chars", "rchar"),
+    ("write_chars", "wchar"),
+    ("read_calls", "syscr"),
+    ("write_calls", "syscw"),
+];
+
+/// Open files of one process.
+#[derive(Debug)]
+pub(crate) struct Footprint {
+    pid: u32,
+    status: ProcFile,
+    io: Option<ProcFile>,
+}
+
+impl Footprint {
+    /// Opens the files of process `pid`. IO is left out where the kernel does not let us see it: another user's
+    /// process, or a kernel without CONFIG_TASK_IO_ACCOUNTING.
+    pub(crate) fn open(pid: u32) -> Result<Self, Error> {
+        let dir = PathBuf::from(format!("/proc/{pid}"));
+        if !dir.exists() {
+            return Err(Error::Gone { pid });
+        }
+        let status = ProcFile::open(dir.join("status"))?;
+        // Rights are checked when it is read, not when it is opened.
+        let io = ProcFile::open(dir.join("io")).ok();
+        let io = io.and_then(|mut io| io.text().is_ok().then_some(io));
+        Ok(Self { pid, status, io })
+    }
+
+    /// Whether reads and writes can be seen.
+    pub(crate) fn sees_io(&self) -> bool {
+        self.io.is_some()
+    }
+
+    /// Reads the counters.
+    pub(crate) fn read(&mut self, values: &mut Values) -> Result<(), Error> {
+        let memory = parse_memory(&self.status.text().map_err(|error| gone(self.pid, error))?);
+        let memory = memory.ok_or(Error::Gone { pid: self.pid })?;
+        values.set("rss_bytes", memory.rss_bytes);
+        values.set("rss_peak_bytes", memory.rss_peak_bytes);
+        values.set("vsz_bytes", memory.vsz_bytes);
+        values.set("threads", memory.threads);
+        if let Some(io) = &mut self.io {
+            let text = io.text().map_err(|error| gone(self.pid, error))?;
+            for (key, kernel_key) in IO_KEYS {
+                if let Some(value) = value_of(&text, kernel_key) {
+                    values.set(key, value);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A file of a process that has ended fails with ESRCH.
+pub(crate) fn gone(pid: u32, error: Error) -> Error {
+    match &error {
+        Error::Unreadable { source, .. } if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => Error::Gone { pid },
+        _ => error,
+    }
+}

@@ -1,0 +1,194 @@
+//! Source `host`: the whole machine, from `/proc/stat`, `/proc/loadavg` and `/proc/pressure`.
+//!
+//! Keys: `cpu_<state>_us` for user, nice, system, idle, iowait, irq, softirq, steal (all CPUs together, in steps of a
+//! tick, 10 ms; guest time is within user, as the kernel counts it), `context_switches` (since boot), `procs_running`,
+//! `procs_blocked`, `load1_milli` (load average of a minute × 1000), `psi_<what>_some_us` and `_full_us` (time in which
+//! some or all tasks waited for it), where the kernel counts pressure.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::proc_file::ProcFile;
+
+/// Ticks in `/proc` are always hundredths of a second to user space (USER_HZ), whatever the kernel's own HZ.
+pub(crate) const TICK_US: i64 = 10_000;
+
+const CPU_KEYS: [&str; 8] = [
+    "cpu_user_us",
+    "cpu_nice_us",
+    "cpu_system_us",
+    "cpu_idle_us",
+    "cpu_iowait_us",
+    "cpu_irq_us",
+    "cpu_softirq_us",
+    "cpu_steal_us",
+];
+
+/// What `/proc/stat` says. CPU times in ticks, in the order of the kernel's columns.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stat {
+    cpu_ticks: [i64; CPU_KEYS.len()],
+    /// CPUs online.
+    pub(crate) cpus: u32,
+    context_switches: i64,
+    procs_running: i64,
+    procs_blocked: i64,
+}
+
+/// Reads the text of `/proc/stat`; `None` when it has no line for all CPUs. Columns that an old kernel does not have
+/// (steal came with 2.6.11) are 0.
+pub(crate) fn parse_stat(text: &str) -> Option<Stat> {
+    let mut stat = Stat::default();
+    let mut found = false;
+    for line in text.lines() {
+        let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let number = || rest.trim().parse().unwrap_or(0);
+        match key {
+            "cpu" => {
+                found = true;
+                for (slot, ticks) in stat.cpu_ticks.iter_mut().zip(rest.split_ascii_whitespace()) {
+                    *slot = ticks.parse().ok()?;
+                }
+            }
+            "ctxt" => stat.context_switches = number(),
+            "procs_running" => stat.procs_running = number(),
+            "procs_blocked" => stat.procs_blocked = number(),
+            _ if key.starts_with("cpu") => stat.cpus += 1,
+            _ => {}
+        }
+    }
+    found.then_some(stat)
+}
+
+/// Load average of the last minute × 1000, from the text of `/proc/loadavg`.
+fn parse_load1_milli(text: &str) -> Option<i64> {
+    let (whole, hundredths) = text.split_ascii_whitespace().next()?.split_once('.')?;
+    Some(whole.parse::<i64>().ok()? * 1000 + hundredths.parse::<i64>().ok()? * 10)
+}
+
+/// Total µs of the line `kind` (`some`, `full`) in a text of `/proc/pressure`.
+fn parse_pressure_us(text: &str, kind: &str) -> Option<i64> {
+    let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(kind))?;
+    line.split_once("total=")?.1.trim().parse().ok()
+}
+
+/// One file of `/proc/pressure`, with the keys of its lines.
+struct Pressure {
+    file: ProcFile,
+    some_key: String,
+    full_key: String,
+}
+
+/// The machine.
+pub(crate) struct Host {
+    stat: ProcFile,
+    loadavg: ProcFile,
+    pressures: Vec<Pressure>,
+    cpus: u32,
+}
+
+impl Host {
+    /// Opens the files. Pressure is left out where the kernel has none or was booted with `psi=0`.
+    pub(crate) fn open() -> Result<Self, Error> {
+        let mut stat = ProcFile::open("/proc/stat")?;
+        let cpus = parse_stat(&stat.text()?).map(|stat| stat.cpus);
+        let cpus = cpus.ok_or_else(|| stat.format_error("line `cpu`"))?;
+        let pressures = ["cpu", "io", "memory"].into_iter().filter_map(open_pressure).collect();
+        Ok(Self { stat, loadavg: ProcFile::open("/proc/loadavg")?, pressures, cpus })
+    }
+}
+
+/// With `psi=0` the files are there and can be opened, but not read.
+fn open_pressure(what: &str) -> Option<Pressure> {
+    let mut file = ProcFile::open(format!("/proc/pressure/{what}")).ok()?;
+    file.text().ok()?;
+    Some(Pressure { file, some_key: format!("psi_{what}_some_us"), full_key: format!("psi_{what}_full_us") })
+}
+
+impl Source for Host {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        about([("cpus_online", self.cpus.into())])
+    }
+
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        let stat = parse_stat(&self.stat.text()?);
+        let stat = stat.ok_or_else(|| self.stat.format_error("line `cpu`"))?;
+        for (key, ticks) in CPU_KEYS.into_iter().zip(stat.cpu_ticks) {
+            values.set(key, ticks * TICK_US);
+        }
+        values.set("context_switches", stat.context_switches);
+        values.set("procs_running", stat.procs_running);
+        values.set("procs_blocked", stat.procs_blocked);
+        if let Some(load1_milli) = parse_load1_milli(&self.loadavg.text()?) {
+            values.set("load1_milli", load1_milli);
+        }
+        for pressure in &mut self.pressures {
+            let text = pressure.file.text()?;
+            for (kind, key) in [("some", &pressure.some_key), ("full", &pressure.full_key)] {
+                if let Some(total_us) = parse_pressure_us(&text, kind) {
+                    values.set(key, total_us);
+                }
+            }
+        }
+        Ok(Some(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stat_of_a_virtual_machine_with_linux_6_18() {
+        let stat = parse_stat(include_str!("../../tests/proc/linux-6.18-vm/stat")).unwrap();
+        insta::assert_debug_snapshot!(stat, @"");
+    }
+
+    #[test]
+    fn stat_of_centos_6_has_no_guest_nice_column() {
+        let stat = parse_stat(include_str!("../../tests/proc/linux-2.6.32/stat")).unwrap();
+        assert_eq!(stat.cpu_ticks, [1_393_280, 32_966, 572_056, 13_343_292, 6_130, 0, 17_875, 0]);
+        assert_eq!((stat.cpus, stat.context_switches), (2, 38_014_093));
+        assert_eq!((stat.procs_running, stat.procs_blocked), (3, 1));
+    }
+
+    #[test]
+    fn a_text_without_cpus_is_refused() {
+        assert_eq!(parse_stat("ctxt 12\n"), None);
+        assert_eq!(parse_stat("cpu  a b c\n"), None);
+    }
+
+    #[test]
+    fn load_averages_are_read_to_the_hundredth() {
+        assert_eq!(parse_load1_milli("0.07 0.01 0.00 1/123 4567\n"), Some(70));
+        assert_eq!(parse_load1_milli("123.45 0.01 0.00 1/123 4567\n"), Some(123_450));
+        assert_eq!(parse_load1_milli(""), None);
+    }
+
+    #[test]
+    fn pressure_before_linux_5_13_has_no_full_line_for_cpus() {
+        let text = "some avg10=0.09 avg60=0.21 avg300=0.34 total=19492114\n";
+        assert_eq!(parse_pressure_us(text, "some"), Some(19_492_114));
+        assert_eq!(parse_pressure_us(text, "full"), None);
+    }
+
+    #[test]
+    fn the_host_that_runs_this_test_is_read_with_all_listed_keys() {
+        let mut values = Values::default();
+        let mut host = Host::open().unwrap();
+        host.read(Moment::Boundary, &mut values).unwrap();
+        for key in CPU_KEYS.into_iter().chain(["context_switches", "procs_running", "load1_milli"]) {
+            assert!(values.map().contains_key(key), "{key}");
+        }
+        assert!(values.map()["cpu_idle_us"] > 0 && values.map()["context_switches"] > 0);
+        assert!(host.cpus > 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! The catalogue of sources: one file each, one trait, one list.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+mod client;
+mod disk;
+mod footprint;
+mod host;
+mod own;
+mod process;
+mod server;
+mod size;
+mod status;
+mod threads;
+
+pub(crate) use client::Client;
+pub(crate) use disk::{Disk, parse_diskstats};
+pub(crate) use host::{Host, parse_stat};
+pub(crate) use own::Own;
+pub(crate) use server::Server;
+pub(crate) use size::Size;
+pub(crate) use status::Status;
+
+/// Every source: its name, which is also its counter file's, and what it counts.
+pub const ALL: &[(&str, &str)] = &[
+    ("host", "CPU time of the whole machine, context switches, pressure"),
+    ("server", "CPU time, context switches, memory and IO of the server's process"),
+    ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
+    ("disk", "reads, writes and flushes of the block device that holds the data directory"),
+    ("status", "the server's own counters, under the server's names"),
+    ("size", "bytes and files of the data directory and of the benchmark's database"),
+    ("sampler", "what sampling itself costs"),
+];
+
+/// Why a sample is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// A whole interval has passed; a costly reading may be left for later.
+    Tick,
+    /// A window begins or ends: everything is read.
+    Boundary,
+}
+
+/// The counters of one source as last read. Keys are kept, so that a sample allocates nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Values(BTreeMap<String, i64>);
+
+impl Values {
+    /// Sets `key` to `value`.
+    pub(crate) fn set(&mut self, key: &str, value: i64) {
+        if let Some(slot) = self.0.get_mut(key) {
+            *slot = value;
+        } else {
+            self.0.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Replaces all counters.
+    pub(crate) fn replace(&mut self, values: BTreeMap<String, i64>) {
+        self.0 = values;
+    }
+
+    /// All counters.
+    pub(crate) fn map(&self) -> &BTreeMap<String, i64> {
+        &self.0
+    }
+}
+
+/// Something whose counters can be read.
+pub(crate) trait Source {
+    /// One of the names in [`ALL`].
+    fn name(&self) -> &'static str;
+
+    /// What is sampled, for the header of the counter file.
+    fn about(&self) -> Map<String, Value>;
+
+    /// Reads the counters into `values` and says when it read them; `None` = nothing was due.
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error>;
+
+    /// Says goodbye to whom it talks to.
+    fn close(&mut self) {}
+}
+
+/// A header's map from pairs.
+pub(crate) fn about<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}

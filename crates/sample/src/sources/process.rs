@@ -1,0 +1,129 @@
+//! What `/proc/<pid>/stat`, `status` and `io` say of a process: parsers only.
+
+/// Part of `/proc/<pid>/stat`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ProcessStat {
+    /// `R`, `S`, `D`, `Z`, ...
+    pub(crate) state: char,
+    pub(crate) minor_faults: i64,
+    pub(crate) major_faults: i64,
+    pub(crate) user_ticks: i64,
+    pub(crate) kernel_ticks: i64,
+}
+
+impl ProcessStat {
+    /// The process has ended and only waits for its parent to ask how.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X' | 'x')
+    }
+}
+
+/// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and parentheses, so fields are
+/// counted from the last closing one.
+pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    // After the state, which is field 3 in proc(5): minflt is 10, majflt 12, utime 14, stime 15.
+    let minor_faults = fields.nth(6)?.parse().ok()?;
+    let major_faults = fields.nth(1)?.parse().ok()?;
+    let user_ticks = fields.nth(1)?.parse().ok()?;
+    let kernel_ticks = fields.next()?.parse().ok()?;
+    Some(ProcessStat { state, minor_faults, major_faults, user_ticks, kernel_ticks })
+}
+
+/// The number after `key` in a text of lines `key: number`, without its unit.
+pub(crate) fn value_of(text: &str, key: &str) -> Option<i64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// Memory and threads from `/proc/<pid>/status`.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) rss_bytes: i64,
+    pub(crate) rss_peak_bytes: i64,
+    pub(crate) vsz_bytes: i64,
+    pub(crate) threads: i64,
+}
+
+/// Reads the text of `/proc/<pid>/status`; `None` for a process that has ended, which has no memory any more.
+pub(crate) fn parse_memory(text: &str) -> Option<Memory> {
+    // The kernel writes kB and means 1024 bytes.
+    let bytes = |key| Some(value_of(text, key)? * 1024);
+    Some(Memory {
+        rss_bytes: bytes("VmRSS")?,
+        rss_peak_bytes: bytes("VmHWM")?,
+        vsz_bytes: bytes("VmSize")?,
+        threads: value_of(text, "Threads")?,
+    })
+}
+
+/// Context switches of one thread, or of many together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Switches {
+    pub(crate) voluntary: i64,
+    pub(crate) involuntary: i64,
+}
+
+impl std::ops::AddAssign for Switches {
+    fn add_assign(&mut self, other: Self) {
+        self.voluntary += other.voluntary;
+        self.involuntary += other.involuntary;
+    }
+}
+
+/// Reads the text of `/proc/<pid>/task/<tid>/status`.
+pub(crate) fn parse_switches(text: &str) -> Option<Switches> {
+    Some(Switches {
+        voluntary: value_of(text, "voluntary_ctxt_switches")?,
+        involuntary: value_of(text, "nonvoluntary_ctxt_switches")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STATUS: &str = include_str!("../../tests/proc/linux-6.18-vm/mariadbd.status");
+
+    #[test]
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_fields() {
+        let text = "4711 (a) R (b c) S 1 4711 4711 0 -1 4194560 1234 99 56 7 890 123 5 6 20 0 31 0 149464 3133440 418 \
+            18446744073709551615 1 1 0 0 0 0 0 4096 0 0 0 0 17 3 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
+        let expected =
+            ProcessStat { state: 'S', minor_faults: 1234, major_faults: 56, user_ticks: 890, kernel_ticks: 123 };
+        assert_eq!(parse_process_stat(text), Some(expected));
+    }
+
+    #[test]
+    fn a_mariadb_server_of_linux_6_18_is_read() {
+        let stat = parse_process_stat(include_str!("../../tests/proc/linux-6.18-vm/mariadbd.stat"));
+        insta::assert_debug_snapshot!(stat.unwrap(), @"");
+        insta::assert_debug_snapshot!(parse_memory(STATUS).unwrap(), @"");
+        insta::assert_debug_snapshot!(parse_switches(STATUS).unwrap(), @"");
+    }
+
+    #[test]
+    fn io_counters_are_found_by_their_whole_name() {
+        let io = include_str!("../../tests/proc/linux-6.18-vm/mariadbd.io");
+        let write_bytes = value_of(io, "write_bytes").unwrap();
+        assert!(write_bytes > 0);
+        assert_ne!(Some(write_bytes), value_of(io, "cancelled_write_bytes"));
+        assert_eq!(value_of(io, "bytes"), None);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_memory() {
+        let text = "Name:\tmariadbd\nState:\tZ (zombie)\nThreads:\t1\nvoluntary_ctxt_switches:\t1\n";
+        assert_eq!(parse_memory(text), None);
+        assert!(parse_process_stat("1 (x) Z 1 1 1 0 -1 0 1 0 0 0 5 6 0").unwrap().has_ended());
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_is_refused() {
+        assert_eq!(parse_process_stat("1 (mariadbd) S 1 1 1 0 -1 0 1 0 0 0 5"), None);
+        assert_eq!(parse_process_stat(""), None);
+        assert_eq!(parse_switches("voluntary_ctxt_switches:\t1\n"), None);
+    }
+}

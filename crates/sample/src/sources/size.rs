@@ -1,0 +1,150 @@
+//! Source `size`: how large the database has become, as `du --apparent-size` counts it.
+//!
+//! Keys: `data_dir_bytes`, the sum of the lengths of all files below the data directory (logs and binary logs
+//! included); `database_bytes`, of those below the benchmark's own database; `files` below the data directory, or
+//! below the database where there is no data directory. A file with two names counts twice, what a symbolic link
+//! points to is not counted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::cost_limit::CostLimit;
+
+/// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a second less, so that a
+/// tick that comes a little early counts.
+const LEAST_PAUSE: Duration = Duration::from_millis(9_500);
+
+/// Files below a folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Total {
+    bytes: i64,
+    files: i64,
+}
+
+/// The folders that are measured.
+#[derive(Debug)]
+pub(crate) struct Size {
+    data_dir: Option<PathBuf>,
+    database_dir: Option<PathBuf>,
+    limit: CostLimit,
+}
+
+impl Size {
+    /// Measures the given folders.
+    pub(crate) fn new(data_dir: Option<PathBuf>, database_dir: Option<PathBuf>) -> Self {
+        Self { data_dir, database_dir, limit: CostLimit::new(LEAST_PAUSE) }
+    }
+}
+
+/// Both folders' totals.
+fn totals(data_dir: Option<&Path>, database_dir: Option<&Path>) -> Result<(Option<Total>, Option<Total>), Error> {
+    let database = match database_dir {
+        // Not yet created, or dropped: nothing is in it.
+        Some(dir) if !dir.exists() => Some(Total::default()),
+        Some(dir) => Some(walk(dir)?),
+        None => None,
+    };
+    Ok((data_dir.map(walk).transpose()?, database))
+}
+
+impl Source for Size {
+    fn name(&self) -> &'static str {
+        "size"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        let text = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string()).into();
+        about([("data_dir", text(&self.data_dir)), ("database_dir", text(&self.database_dir))])
+    }
+
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        if !self.limit.is_due(moment, at) {
+            return Ok(None);
+        }
+        let Self { data_dir, database_dir, limit } = self;
+        let (data_dir, database) = limit.measure(at, || totals(data_dir.as_deref(), database_dir.as_deref()))?;
+        if let Some(total) = data_dir {
+            values.set("data_dir_bytes", total.bytes);
+        }
+        if let Some(total) = database {
+            values.set("database_bytes", total.bytes);
+        }
+        if let Some(total) = data_dir.or(database) {
+            values.set("files", total.files);
+        }
+        Ok(Some(at))
+    }
+}
+
+/// Adds up all files below `root`. Files come and go while a server runs: what is gone when it is looked at does not
+/// count.
+fn walk(root: &Path) -> Result<Total, Error> {
+    let mut total = Total::default();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let unreadable = |source| Error::Unreadable { path: folder.clone(), source };
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != root => continue,
+            entries => entries.map_err(unreadable)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(unreadable)?;
+            // Does not follow symbolic links.
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else if metadata.is_file() {
+                total.bytes += i64::try_from(metadata.len()).unwrap_or(i64::MAX);
+                total.files += 1;
+            }
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(path: PathBuf, bytes: usize) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, vec![b'x'; bytes]).unwrap();
+    }
+
+    #[test]
+    fn files_are_counted_at_any_depth_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path().join("ibdata1"), 1000);
+        write(dir.path().join("ib/pi1.ibd"), 200);
+        write(dir.path().join("ib/deep/er/pi2.ibd"), 30);
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("ib/loop")).unwrap();
+        let mut size = Size::new(Some(dir.path().to_owned()), Some(dir.path().join("ib")));
+        let mut values = Values::default();
+        assert!(size.read(Moment::Boundary, &mut values).unwrap().is_some());
+        insta::assert_debug_snapshot!(values.map(), @"");
+        write(dir.path().join("ib/pi1.ibd"), 201);
+        assert!(size.read(Moment::Tick, &mut values).unwrap().is_none(), "10 s have not passed");
+        assert_eq!(values.map()["database_bytes"], 230);
+        size.read(Moment::Boundary, &mut values).unwrap();
+        assert_eq!(values.map()["database_bytes"], 231);
+    }
+
+    #[test]
+    fn a_database_that_is_not_there_yet_is_empty_but_a_data_directory_must_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut values = Values::default();
+        let mut size = Size::new(None, Some(dir.path().join("ib")));
+        size.read(Moment::Boundary, &mut values).unwrap();
+        insta::assert_debug_snapshot!(values.map(), @"");
+        let missing = dir.path().join("data");
+        let error = Size::new(Some(missing), None).read(Moment::Boundary, &mut values).unwrap_err();
+        assert!(matches!(error, Error::Unreadable { .. }), "{error}");
+    }
+}

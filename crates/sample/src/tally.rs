@@ -1,0 +1,51 @@
+//! What the sampler itself does, counted across its threads.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// Shared by the threads of one sampler. The figures are independent of each other, so relaxed order is enough.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    lane_cpu_us: [AtomicI64; Self::LANES],
+    samples: AtomicI64,
+    late_us: AtomicI64,
+    late_max_us: AtomicI64,
+}
+
+impl Tally {
+    /// Threads that a sampler has at most.
+    pub(crate) const LANES: usize = 3;
+
+    /// The CPU time that thread number `lane` has used up to now.
+    pub(crate) fn set_cpu(&self, lane: usize, cpu: Duration) {
+        self.lane_cpu_us[lane].store(i64::try_from(cpu.as_micros()).unwrap_or(i64::MAX), Ordering::Relaxed);
+    }
+
+    /// CPU time of all threads, µs.
+    pub(crate) fn cpu_us(&self) -> i64 {
+        self.lane_cpu_us.iter().map(|cpu| cpu.load(Ordering::Relaxed)).sum()
+    }
+
+    /// One more round of samples, begun `late` after it was due.
+    pub(crate) fn add_sample(&self, late: Duration) {
+        let late_us = i64::try_from(late.as_micros()).unwrap_or(i64::MAX);
+        self.samples.fetch_add(1, Ordering::Relaxed);
+        self.late_us.store(late_us, Ordering::Relaxed);
+        self.late_max_us.fetch_max(late_us, Ordering::Relaxed);
+    }
+
+    /// Rounds of samples begun.
+    pub(crate) fn samples(&self) -> i64 {
+        self.samples.load(Ordering::Relaxed)
+    }
+
+    /// How late the last round began, µs.
+    pub(crate) fn late_us(&self) -> i64 {
+        self.late_us.load(Ordering::Relaxed)
+    }
+
+    /// How late the latest round began, µs.
+    pub(crate) fn late_max_us(&self) -> i64 {
+        self.late_max_us.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,20 @@
+//! Why a workload's own work beside the clock failed: set-up, cleanup, verification.
+
+use dbdyno_drivers::DbError;
+
+/// The message names the work and what the database said.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{work}: {source}")]
+    Database { work: String, source: DbError },
+    #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
+    Answer { work: String, answer: String },
+}
+
+impl Error {
+    /// For `map_err`: what was being done when the database said no.
+    pub(crate) fn during(work: impl Into<String>) -> impl FnOnce(DbError) -> Self {
+        let work = work.into();
+        move |source| Self::Database { work, source }
+    }
+}

@@ -1,0 +1,101 @@
+//! A lane's session: opened late, errors turned into the engine's, look-ups timed.
+
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{Answer, AnySession, Class, DbError, Endpoint, Param, Session, Statement, first_i64};
+use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_record::ErrorClass;
+
+/// Look-ups happen outside the engine's own retries.
+const LOOKUP_RETRIES: u32 = 100;
+
+/// One connection of a lane.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    endpoint: Endpoint,
+    session: Option<AnySession>,
+}
+
+impl Connection {
+    pub(crate) fn new(endpoint: &Endpoint) -> Self {
+        Self { endpoint: endpoint.clone(), session: None }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.session = Some(self.endpoint.connect().await.map_err(failure)?);
+        Ok(())
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some(session) = self.session {
+            session.close().await;
+        }
+    }
+
+    pub(crate) async fn prepare(&mut self, sql: &str) -> Result<Statement, Failure> {
+        self.session()?.prepare(sql).await.map_err(failure)
+    }
+
+    pub(crate) async fn query(&mut self, sql: &[u8]) -> Result<Answer, Failure> {
+        self.session()?.query(sql).await.map_err(failure)
+    }
+
+    pub(crate) async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, Failure> {
+        self.session()?.execute(statement, params).await.map_err(failure)
+    }
+
+    /// Asks for one number and notes how long that took.
+    pub(crate) async fn lookup(
+        &mut self,
+        name: &'static str,
+        sql: &str,
+        notes: &mut Notes,
+    ) -> Result<Option<i64>, Failure> {
+        let session = self.session()?;
+        for _ in 0..LOOKUP_RETRIES {
+            let began = Instant::now();
+            match session.rows(sql).await {
+                Ok(cells) => {
+                    let value = first_i64(&cells);
+                    notes.lookup(name, began.elapsed(), value);
+                    return Ok(value);
+                }
+                Err(error) if error.class == Class::Retry => tokio::time::sleep(Duration::from_millis(1)).await,
+                Err(error) => return Err(failure(error)),
+            }
+        }
+        Err(Failure {
+            class: ErrorClass::Fatal,
+            code: String::new(),
+            message: format!("look-up of {name} met a lock {LOOKUP_RETRIES} times in a row"),
+        })
+    }
+
+    fn session(&mut self) -> Result<&mut AnySession, Failure> {
+        self.session.as_mut().ok_or_else(|| Failure {
+            class: ErrorClass::Lost,
+            code: String::new(),
+            message: "the connection was never opened".to_owned(),
+        })
+    }
+}
+
+/// An answer to a statement that changes rows.
+pub(crate) fn changed(answer: Answer) -> Done {
+    Done { rows: answer.affected, received_bytes: answer.bytes }
+}
+
+/// An answer to a statement that fetches rows.
+pub(crate) fn fetched(answer: Answer) -> Done {
+    Done { rows: answer.rows, received_bytes: answer.bytes }
+}
+
+fn failure(error: DbError) -> Failure {
+    let class = match error.class {
+        Class::Retry => ErrorClass::Retry,
+        Class::Refused => ErrorClass::Refused,
+        Class::Lost => ErrorClass::Lost,
+        Class::Fatal => ErrorClass::Fatal,
+    };
+    Failure { class, code: error.code, message: error.message }
+}

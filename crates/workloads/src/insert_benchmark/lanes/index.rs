@@ -1,0 +1,58 @@
+//! The index step: one more INSERT, then the secondary indexes.
+
+use std::time::Instant;
+
+use dbdyno_loadgen::{Done, Failure, Notes};
+
+use super::Client;
+use super::connection::Connection;
+use super::insert::InsertBuilder;
+
+/// Builds the indexes of one client's table; one operation a DDL statement.
+#[derive(Debug)]
+pub struct IndexLane {
+    connection: Connection,
+    insert: InsertBuilder,
+    statements: Vec<String>,
+    /// Rows in the table once the INSERT is done.
+    rows: u64,
+}
+
+impl IndexLane {
+    pub(crate) fn new(client: &Client, statements: Vec<String>) -> Self {
+        Self {
+            connection: Connection::new(&client.setup.context.endpoint),
+            insert: InsertBuilder::new(client),
+            statements,
+            rows: client.rows_before + u64::from(client.rows_per_commit),
+        }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await
+    }
+
+    /// The INSERT comes before the first index; it is part of the step's time, and noted apart.
+    pub(crate) async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+        if number == 0 {
+            let mut sql = Vec::new();
+            self.insert.text(0, &mut sql);
+            let began = Instant::now();
+            let answer = self.connection.query(&sql).await?;
+            notes.lookup("insert", began.elapsed(), i64::try_from(answer.affected).ok());
+        }
+        Ok(())
+    }
+
+    /// All rows count once, with the last statement: the rate is rows indexed, not rows times indexes.
+    pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let answer = self.connection.query(self.statements[index].as_bytes()).await?;
+        let rows = if index + 1 == self.statements.len() { self.rows } else { 0 };
+        Ok(Done { rows, received_bytes: answer.bytes })
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}

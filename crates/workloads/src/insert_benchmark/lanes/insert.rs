@@ -1,0 +1,147 @@
+//! Multi-row INSERTs at the high end of a client's table.
+
+use dbdyno_drivers::{Param, Statement};
+use dbdyno_loadgen::{Done, Failure, Notes};
+
+use super::Client;
+use super::connection::{Connection, changed};
+use crate::insert_benchmark::rows::RowSource;
+use crate::insert_benchmark::{sql, statement_second};
+
+/// The inserter of one client.
+#[derive(Debug)]
+pub struct InsertLane {
+    connection: Connection,
+    client: Client,
+    builder: InsertBuilder,
+    statement: Option<Statement>,
+    sql: Vec<u8>,
+    params: Vec<Param>,
+}
+
+impl InsertLane {
+    pub(crate) fn new(client: &Client) -> Self {
+        Self {
+            connection: Connection::new(&client.setup.context.endpoint),
+            client: client.clone(),
+            builder: InsertBuilder::new(client),
+            statement: None,
+            sql: Vec::new(),
+            params: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await?;
+        if self.client.setup.prepared {
+            let sql = sql::prepared_insert(&self.client.table(), self.client.rows_per_commit);
+            self.statement = Some(self.connection.prepare(&sql).await?);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        if self.statement.is_some() {
+            self.builder.params(number, &mut self.params);
+        } else {
+            self.builder.text(number, &mut self.sql);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        let answer = match self.statement {
+            Some(statement) => self.connection.execute(statement, &self.params).await?,
+            None => self.connection.query(&self.sql).await?,
+        };
+        Ok(changed(answer))
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+/// Writes INSERT `number` of a client in a step as text or as parameters.
+#[derive(Debug, Clone)]
+pub(crate) struct InsertBuilder {
+    prefix: String,
+    rows: RowSource,
+    rows_before: u64,
+    rows_per_commit: u32,
+    clock: dbdyno_plan::Clock,
+    /// `dateandtime` of the last statement and the second it stands for: most statements share it.
+    time: (i64, String),
+}
+
+impl InsertBuilder {
+    pub(crate) fn new(client: &Client) -> Self {
+        let options = &client.setup.options;
+        Self {
+            prefix: sql::insert_prefix(&client.table()),
+            rows: RowSource::new(options, client.setup.context.seed, client.step, client.number),
+            rows_before: client.rows_before,
+            rows_per_commit: client.rows_per_commit,
+            clock: options.clock,
+            time: (i64::MIN, String::new()),
+        }
+    }
+
+    /// The whole statement; `price` is written with two decimals into its integer column, as the original does.
+    pub(crate) fn text(&mut self, number: u64, out: &mut Vec<u8>) {
+        self.set_time(number);
+        let mut digits = itoa::Buffer::new();
+        out.clear();
+        out.extend_from_slice(self.prefix.as_bytes());
+        for row in 0..self.rows_per_commit {
+            let numbers = self.rows.numbers(number, row);
+            out.extend_from_slice(if row == 0 { b"('" } else { b",('" });
+            out.extend_from_slice(self.time.1.as_bytes());
+            out.extend_from_slice(b"',");
+            out.extend_from_slice(digits.format(numbers.cashregisterid).as_bytes());
+            out.push(b',');
+            out.extend_from_slice(digits.format(numbers.customerid).as_bytes());
+            out.push(b',');
+            out.extend_from_slice(digits.format(numbers.productid).as_bytes());
+            out.push(b',');
+            out.extend_from_slice(digits.format(numbers.price).as_bytes());
+            out.extend_from_slice(b".00,'");
+            self.rows.write_data(number, row, out);
+            out.extend_from_slice(b"')");
+        }
+    }
+
+    /// Six parameters a row, reusing the texts that are already there.
+    pub(crate) fn params(&mut self, number: u64, out: &mut Vec<Param>) {
+        self.set_time(number);
+        out.resize(self.rows_per_commit as usize * 6, Param::Int(0));
+        for (row, params) in (0..self.rows_per_commit).zip(out.chunks_exact_mut(6)) {
+            let numbers = self.rows.numbers(number, row);
+            set_text(&mut params[0], |text| text.extend_from_slice(self.time.1.as_bytes()));
+            params[1] = Param::Int(i64::from(numbers.cashregisterid));
+            params[2] = Param::Int(i64::from(numbers.customerid));
+            params[3] = Param::Int(i64::from(numbers.productid));
+            params[4] = Param::Int(i64::from(numbers.price));
+            set_text(&mut params[5], |text| self.rows.write_data(number, row, text));
+        }
+    }
+
+    fn set_time(&mut self, number: u64) {
+        let rows_before = self.rows_before + number * u64::from(self.rows_per_commit);
+        let second = statement_second(self.clock, rows_before);
+        if self.time.0 != second {
+            let time = jiff::Timestamp::from_second(second).unwrap_or_default();
+            self.time = (second, time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+        }
+    }
+}
+
+fn set_text(param: &mut Param, write: impl FnOnce(&mut Vec<u8>)) {
+    let mut text = match std::mem::replace(param, Param::Int(0)) {
+        Param::Text(text) => text,
+        Param::Int(_) => Vec::with_capacity(24),
+    };
+    text.clear();
+    write(&mut text);
+    *param = Param::Text(text);
+}

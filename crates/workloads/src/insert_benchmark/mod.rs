@@ -1,0 +1,219 @@
+//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, queries beside them.
+//!
+//! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023). Shapes, distributions,
+//! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
+
+mod deviations;
+mod history;
+mod lanes;
+mod rows;
+mod sql;
+mod steps;
+mod verify;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Session, upkeep};
+use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, SettleWait, Verify};
+use dbdyno_record::{Check, StepSpec};
+use serde_json::{Map, Value, json};
+
+use crate::insert_benchmark::history::History;
+use crate::insert_benchmark::lanes::{AnyLane, Client};
+use crate::insert_benchmark::steps::{StepKind, StepPlan};
+use crate::{About, Context, Error, Work, Workload};
+
+pub use lanes::LaneFactory;
+
+/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
+pub const VERSION: u32 = 1;
+
+/// The workload over one cell.
+pub struct InsertBenchmark {
+    shared: Arc<Setup>,
+    steps: Vec<StepPlan>,
+    history: History,
+}
+
+/// What all lanes of a cell must know; the same for every step.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) context: Context,
+    pub(crate) prepared: bool,
+}
+
+impl Setup {
+    /// Table of client `client` (from 1).
+    pub(crate) fn table(client: u32) -> String {
+        format!("pi{client}")
+    }
+
+    fn tables(&self) -> Vec<String> {
+        (1..=self.options.clients).map(Self::table).collect()
+    }
+}
+
+/// What the record says of the workload with these options.
+pub fn about(options: &Options) -> About {
+    let options_map = match serde_json::to_value(options) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    About {
+        name: "insert-benchmark",
+        version: VERSION,
+        follows: "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023",
+        options: options_map,
+        deviations: deviations::deviations(options),
+        steps: steps::plan(options).into_iter().map(|step| step.name).collect(),
+    }
+}
+
+impl InsertBenchmark {
+    /// The workload with `options` over the database of `context`.
+    pub fn new(options: &Options, context: Context) -> Self {
+        let prepared = match options.protocol {
+            Protocol::Auto => !context.endpoint.capabilities.text_by_default,
+            Protocol::Text => false,
+            Protocol::Prepared => true,
+        };
+        let steps = steps::plan(options);
+        let history = History::new(options.clients);
+        Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
+    }
+
+    async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
+        let began = Instant::now();
+        let capabilities = &self.shared.context.endpoint.capabilities;
+        for table in self.shared.tables() {
+            for statement in sql::create_table(&table, capabilities, self.shared.options.first_id) {
+                session
+                    .query(statement.as_bytes())
+                    .await
+                    .map_err(Error::during(format!("creating table {table}")))?;
+            }
+        }
+        let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.clients))]);
+        Ok(Work { name: "create tables".to_owned(), duration: began.elapsed(), details })
+    }
+
+    /// The original drops binary logs at the start and end of every step.
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        if self.shared.context.owned && self.shared.context.endpoint.capabilities.drops_binlog {
+            upkeep::drop_binlog(session).await.map_err(Error::during("dropping binary logs"))?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
+        let began = Instant::now();
+        let wait = match self.shared.options.settle_wait {
+            SettleWait::Fixed(wait) => wait.0,
+            SettleWait::Original => original_wait(&self.shared.options),
+        };
+        let context = &self.shared.context;
+        let report =
+            upkeep::settle(session, &context.endpoint.capabilities, &self.shared.tables(), wait, context.owned)
+                .await
+                .map_err(Error::during("cleanup after l.i2"))?;
+        let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
+        details.extend(report.values.into_iter().map(|(name, value)| (name, json!(value))));
+        details.extend(
+            report.parts.into_iter().map(|(name, took)| (format!("{name}_seconds"), json!(took.as_secs_f64()))),
+        );
+        Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    }
+
+    fn client(&self, index: usize, client: u32) -> Client {
+        let step = &self.steps[index];
+        Client {
+            setup: Arc::clone(&self.shared),
+            number: client,
+            step: index,
+            rows_before: self.history.inserted(client),
+            rows_per_commit: step.rows_per_commit,
+        }
+    }
+}
+
+/// min(1200 s, 60 s + 1 s per million loaded rows), whole seconds, counted from the start of cleanup.
+fn original_wait(options: &Options) -> Duration {
+    let rows = options.load_rows as f64 * f64::from(options.clients);
+    Duration::from_secs((60.0 + rows / 1e6).round().min(1200.0) as u64)
+}
+
+impl Workload for InsertBenchmark {
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn steps(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = Vec::new();
+        if self.steps[index].kind == StepKind::Load {
+            works.push(self.create_tables(session).await?);
+        }
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        steps::spec(&self.steps[index], &self.shared)
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let options = &self.shared.options;
+        self.steps[index].rate.map(|_| options.read_write_time.0.mul_f64(options.time_cap))
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+        (1..=self.shared.options.clients)
+            .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index]))
+            .collect()
+    }
+
+    async fn verify(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        let step = &self.steps[index];
+        self.history.add(index, step, end);
+        let wanted = match self.shared.options.verify {
+            Verify::EachStep => true,
+            Verify::End => index + 1 == self.steps.len(),
+            Verify::Off => false,
+        };
+        if !wanted || !self.shared.context.endpoint.capabilities.stores_data {
+            return Ok(Vec::new());
+        }
+        verify::verify(&self.shared, &self.history, session).await
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.drop_binlog(session).await?;
+        let next_reads = self.steps.get(index + 1).is_some_and(|next| next.rate.is_some());
+        if self.steps[index].rate.is_none() && next_reads {
+            return Ok(vec![self.settle(session).await?]);
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// `dateandtime` of a statement, in seconds since 1970, UTC; `rows_before` rows of its client came before it.
+pub(crate) fn statement_second(clock: Clock, rows_before: u64) -> i64 {
+    /// 2024-01-01 00:00:00 UTC.
+    const EPOCH: i64 = 1_704_067_200;
+    /// Rows of one client that share a second.
+    const ROWS_PER_SECOND: u64 = 10_000;
+    match clock {
+        Clock::Addressed => EPOCH + i64::try_from(rows_before / ROWS_PER_SECOND).unwrap_or(0),
+        Clock::Wall => jiff::Timestamp::now().as_second(),
+    }
+}

@@ -1,0 +1,178 @@
+//! Statements of the Insert Benchmark, shaped by what the database can do.
+
+use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint};
+
+/// Which secondary index a range query reads, in the order in which they are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RangeKind {
+    Market,
+    Register,
+    Pdc,
+}
+
+impl RangeKind {
+    pub(crate) const ALL: [Self; 3] = [Self::Market, Self::Register, Self::Pdc];
+
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Market => "marketsegment",
+            Self::Register => "registersegment",
+            Self::Pdc => "pdc",
+        }
+    }
+
+    /// Indexed columns in order.
+    fn columns(self) -> &'static str {
+        match self {
+            Self::Market => "productid, customerid, price",
+            Self::Register => "cashregisterid, customerid, price",
+            Self::Pdc => "price, dateandtime, customerid",
+        }
+    }
+
+    /// The condition up to its parameter. The register query is strictly greater, unlike the others: the original's way.
+    fn condition(self) -> &'static str {
+        match self {
+            Self::Market => "productid >= ",
+            Self::Register => "cashregisterid > ",
+            Self::Pdc => "price >= ",
+        }
+    }
+}
+
+/// Drop and create one table; `first_id` above 1 also moves its next key.
+pub(crate) fn create_table(table: &str, capabilities: &Capabilities, first_id: u64) -> Vec<String> {
+    let Capabilities { auto_key, datetime, table_suffix, .. } = capabilities;
+    let mut statements = vec![
+        format!("DROP TABLE IF EXISTS {table}"),
+        format!(
+            "CREATE TABLE {table} (transactionid {auto_key}, dateandtime {datetime}, cashregisterid int not null, \
+             customerid int not null, productid int not null, price int not null, data varchar(4000)){table_suffix}"
+        ),
+    ];
+    if first_id > 1 && capabilities.sets_next_key {
+        statements.push(format!("ALTER TABLE {table} AUTO_INCREMENT = {first_id}"));
+    }
+    statements
+}
+
+/// Statements that add the first `count` secondary indexes.
+pub(crate) fn create_indexes(table: &str, capabilities: &Capabilities, count: u32) -> Vec<String> {
+    let indexes = RangeKind::ALL.iter().take(count as usize);
+    let add = |kind: &RangeKind| format!("ADD INDEX {table}_{} ({})", kind.suffix(), kind.columns());
+    match capabilities.index_ddl {
+        IndexDdl::OneAlter => {
+            vec![format!("ALTER TABLE {table} {}", indexes.map(add).collect::<Vec<_>>().join(", "))]
+        }
+        IndexDdl::AlterEach => indexes.map(|kind| format!("ALTER TABLE {table} {}", add(kind))).collect(),
+        IndexDdl::CreateEach => indexes
+            .map(|kind| format!("CREATE INDEX {table}_{} ON {table} ({})", kind.suffix(), kind.columns()))
+            .collect(),
+    }
+}
+
+/// `INSERT INTO t (...) VALUES ` up to the first row.
+pub(crate) fn insert_prefix(table: &str) -> String {
+    format!("INSERT INTO {table} (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ")
+}
+
+/// An INSERT of `rows` rows with parameters.
+pub(crate) fn prepared_insert(table: &str, rows: u32) -> String {
+    let mut sql = insert_prefix(table);
+    for row in 0..rows {
+        sql.push_str(if row == 0 { "(?,?,?,?,?,?)" } else { ",(?,?,?,?,?,?)" });
+    }
+    sql
+}
+
+/// The parts of a DELETE around its parameters: the least id, then the number of rows.
+pub(crate) fn delete_parts(table: &str, capabilities: &Capabilities) -> [String; 3] {
+    match capabilities.delete_form {
+        DeleteForm::OrderLimit => [
+            format!("DELETE FROM {table} WHERE transactionid >= "),
+            " ORDER BY transactionid ASC LIMIT ".to_owned(),
+            String::new(),
+        ],
+        DeleteForm::InSubquery => [
+            format!(
+                "DELETE FROM {table} WHERE transactionid IN \
+                 (SELECT transactionid FROM {table} WHERE transactionid >= "
+            ),
+            " ORDER BY transactionid ASC LIMIT ".to_owned(),
+            ")".to_owned(),
+        ],
+    }
+}
+
+/// The parts of a range query around its parameter.
+pub(crate) fn range_parts(table: &str, kind: RangeKind, capabilities: &Capabilities, limit: u32) -> [String; 2] {
+    let columns = kind.columns();
+    let index = format!("{table}_{}", kind.suffix());
+    let hint = match capabilities.index_hint {
+        IndexHint::None => String::new(),
+        IndexHint::Force => format!(" FORCE INDEX ({index})"),
+        IndexHint::IndexedBy => format!(" INDEXED BY {index}"),
+    };
+    [
+        format!("SELECT {columns} FROM {table}{hint} WHERE {}", kind.condition()),
+        format!(" ORDER BY {columns} LIMIT {limit}"),
+    ]
+}
+
+/// A point query up to its list of ids.
+pub(crate) fn point_prefix(table: &str) -> String {
+    format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
+}
+
+pub(crate) fn prepared_point(table: &str, ids: u32) -> String {
+    let marks = vec!["?"; ids as usize].join(",");
+    format!("{}{marks})", point_prefix(table))
+}
+
+/// Least or greatest id.
+pub(crate) fn extreme(table: &str, function: &str) -> String {
+    format!("SELECT {function}(transactionid) FROM {table}")
+}
+
+/// Everything that verification compares.
+pub(crate) fn sums(table: &str) -> String {
+    format!(
+        "SELECT COUNT(*), SUM(cashregisterid), SUM(customerid), SUM(productid), SUM(price), \
+         MIN(transactionid), MAX(transactionid), SUM(transactionid) FROM {table}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{mysql, sqlite};
+
+    use super::*;
+
+    fn all(capabilities: &Capabilities) -> String {
+        let mut lines = create_table("pi1", capabilities, 3_000_000_000);
+        lines.extend(create_indexes("pi1", capabilities, 3));
+        lines.push(prepared_insert("pi1", 2));
+        lines.push(delete_parts("pi1", capabilities).join("?"));
+        for kind in RangeKind::ALL {
+            lines.push(range_parts("pi1", kind, capabilities, 10).join("?"));
+        }
+        lines.push(prepared_point("pi1", 10));
+        lines.push(extreme("pi1", "min"));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn mysql_statements_have_the_originals_shape() {
+        insta::assert_snapshot!(all(&mysql::capabilities("innodb", true)), @"");
+    }
+
+    #[test]
+    fn sqlite_statements_differ_only_where_sqlite_must() {
+        insta::assert_snapshot!(all(&sqlite::capabilities()), @"");
+    }
+
+    #[test]
+    fn rocksdb_builds_its_indexes_one_by_one() {
+        insta::assert_snapshot!(create_indexes("pi1", &mysql::capabilities("rocksdb", true), 3).join("\n"), @"");
+    }
+}

@@ -1,0 +1,206 @@
+//! The ten steps: what each is, in the original's order.
+
+use dbdyno_drivers::Capabilities;
+use dbdyno_loadgen::Pace;
+use dbdyno_plan::{InsertBenchmark as Options, Pacing};
+use dbdyno_record::{Headline, KindSpec, StepSpec, Target, Unit, WindowRule};
+use serde_json::{Map, json};
+use std::time::Duration;
+
+use crate::insert_benchmark::sql::{self, RangeKind};
+use crate::insert_benchmark::{Setup, lanes};
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    Load,
+    Index,
+    Write,
+    Range,
+    Point,
+}
+
+/// One step as the options make it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StepPlan {
+    pub(crate) name: String,
+    pub(crate) kind: StepKind,
+    /// INSERT statements of each client.
+    pub(crate) inserts: u64,
+    pub(crate) rows_per_commit: u32,
+    pub(crate) deletes: bool,
+    /// Background rows per second and client, for read-write steps.
+    pub(crate) rate: Option<u32>,
+}
+
+/// All steps in order.
+pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
+    let commit = &options.rows_per_commit;
+    let (first, second) = options.write_split();
+    let step = |name: &str, kind, rows: u64, rows_per_commit: u32, deletes| StepPlan {
+        name: name.to_owned(),
+        kind,
+        inserts: rows.div_ceil(u64::from(rows_per_commit)),
+        rows_per_commit,
+        deletes,
+        rate: None,
+    };
+    let mut steps = vec![
+        step("l.i0", StepKind::Load, options.load_rows, commit.load, false),
+        step("l.x", StepKind::Index, u64::from(commit.load), commit.load, false),
+        step("l.i1", StepKind::Write, first, commit.write_1, options.deletes),
+        step("l.i2", StepKind::Write, second, commit.write_2, options.deletes),
+    ];
+    for &rate in &options.rates {
+        for (prefix, kind) in [("qr", StepKind::Range), ("qp", StepKind::Point)] {
+            // The original lowers the commit size to the rate when it is larger.
+            let rows_per_commit = commit.read_write.min(rate);
+            let rows = (options.read_write_time.0.as_secs_f64() * f64::from(rate)).round() as u64;
+            steps.push(StepPlan {
+                name: format!("{prefix}{rate}"),
+                kind,
+                inserts: rows.div_ceil(u64::from(rows_per_commit)),
+                rows_per_commit,
+                deletes: options.deletes,
+                rate: Some(rate),
+            });
+        }
+    }
+    steps
+}
+
+/// Pace of a background writer of `client`.
+pub(crate) fn writer_pace(options: &Options, step: &StepPlan, client: u32) -> Pace {
+    let Some(rate) = step.rate else { return Pace::Closed };
+    match options.pacing {
+        Pacing::Even => {
+            let per = Duration::from_secs(u64::from(step.rows_per_commit));
+            // Clients are set off against each other, so that even means even over all of them.
+            let interval = per / rate;
+            Pace::Constant { operations: u64::from(rate), per, phase: interval * (client - 1) / options.clients }
+        }
+        Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
+    }
+}
+
+/// The step's description for the record.
+pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
+    let options = &setup.options;
+    let (kind, unit, label) = match step.kind {
+        StepKind::Load | StepKind::Write => ("insert", Unit::Rows, "inserts/s"),
+        StepKind::Index => ("index", Unit::Rows, "indexed rows/s"),
+        StepKind::Range | StepKind::Point => ("query", Unit::Operations, "queries/s"),
+    };
+    let target = step.rate.map(|rate| Target {
+        kind: "insert".to_owned(),
+        rows_per_second: f64::from(rate) * f64::from(options.clients),
+        share: options.sla_share,
+    });
+    StepSpec {
+        name: step.name.clone(),
+        clients: options.clients,
+        headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
+        window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
+        target,
+        kinds: lanes::kinds(step).iter().map(|kind| kind_spec(kind, step, setup)).collect(),
+        options: Map::from_iter([
+            ("rows_per_commit".to_owned(), json!(step.rows_per_commit)),
+            ("insert_statements_per_client".to_owned(), json!(step.inserts)),
+            ("deletes".to_owned(), json!(step.deletes)),
+            ("seed".to_owned(), json!(setup.context.seed)),
+        ]),
+    }
+}
+
+fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
+    let options = &setup.options;
+    let capabilities = &setup.context.endpoint.capabilities;
+    let rows = match kind {
+        "query" if step.kind == StepKind::Range => options.rows_per_query,
+        "query" => options.points_per_query,
+        _ => step.rows_per_commit,
+    };
+    let pace = if kind == "query" || kind == "index" { Pace::Closed } else { writer_pace(options, step, 1) };
+    KindSpec {
+        kind: kind.to_owned(),
+        connections_per_client: if kind == "query" { options.query_connections } else { 1 },
+        pace: pace.to_string(),
+        protocol: if setup.prepared && kind != "index" { "prepared" } else { "text" }.to_owned(),
+        rows_per_operation: rows,
+        statement: statement(kind, step, capabilities, options),
+    }
+}
+
+fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: &Options) -> String {
+    let table = "pi?";
+    match kind {
+        "insert" => format!("{}(?,?,?,?,?,?), ... {} rows", sql::insert_prefix(table), step.rows_per_commit),
+        "delete" => {
+            let [head, middle, tail] = sql::delete_parts(table, capabilities);
+            format!("{head}?{middle}{}{tail}", step.rows_per_commit)
+        }
+        "index" => sql::create_indexes(table, capabilities, options.secondary_indexes).join("; "),
+        _ if step.kind == StepKind::Range => RangeKind::ALL
+            .iter()
+            .take(options.secondary_indexes as usize)
+            .map(|&kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
+            .collect::<Vec<_>>()
+            .join(" | "),
+        _ => sql::prepared_point(table, options.points_per_query),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_profile_has_the_originals_ten_steps() {
+        let options = Options { load_rows: 10_000_000, write_rows: 20_000_000, ..Options::default() };
+        let steps: Vec<_> =
+            plan(&options).into_iter().map(|s| (s.name, s.inserts, s.rows_per_commit, s.deletes)).collect();
+        let expect = |name: &str, inserts, rows, deletes| (name.to_owned(), inserts, rows, deletes);
+        assert_eq!(
+            steps,
+            [
+                expect("l.i0", 100_000, 100, false),
+                expect("l.x", 1, 100, false),
+                expect("l.i1", 320_000, 50, true),
+                expect("l.i2", 800_000, 5, true),
+                expect("qr100", 3_600, 50, true),
+                expect("qp100", 3_600, 50, true),
+                expect("qr500", 18_000, 50, true),
+                expect("qp500", 18_000, 50, true),
+                expect("qr1000", 36_000, 50, true),
+                expect("qp1000", 36_000, 50, true),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rate_below_the_commit_size_lowers_the_commit_size() {
+        let options = Options { rates: vec![20], ..Options::default() };
+        assert_eq!(plan(&options)[4].rows_per_commit, 20);
+    }
+
+    #[test]
+    fn even_writers_of_several_clients_are_set_off_against_each_other() {
+        let options = Options { clients: 4, ..Options::default() };
+        let steps = plan(&options);
+        let due = |client| writer_pace(&options, &steps[4], client).due(1).expect("even pace has a schedule");
+        assert_eq!(due(1), Duration::from_millis(500));
+        assert_eq!(due(2), Duration::from_millis(625));
+        assert_eq!(due(4), Duration::from_millis(875));
+    }
+
+    #[test]
+    fn the_burst_rate_is_the_originals_statements_per_second() {
+        let options = Options { pacing: Pacing::Burst, ..Options::default() };
+        let steps = plan(&options);
+        let per_second = |index: usize| match writer_pace(&options, &steps[index], 1) {
+            Pace::Burst { per_second } => per_second,
+            other => panic!("{other} is not a burst"),
+        };
+        assert_eq!([per_second(4), per_second(6), per_second(8)], [2, 10, 20]);
+    }
+}

@@ -1,0 +1,80 @@
+//! What the conductor asks of a workload: its steps in order, the lanes of each, and the work between them.
+
+use std::future::Future;
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, Endpoint};
+use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
+use dbdyno_record::{Check, Deviation, StepSpec};
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+/// Where a workload runs: one cell's database.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub endpoint: Endpoint,
+    /// The database is dbdyno's own: global settings may be changed and binary logs dropped.
+    pub owned: bool,
+    /// Seed of all draws; the same for every variant and block.
+    pub seed: u64,
+}
+
+/// What a workload says of itself for the record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct About {
+    pub name: &'static str,
+    pub version: u32,
+    pub follows: &'static str,
+    pub options: Map<String, Value>,
+    pub deviations: Vec<Deviation>,
+    pub steps: Vec<String>,
+}
+
+/// Work between steps that is recorded but not part of any rate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    pub name: String,
+    pub duration: Duration,
+    pub details: Map<String, Value>,
+}
+
+/// A workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
+pub trait Workload {
+    type Lane: Lane + 'static;
+    type Factory: FnOnce() -> Self::Lane + Send + 'static;
+
+    /// Names of the steps, in order.
+    fn steps(&self) -> Vec<String>;
+
+    /// Brings the database to where step `index` can begin.
+    fn before(
+        &mut self,
+        index: usize,
+        session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
+
+    /// What step `index` is.
+    fn spec(&self, index: usize) -> StepSpec;
+
+    /// Longest time that step `index` may take.
+    fn time_cap(&self, index: usize) -> Option<Duration>;
+
+    /// The connections of step `index`.
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
+
+    /// Compares the database with what must be there once step `index` has completed.
+    fn verify(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Check>, Error>>;
+
+    /// Work that belongs behind step `index` (cleanup before the next one).
+    fn after(
+        &mut self,
+        index: usize,
+        session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
+}
