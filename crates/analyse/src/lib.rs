@@ -17,6 +17,7 @@ mod latency;
 mod measured;
 mod metrics;
 mod overview;
+mod parallel;
 mod rates;
 mod ratio;
 mod span;
@@ -26,7 +27,7 @@ mod validity;
 mod warnings;
 mod workloads;
 
-use dbdyno_record::Run;
+use dbdyno_record::{Run, StepRecord};
 
 pub use error::Error;
 pub use findings::{
@@ -57,6 +58,14 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
         return Err(Error::UnknownBase { asked: asked.clone(), known });
     }
     Ok(findings_against(run, asked))
+}
+
+/// The headline rate of one step and the length of its common window in seconds; `None` when it has no window.
+pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
+    let (from_us, to_us) = step.window()?;
+    let window = span::Span::new(from_us, to_us);
+    let rate = rates::rate(&step.spec, &step.intervals, &step.spec.headline.kind, window);
+    Some((rate, window.seconds()))
 }
 
 fn findings_against(run: &Run, base: &str) -> Findings {

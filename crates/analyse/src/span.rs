@@ -127,6 +127,8 @@ pub(crate) fn by_second(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn interval(from_us: u64, to_us: u64, client: u32, done: u64) -> Interval {
@@ -189,5 +191,25 @@ mod tests {
     fn an_interval_of_two_seconds_is_spread_over_both() {
         let seconds = by_second(&[interval(0, 2_000_000, 1, 10)], "insert", None, Span::new(0, 2_000_000));
         assert_eq!(seconds.iter().map(|(_, sum)| sum.operations).collect::<Vec<_>>(), [5.0, 5.0]);
+    }
+
+    proptest! {
+        #[test]
+        fn cutting_a_span_in_two_loses_and_invents_nothing(
+            lengths in prop::collection::vec((1..2_000_000_u64, 0..500_u64), 1..20),
+            cut_us in 0..40_000_000_u64,
+        ) {
+            let mut from_us = 0;
+            let mut intervals = Vec::new();
+            for (length_us, done) in &lengths {
+                intervals.push(interval(from_us, from_us + length_us, 1, *done));
+                from_us += length_us;
+            }
+            let cut_us = cut_us.min(from_us);
+            let first = tally(&intervals, "insert", Span::new(0, cut_us)).operations;
+            let second = tally(&intervals, "insert", Span::new(cut_us, from_us)).operations;
+            let all: u64 = lengths.iter().map(|(_, done)| done).sum();
+            prop_assert!((first + second - all as f64).abs() < 1e-6);
+        }
     }
 }

@@ -23,7 +23,6 @@ pub(crate) struct Surroundings<'a> {
 
 /// Figures of a step that did not come to a common window are zero or absent; its validity says why.
 pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
-    let mut judged = validity(step);
     let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
     let measured = Measured {
         spec: &step.spec,
@@ -33,17 +32,13 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         hosting: around.hosting,
         cpus: around.cpus,
     };
-    let mut kinds = Vec::new();
-    for spec in &step.spec.kinds {
-        let (result, faults) = kind_result(step, spec, window);
-        kinds.push(result);
-        faults.into_iter().for_each(|fault| judged = add_reason(judged.clone(), fault));
-    }
+    let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
+        step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
     let target = step.spec.target.as_ref();
     StepRun {
         block: around.block,
-        validity: judged,
+        validity: faults.into_iter().flatten().fold(validity(step), add_reason),
         window_seconds: window.seconds(),
         rate: measured.headline_rate(),
         kinds,

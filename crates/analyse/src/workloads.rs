@@ -3,6 +3,7 @@
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::measured::Hosting;
+use crate::parallel;
 use crate::ratio::{median, ratio, valid};
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
@@ -10,8 +11,8 @@ use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 pub(crate) fn workload_findings(run: &Run, info: &WorkloadInfo, base: &str) -> WorkloadFindings {
     let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
-    let steps: Vec<StepFindings> =
-        step_names(info, &cells).iter().map(|name| step_findings(run, &cells, name, base)).collect();
+    let names = step_names(info, &cells);
+    let steps = parallel::map(&names, |name| step_findings(run, &cells, name, base));
     WorkloadFindings {
         name: info.name.clone(),
         version: info.version,

@@ -1,2 +1,38 @@
-//! The command `dbdyno`.
-fn main() {}
+//! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
+
+mod args;
+mod commands;
+mod conductor;
+mod exit;
+mod host;
+mod progress;
+mod signals;
+mod terminal;
+mod time;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command};
+use crate::exit::Ended;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let ended = match args.command {
+        None => commands::overview::show(),
+        Some(Command::Run(run)) => commands::run::run(&run),
+        Some(Command::Plan(plan)) => commands::plan::show(&plan),
+        Some(Command::Report(report)) => commands::report::report(&report),
+        Some(Command::List(list)) => commands::list::list(&list),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended { code, message }) => {
+            if let Some(message) = message {
+                terminal::error(&message);
+            }
+            ExitCode::from(code)
+        }
+    }
+}

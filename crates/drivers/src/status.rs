@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{AnySession, Class, DbError, Session};
 
-/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and a number that moves
-/// when another connection commits.
+/// SQLite's counters that cost no scan: pages in the file and unused ones, page size in bytes, and a number that
+/// moves when another connection commits.
 const SQLITE_COUNTERS: &[&str] = &["page_count", "freelist_count", "page_size", "data_version"];
 
 /// SQLite's settings that change what a benchmark measures.
@@ -95,11 +95,17 @@ async fn describe_sqlite(session: &mut AnySession) -> Result<Description, DbErro
 async fn describe_mysql(session: &mut AnySession) -> Result<Description, DbError> {
     let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
     if version_text.is_empty() {
-        return Err(DbError::new(Class::Fatal, "", "the server does not tell its version: SELECT VERSION() is empty"));
+        return Err(DbError::new(
+            Class::Fatal,
+            "",
+            "the server does not tell its version: SELECT VERSION() is empty",
+        ));
     }
     let mut settings = variables(session, "%").await?;
     for secret in SECRET_VARIABLES {
-        settings.entry((*secret).to_owned()).and_modify(|value| *value = "***".to_owned());
+        if let Some(value) = settings.get_mut(*secret) {
+            "***".clone_into(value);
+        }
     }
     let engines = session.rows("SHOW ENGINES").await?;
     let setting = |name: &str| settings.get(name).map_or("", String::as_str);
@@ -133,11 +139,12 @@ fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
     format!("{name} {innodb_version}").trim_end().to_owned()
 }
 
-/// The first three numbers of a version, 0 for one that is missing. MariaDB behind some proxies writes `5.5.5-` before
-/// its version, for old replication clients.
+/// The first three numbers of a version, 0 for one that is missing. MariaDB behind some proxies writes `5.5.5-`
+/// before its version, for old replication clients.
 pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
     let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
-    let numbers = text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let numbers =
+        text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
     let mut version = [0; 3];
     version.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     version
@@ -181,7 +188,8 @@ fn numbers(texts: BTreeMap<String, String>) -> BTreeMap<String, i64> {
 
 /// A counter's value: `None` for a word. Conversion from `f64` saturates at the ends of `i64`.
 fn number(text: &str) -> Option<i64> {
-    let fraction = || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);
+    let fraction =
+        || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);
     text.parse().ok().or_else(fraction)
 }
 

@@ -74,7 +74,12 @@ async fn run(session: &mut MysqlSession, sql: &str) -> dbdyno_drivers::Answer {
 
 async fn check_greeting(server: &Server, root: &mut MysqlSession) {
     let (product, version) = server.name.split_once('-').expect("product-version");
-    assert!(root.server_version().starts_with(version), "{} greets as {}", server.name, root.server_version());
+    assert!(
+        root.server_version().starts_with(version),
+        "{} greets as {}",
+        server.name,
+        root.server_version()
+    );
     assert_eq!(root.is_mariadb(), product == "mariadb");
     assert_eq!(number(root, "SELECT CONNECTION_ID()").await, i64::from(root.connection_id()));
     assert_eq!(number(root, "SELECT @@autocommit").await, 1);
@@ -85,7 +90,11 @@ async fn check_greeting(server: &Server, root: &mut MysqlSession) {
 async fn check_text(root: &mut MysqlSession) {
     run(root, "CREATE DATABASE bench").await;
     run(root, "USE bench").await;
-    run(root, "CREATE TABLE t (id bigint not null auto_increment primary key, a int, b varchar(200)) ENGINE=InnoDB").await;
+    run(
+        root,
+        "CREATE TABLE t (id bigint not null auto_increment primary key, a int, b varchar(200)) ENGINE=InnoDB",
+    )
+    .await;
     let inserted = run(root, "INSERT INTO t (a, b) VALUES (1, 'one'), (2, NULL), (3, '')").await;
     assert_eq!((inserted.rows, inserted.affected, inserted.warnings), (0, 3, 0));
     let selected = run(root, "SELECT * FROM t").await;
@@ -115,7 +124,11 @@ async fn check_prepared(root: &mut MysqlSession) {
     }
     // The type changes and changes back: the server must be told each time.
     for param in [Param::Text(b"2".to_vec()), Param::Text(b"3000000000".to_vec()), Param::Int(2)] {
-        assert_eq!(root.execute(point, std::slice::from_ref(&param)).await.expect("a row").rows, 1, "{param:?}");
+        assert_eq!(
+            root.execute(point, std::slice::from_ref(&param)).await.expect("a row").rows,
+            1,
+            "{param:?}"
+        );
     }
     run(root, "CREATE TABLE p (a bigint primary key, b varchar(300), c bigint) ENGINE=InnoDB").await;
     let rows = vec!["(?, ?, ?)"; 200].join(", ");
@@ -133,7 +146,8 @@ async fn check_prepared(root: &mut MysqlSession) {
         assert_eq!((error.class, error.code.as_str()), (Class::Refused, "1062"));
     }
     let sums = root.rows("SELECT COUNT(*), SUM(c), MAX(a), SUM(b + 0) FROM p").await.expect("sums");
-    let told: Vec<f64> = sums[0].iter().map(|cell| cell.as_deref().expect("a sum").parse().expect("a number")).collect();
+    let told: Vec<f64> =
+        sums[0].iter().map(|cell| cell.as_deref().expect("a sum").parse().expect("a number")).collect();
     assert_eq!(told, [600.0, -59_700.0, ((2_i64 << 40) + 199) as f64, 59_700.0]);
     let all = root.prepare("SELECT * FROM p").await.expect("no parameters");
     assert_eq!(root.execute(all, &[]).await.expect("all rows").rows, 600);
@@ -146,9 +160,9 @@ async fn check_prepared(root: &mut MysqlSession) {
 
 /// Rows and statements beyond one packet of 16 MB.
 async fn check_large(root: &mut MysqlSession) {
-    let big = run(root, &format!("SELECT REPEAT('x', {BIG}), 1 UNION ALL SELECT 'y', 2")).await;
+    let big = run(root, &format!("SELECT REPEAT('x', {BIG}), id FROM t WHERE id < 3")).await;
     assert_eq!(big.rows, 2);
-    assert!(big.bytes > BIG as u64 && big.bytes < BIG as u64 + 1000, "{big:?}");
+    assert!(big.bytes > 2 * BIG as u64 && big.bytes < 2 * BIG as u64 + 1000, "{big:?}");
     let cells = root.rows(&format!("SELECT REPEAT('x', {BIG})")).await.expect("a large row");
     assert_eq!(cells[0][0].as_ref().map(String::len), Some(BIG));
     let repeat = root.prepare("SELECT REPEAT('x', ?), 1").await.expect("a statement");
@@ -203,13 +217,15 @@ async fn check_native_login(server: &Server, root: &mut MysqlSession) {
     if !root.is_mariadb() && version.starts_with("9.") {
         return; // removed there
     }
-    let how = if version.starts_with("8.") { "IDENTIFIED WITH mysql_native_password BY" } else { "IDENTIFIED BY" };
+    let how =
+        if version.starts_with("8.") { "IDENTIFIED WITH mysql_native_password BY" } else { "IDENTIFIED BY" };
     for host in ["localhost", "127.0.0.1"] {
         run(root, &format!("CREATE USER 'native'@'{host}' {how} 'n-ative'")).await;
         run(root, &format!("GRANT ALL ON bench.* TO 'native'@'{host}'")).await;
     }
     let password = Secret::new("n-ative");
-    let socket = Options::socket(&server.socket, "native").with_password(password.clone()).with_database("bench");
+    let socket =
+        Options::socket(&server.socket, "native").with_password(password.clone()).with_database("bench");
     let tcp = server.tcp("native").with_password(password).with_database("bench");
     for options in [socket, tcp] {
         let mut session = connected(&options).await;
@@ -230,7 +246,11 @@ async fn check_sha2_logins(server: &Server, root: &mut MysqlSession) {
     for plugin in ["caching_sha2_password", "sha256_password"] {
         let user = plugin.trim_end_matches("_password");
         for host in ["localhost", "127.0.0.1"] {
-            run(root, &format!("CREATE USER '{user}'@'{host}' IDENTIFIED WITH {plugin} BY 'pässword of {host}'")).await;
+            run(
+                root,
+                &format!("CREATE USER '{user}'@'{host}' IDENTIFIED WITH {plugin} BY 'pässword of {host}'"),
+            )
+            .await;
         }
         let socket =
             Options::socket(&server.socket, user).with_password(Secret::new("pässword of localhost"));
@@ -255,7 +275,8 @@ async fn check_sha2_logins(server: &Server, root: &mut MysqlSession) {
 }
 
 async fn check_refused_logins(server: &Server) {
-    let error = MysqlSession::connect(&server.root().with_database("nonesuch")).await.expect_err("no database");
+    let error =
+        MysqlSession::connect(&server.root().with_database("nonesuch")).await.expect_err("no database");
     assert_eq!((error.class, error.code.as_str()), (Class::Fatal, "1049"), "{error}");
     assert!(error.to_string().contains("nonesuch"), "{error}");
     let nobody = Options::socket(server.socket.with_extension("none"), "root");

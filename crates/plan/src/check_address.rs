@@ -9,7 +9,8 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
                 .to_owned(),
         );
     }
-    let form = "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path";
+    let form =
+        "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path";
     let Some(rest) = address.strip_prefix("mysql://") else { return Some(form.to_owned()) };
     let (location, _) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = location.split_once('/').unwrap_or((location, ""));

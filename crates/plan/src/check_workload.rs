@@ -67,7 +67,8 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> 
 fn data_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     if greatest > MAX_DATA_LENGTH {
-        let message = format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
+        let message =
+            format!("data_length_max is {greatest}, but the column holds {MAX_DATA_LENGTH} characters");
         return Some(("data_length_max", message));
     }
     if least > greatest {

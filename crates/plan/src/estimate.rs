@@ -57,7 +57,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
     }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
     let data_bytes = if plan.host.keep_data {
-        let block_bytes: u64 = cells.iter().map(|cell| cell.disk_bytes).sum();
+        let block_bytes = cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
         block_bytes.saturating_mul(plan.blocks.into())
     } else {
         cells.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
@@ -119,8 +119,7 @@ impl Forecast<'_> {
 
     fn index(&self) -> StepEstimate {
         let indexes = self.benchmark.secondary_indexes;
-        let per_client =
-            rows_us(self.benchmark.load_rows, self.speed.index_row_us) * f64::from(indexes);
+        let per_client = rows_us(self.benchmark.load_rows, self.speed.index_row_us) * f64::from(indexes);
         let rows = grouped(self.benchmark.loaded_rows());
         step("l.x", &format!("{indexes} indexes on {rows} rows"), self.all_clients(per_client))
     }
@@ -128,13 +127,16 @@ impl Forecast<'_> {
     /// A write step: each row goes into the table and its indexes, and with deletes another one leaves them.
     fn write(&self, name: &str, rows: u64, rows_per_commit: u32) -> StepEstimate {
         let entries = f64::from(1 + self.benchmark.secondary_indexes);
-        let one_way = rows_us(rows, self.speed.write_entry_us * entries)
-            + self.commits_us(rows, rows_per_commit);
+        let one_way =
+            rows_us(rows, self.speed.write_entry_us * entries) + self.commits_us(rows, rows_per_commit);
         // The two connections of a client work side by side where the server lets them.
         let ways = if self.benchmark.deletes && self.speed.is_one_writer { 2.0 } else { 1.0 };
         let all = grouped(rows.saturating_mul(self.benchmark.clients.into()));
-        let detail =
-            if self.benchmark.deletes { format!("{all} rows in, as many out") } else { format!("{all} rows") };
+        let detail = if self.benchmark.deletes {
+            format!("{all} rows in, as many out")
+        } else {
+            format!("{all} rows")
+        };
         step(name, &detail, self.all_clients(one_way * ways))
     }
 
@@ -179,7 +181,7 @@ fn disk_bytes(benchmark: &InsertBenchmark, size: &Size) -> u64 {
     let steady = last * (row_bytes + indexes * size.steady_index_bytes);
     let directions = if benchmark.deletes { 2.0 } else { 1.0 };
     let binlog = (loaded + written * directions) * size.binlog_row_bytes as f64;
-    (built.max(steady) + binlog) as u64 + size.log_bytes
+    ((built.max(steady) + binlog) as u64).saturating_add(size.log_bytes)
 }
 
 /// Rows that all clients insert after the load.
@@ -209,4 +211,123 @@ fn grouped(number: u64) -> String {
         .map(|group| std::str::from_utf8(group).expect("decimal digits are ASCII"))
         .collect();
     groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{QUICKSTART, parse};
+
+    fn table(cell: &CellEstimate) -> String {
+        let line = |step: &StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        cell.steps.iter().map(line).collect()
+    }
+
+    fn plan(text: &str) -> Plan {
+        parse(text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    const TWO: &str = "name = \"p\"\nblocks = 3\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n\
+        [[variant]]\nname = \"b\"\nserver = \"sqlite\"\n[workload.insert-benchmark]\n";
+
+    #[test]
+    fn the_quickstart_takes_about_a_minute_and_little_disk() {
+        let estimate = estimate(&plan(QUICKSTART));
+        assert!((40..75).contains(&estimate.duration.as_secs()), "{:?}", estimate.duration);
+        assert!(estimate.peak_disk_bytes < 64 << 20, "{} bytes", estimate.peak_disk_bytes);
+        insta::assert_snapshot!(table(&estimate.cells[0]), @r"
+        prepare | server and tables | 200.0ms
+        l.i0 | 100,000 rows | 1.3s
+        l.x | 3 indexes on 100,000 rows | 240.0ms
+        l.i1 | 3,200 rows in, as many out | 256.0ms
+        l.i2 | 800 rows in, as many out | 352.0ms
+        settle | cleanup and pause after l.i2 | 1.0s
+        qr100 | 3s at 100 inserts and deletes/s a client | 3.0s
+        qp100 | 3s at 100 inserts and deletes/s a client | 3.0s
+        qr500 | 3s at 500 inserts and deletes/s a client | 3.0s
+        qp500 | 3s at 500 inserts and deletes/s a client | 3.0s
+        qr1000 | 3s at 1000 inserts and deletes/s a client | 3.0s
+        qp1000 | 3s at 1000 inserts and deletes/s a client | 3.0s
+        verify | 10 checks of 100,000 rows | 300.0ms
+        ");
+    }
+
+    #[test]
+    fn the_published_set_up_is_shown_step_by_step() {
+        let plan = plan(&format!("{TWO}clients = 4\nverify = \"end\"\n"));
+        insta::assert_snapshot!(table(&estimate(&plan).cells[0]), @r"
+        prepare | server and tables | 8.0s
+        l.i0 | 40,000,000 rows | 90.0s
+        l.x | 3 indexes on 40,000,000 rows | 30.0s
+        l.i1 | 64,000,000 rows in, as many out | 672.0s
+        l.i2 | 16,000,000 rows in, as many out | 528.0s
+        settle | cleanup and pause after l.i2 | 100.0s
+        qr100 | 30m at 100 inserts and deletes/s a client | 1800.0s
+        qp100 | 30m at 100 inserts and deletes/s a client | 1800.0s
+        qr500 | 30m at 500 inserts and deletes/s a client | 1800.0s
+        qp500 | 30m at 500 inserts and deletes/s a client | 1800.0s
+        qr1000 | 30m at 1000 inserts and deletes/s a client | 1800.0s
+        qp1000 | 30m at 1000 inserts and deletes/s a client | 1800.0s
+        verify | 1 check of 40,000,000 rows | 3.0s
+        ");
+    }
+
+    #[test]
+    fn totals_are_the_sums_of_their_parts() {
+        let estimate = estimate(&plan(&format!("{TWO}load_rows = 1000\n")));
+        let cells: Duration = estimate.cells.iter().map(|cell| cell.duration).sum();
+        assert_eq!(estimate.duration, cells * 3);
+        for cell in &estimate.cells {
+            assert_eq!(cell.duration, cell.steps.iter().map(|step| step.duration).sum());
+        }
+    }
+
+    #[test]
+    fn disk_is_one_data_directory_at_a_time_unless_they_are_kept() {
+        let text = format!("{TWO}load_rows = 1000\n");
+        let once = estimate(&plan(&text));
+        let largest = once.cells.iter().map(|cell| cell.disk_bytes).max().expect("two cells");
+        assert_eq!(once.template_bytes, 200 << 20);
+        assert_eq!(once.peak_disk_bytes, largest + once.template_bytes);
+        let kept = estimate(&plan(
+            &text.replace("[[variant]]\nname = \"a\"", "[host]\nkeep_data = true\n[[variant]]\nname = \"a\""),
+        ));
+        let all: u64 = once.cells.iter().map(|cell| cell.disk_bytes).sum();
+        assert_eq!(kept.peak_disk_bytes, 3 * all + once.template_bytes);
+    }
+
+    #[test]
+    fn innodb_needs_the_published_bytes_a_row() {
+        let disk = |options: &str| estimate(&plan(&format!("{TWO}{options}"))).cells[0].disk_bytes as f64;
+        let logs = 1280.0 * 1_048_576.0;
+        // 32 million rows, nearly nothing written: index build with sort files, 70.5 + 2 x 93.5 bytes, and 80 of binlog.
+        let short = "write_rows = 1\nread_write_time = \"1s\"\nrates = [1]\n";
+        let built = (disk(&format!("load_rows = 32_000_000\n{short}")) - logs) / 32e6;
+        assert!((built - 337.5).abs() < 0.1, "{built} bytes a row");
+        let primary_key_only =
+            disk(&format!("load_rows = 32_000_000\nsecondary_indexes = 0\n{short}")) - logs;
+        assert!((primary_key_only / 32e6 - 150.5).abs() < 0.1, "{primary_key_only} bytes");
+    }
+
+    #[test]
+    fn without_deletes_tables_grow() {
+        let disk = |options: &str| estimate(&plan(&format!("{TWO}{options}"))).cells[1].disk_bytes;
+        let rows = "load_rows = 1000\nwrite_rows = 1_000_000\nread_write_time = \"1s\"\n";
+        assert!(disk(&format!("{rows}deletes = false\n")) > disk(rows) + 100_000_000);
+    }
+
+    #[test]
+    fn absurd_numbers_do_not_overflow() {
+        let mut plan = plan(TWO);
+        let benchmark = plan.workload.insert_benchmark.as_mut().expect("in the plan");
+        (benchmark.clients, benchmark.load_rows, benchmark.write_rows) = (u32::MAX, u64::MAX, u64::MAX);
+        (benchmark.data_length_min, benchmark.data_length_max) = (u32::MAX, u32::MAX);
+        plan.blocks = u32::MAX;
+        assert!(estimate(&plan).duration > Duration::from_secs(1 << 40));
+    }
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(grouped).join(" "), "0 999 1,000 1,234,567");
+    }
 }

@@ -106,11 +106,20 @@ mod tests {
     #[test]
     fn the_order_of_a_seed_never_changes() {
         let order = |seed| {
-            let of_block = |cells: &[Cell]| cells.iter().map(|cell| cell.variant.clone()).collect::<Vec<_>>().join(" ");
+            let of_block =
+                |cells: &[Cell]| cells.iter().map(|cell| cell.variant.clone()).collect::<Vec<_>>().join(" ");
             cells(&plan(5, 3, seed)).chunks(5).map(of_block).collect::<Vec<_>>().join("\n")
         };
-        insta::assert_snapshot!(order(1), @"");
-        insta::assert_snapshot!(order(2), @"");
+        insta::assert_snapshot!(order(1), @r"
+        v1 v0 v3 v2 v4
+        v3 v2 v0 v1 v4
+        v1 v2 v4 v3 v0
+        ");
+        insta::assert_snapshot!(order(2), @r"
+        v3 v0 v1 v4 v2
+        v1 v0 v3 v4 v2
+        v1 v4 v3 v0 v2
+        ");
     }
 
     #[test]

@@ -8,12 +8,17 @@ pub(crate) fn explain(message: &str) -> String {
     }
     if message.starts_with("unknown variant") {
         let (value, known) = split(&words);
-        return format!("`{value}` is not a value of this key{}: it takes {}", hint(value, known), list(known));
+        return format!(
+            "`{value}` is not a value of this key{}; it takes {}",
+            hint(value, known),
+            list(known)
+        );
     }
     if message.starts_with("missing field") {
         return format!("the key `{}` is missing{}", split(&words).0, missing_help(split(&words).0));
     }
-    let Some(rest) = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
+    let Some(rest) =
+        message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
     else {
         return message.replace('\n', " ");
     };
@@ -44,9 +49,9 @@ fn list(known: &[&str]) -> String {
 /// What a number or table is called by people who do not know Rust's types.
 fn wanted(expected: &str) -> String {
     match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number of 0 or more".to_owned(),
-        "i32" | "i64" => "a whole number".to_owned(),
-        "f32" | "f64" => "a number".to_owned(),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" => "a whole number of 0 or more".to_owned(),
+        "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a sequence" => "a list such as [100, 500]".to_owned(),
         "a map" => "a table".to_owned(),
@@ -65,9 +70,9 @@ fn missing_help(key: &str) -> &'static str {
     }
 }
 
-/// `; did you mean ...` when a known word is near.
+/// ` (did you mean ...?)` when a known word is near.
 fn hint(word: &str, known: &[&str]) -> String {
-    closest(word, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    closest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }
 
 /// The known word that takes the fewest edits, if that is at most a third of its letters.

@@ -119,7 +119,9 @@ impl Variant {
 impl Plan {
     /// Name of the base variant.
     pub fn base_name(&self) -> &str {
-        self.base.as_deref().unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
+        self.base
+            .as_deref()
+            .unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
     }
 }
 

@@ -53,7 +53,10 @@ fn set_in<'a>(
 }
 
 /// The table of the variant whose name begins `rest`, and what of `rest` follows the name.
-fn variant<'t, 'a>(root: &'t mut DeTable<'a>, rest: &'a str) -> Result<(&'t mut DeTable<'a>, &'a str), String> {
+fn variant<'t, 'a>(
+    root: &'t mut DeTable<'a>,
+    rest: &'a str,
+) -> Result<(&'t mut DeTable<'a>, &'a str), String> {
     let mut names = Vec::new();
     let mut best: Option<(usize, usize)> = None;
     let variants = match root.get_mut("variant").map(Spanned::get_mut) {
@@ -61,7 +64,9 @@ fn variant<'t, 'a>(root: &'t mut DeTable<'a>, rest: &'a str) -> Result<(&'t mut 
         _ => return Err("the plan has no [[variant]] to set a key of".to_owned()),
     };
     for (index, table) in variants.iter().enumerate() {
-        let Some(name) = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) else { continue };
+        let Some(name) = table.get_ref().get("name").and_then(|name| name.get_ref().as_str()) else {
+            continue;
+        };
         let fits = rest.strip_prefix(name).is_some_and(|after| after.starts_with('.'));
         if fits && best.is_none_or(|(_, length)| name.len() > length) {
             best = Some((index, name.len()));
@@ -73,7 +78,7 @@ fn variant<'t, 'a>(root: &'t mut DeTable<'a>, rest: &'a str) -> Result<(&'t mut 
         format!("write variant.NAME.KEY with the name of a variant of the plan; it has {known}")
     };
     let (index, length) = best.ok_or_else(unknown)?;
-    match variants.iter_mut().nth(index).map(Spanned::get_mut) {
+    match variants.get_mut(index).map(Spanned::get_mut) {
         Some(DeValue::Table(table)) => Ok((table, &rest[length + 1..])),
         _ => Err(unknown()),
     }

@@ -61,7 +61,7 @@ impl FromStr for PlanDuration {
             return Err(bad(format!("\"{text}\" is not a duration")));
         }
         if unit.is_empty() {
-            return Err(bad(format!("the duration \"{text}\" has no unit")));
+            return Err(Error::Value(no_unit(format!("\"{text}\""))));
         }
         let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(bad(format!("\"{unit}\" in \"{text}\" is not a unit of time")));
@@ -74,6 +74,11 @@ impl FromStr for PlanDuration {
 }
 
 const DURATION_HELP: &str = "write a number and its unit (ms, s, m or h) in quotes, e.g. \"30s\"";
+
+/// The message for a duration that is a bare number.
+pub(crate) fn no_unit(number: impl fmt::Display) -> String {
+    format!("the duration {number} has no unit: {DURATION_HELP}")
+}
 
 /// `number` (digits, at most one point with digits on both sides) times `unit`, rounded down.
 fn decimal(number: &str, unit: u128) -> Option<u128> {
@@ -110,7 +115,8 @@ impl FromStr for CpuList {
             let help = "write numbers and ranges from 0 to 8191, e.g. \"0-1,4\"";
             Error::Value(format!("\"{text}\" is not a list of CPUs: {help}"))
         };
-        let number = |part: &str| part.trim().parse::<u32>().ok().filter(|cpu| *cpu <= MAX_CPU).ok_or_else(bad);
+        let number =
+            |part: &str| part.trim().parse::<u32>().ok().filter(|cpu| *cpu <= MAX_CPU).ok_or_else(bad);
         let mut cpus = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -165,15 +171,15 @@ impl Visitor<'_> for DurationVisitor {
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<PlanDuration, E> {
-        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+        Err(E::custom(no_unit(number)))
     }
 
     fn visit_u64<E: de::Error>(self, number: u64) -> Result<PlanDuration, E> {
-        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+        Err(E::custom(no_unit(number)))
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<PlanDuration, E> {
-        Err(E::custom(format!("the duration {number} has no unit: {DURATION_HELP}")))
+        Err(E::custom(no_unit(number)))
     }
 }
 
@@ -252,18 +258,27 @@ mod tests {
     #[test]
     fn a_wrong_duration_says_which_units_there_are() {
         let check = |text: &str| text.parse::<PlanDuration>().expect_err("must be refused").to_string();
-        insta::assert_snapshot!(check("30"), @"");
-        insta::assert_snapshot!(check("30sec"), @"");
-        insta::assert_snapshot!(check("soon"), @"");
-        insta::assert_snapshot!(check("1.s"), @"");
-        insta::assert_snapshot!(check("99999999999999999999h"), @"");
-        insta::assert_snapshot!(check("-3s"), @"");
+        insta::assert_snapshot!(check("30"), @r#"the duration "30" has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+        insta::assert_snapshot!(check("30sec"), @r#""sec" in "30sec" is not a unit of time: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+        insta::assert_snapshot!(check("soon"), @r#""soon" is not a duration: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+        insta::assert_snapshot!(check("1.s"), @r#"the duration "1.s" is not a number of at most 500 years: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+        insta::assert_snapshot!(check("99999999999999999999h"), @r#"the duration "99999999999999999999h" is not a number of at most 500 years: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+        insta::assert_snapshot!(check("-3s"), @r#""-3s" is not a duration: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
     }
 
     #[test]
     fn a_shown_duration_reads_back_as_itself() {
-        for nanos in [0, 1, 999, 1_500, 250_000_000, 1_000_000_000, 90_000_000_000, 5_400_000_000_000, 7_200_000_000_000]
-        {
+        for nanos in [
+            0,
+            1,
+            999,
+            1_500,
+            250_000_000,
+            1_000_000_000,
+            90_000_000_000,
+            5_400_000_000_000,
+            7_200_000_000_000,
+        ] {
             let value = PlanDuration(Duration::from_nanos(nanos));
             assert_eq!(value.to_string().parse::<PlanDuration>().expect("own output"), value);
         }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::PlanDuration;
+use crate::units::no_unit;
 
 /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -147,6 +148,10 @@ impl<'de> Deserialize<'de> for SettleWait {
                     return Ok(SettleWait::Original);
                 }
                 text.parse().map(SettleWait::Fixed).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SettleWait, E> {
+                Err(E::custom(no_unit(number)))
             }
         }
         deserializer.deserialize_any(Visitor)

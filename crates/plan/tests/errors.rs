@@ -38,118 +38,122 @@ fn the_good_plan_is_good() {
 
 #[test]
 fn text_that_is_not_toml_is_shown_where_it_breaks() {
-    insta::assert_snapshot!(broken("clients = 2", "clients = "), @"");
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "clients = 2\nclients = 3"), @"");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]", "[workload.insert-benchmark"), @"");
+    insta::assert_snapshot!(broken("clients = 2", "clients = "), @"plan.toml:10:11: this is not TOML: string values must be quoted, expected literal string");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p"), @r#"plan.toml:1:10: this is not TOML: invalid basic string, expected `"`"#);
+    insta::assert_snapshot!(broken("clients = 2", "clients = 2\nclients = 3"), @"plan.toml:11:1: this is not TOML: duplicate key");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]", "[workload.insert-benchmark"), @"plan.toml:9:27: this is not TOML: unclosed table, expected `]`");
 }
 
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"");
-    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"");
-    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, variant, workload");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, engine, pragmas, password_env, option_file");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, engine, pragmas, password_env, option_file");
+    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark");
+    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
+    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, keep_data");
 }
 
 #[test]
 fn a_wrong_type_says_what_is_wanted() {
-    insta::assert_snapshot!(broken("clients = 2", "clients = \"two\""), @"");
-    insta::assert_snapshot!(broken("clients = 2", "clients = -1"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "clients = 2.5"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "clients = 5000000000"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rates = 100"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "deletes = \"yes\""), @"");
-    insta::assert_snapshot!(broken("clients = 2", "pacing = \"bursts\""), @"");
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = \"2%\""), @"");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2", "[workload]\ninsert-benchmark = 1"), @"");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npragmas = { cache_size = -2000 }"), @"");
+    insta::assert_snapshot!(broken("clients = 2", "clients = \"two\""), @r#"plan.toml:10:11: found string "two" where a whole number from 0 to 4294967295 is wanted"#);
+    insta::assert_snapshot!(broken("clients = 2", "clients = -1"), @"plan.toml:10:11: found integer `-1` where a whole number from 0 to 4294967295 is wanted");
+    insta::assert_snapshot!(broken("clients = 2", "clients = 2.5"), @"plan.toml:10:11: found floating point `2.5` where a whole number from 0 to 4294967295 is wanted");
+    insta::assert_snapshot!(broken("clients = 2", "clients = 5000000000"), @"plan.toml:10:11: found integer `5000000000` where a whole number from 0 to 4294967295 is wanted");
+    insta::assert_snapshot!(broken("clients = 2", "rates = 100"), @"plan.toml:10:9: found integer `100` where a list such as [100, 500] is wanted");
+    insta::assert_snapshot!(broken("clients = 2", "deletes = \"yes\""), @r#"plan.toml:10:11: found string "yes" where true or false is wanted"#);
+    insta::assert_snapshot!(broken("clients = 2", "pacing = \"bursts\""), @"plan.toml:10:10: `bursts` is not a value of this key (did you mean `burst`?); it takes even, burst");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = \"2%\""), @r#"plan.toml:2:10: found string "2%" where a number is wanted"#);
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2", "[workload]\ninsert-benchmark = 1"), @"plan.toml:10:20: found integer `1` where a table is wanted");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npragmas = { cache_size = -2000 }"), @"plan.toml:5:26: found integer `-2000` where a text in quotes is wanted");
 }
 
 #[test]
 fn a_duration_without_its_unit_says_which_units_there_are() {
-    insta::assert_snapshot!(broken("clients = 2", "read_write_time = 30"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "read_write_time = \"30\""), @"");
-    insta::assert_snapshot!(broken("clients = 2", "settle_wait = \"30 seconds\""), @"");
-    insta::assert_snapshot!(broken("clients = 2", "settle_wait = 30"), @"");
+    insta::assert_snapshot!(broken("clients = 2", "read_write_time = 30"), @r#"plan.toml:10:19: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+    insta::assert_snapshot!(broken("clients = 2", "read_write_time = \"30\""), @r#"plan.toml:10:19: the duration "30" has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+    insta::assert_snapshot!(broken("clients = 2", "settle_wait = \"30 seconds\""), @r#"plan.toml:10:15: "seconds" in "30 seconds" is not a unit of time: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+    insta::assert_snapshot!(broken("clients = 2", "settle_wait = 30"), @r#"plan.toml:10:15: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
 }
 
 #[test]
 fn missing_keys_are_named() {
-    insta::assert_snapshot!(broken("name = \"p\"\n", ""), @"");
-    insta::assert_snapshot!(error("name = \"p\"\n[workload.insert-benchmark]\n"), @"");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"");
-    insta::assert_snapshot!(broken("name = \"b\"\n", ""), @"");
-    insta::assert_snapshot!(error("name = \"p\"\nvariant = []\n[workload.insert-benchmark]\n"), @"");
-    insta::assert_snapshot!(error(""), @"");
+    insta::assert_snapshot!(broken("name = \"p\"\n", ""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
+    insta::assert_snapshot!(error("name = \"p\"\n[workload.insert-benchmark]\n"), @"plan.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"plan.toml:1:1: the key `workload` is missing: say what to run, e.g. [workload.insert-benchmark]");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark]");
+    insta::assert_snapshot!(broken("name = \"b\"\n", ""), @r#"plan.toml:5:1: variant 2 has no name: add name = "...""#);
+    insta::assert_snapshot!(error("name = \"p\"\nvariant = []\n[workload.insert-benchmark]\n"), @"plan.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
+    insta::assert_snapshot!(error(""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
 }
 
 #[test]
 fn variants_say_exactly_one_server_and_nothing_that_does_not_go_with_it() {
-    insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nmy_cnf = \"a.cnf\""), @"");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "pragmas = { journal_mode = \"wal\" }"), @"");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "password_env = \"PW\""), @"");
-    insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"");
-    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "engine = \"innodb; drop\""), @"");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", ""), @"plan.toml:3:8: variant `a` has no server: say exactly one of server, basedir and address");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\naddress = \"mysql://h/d\""), @"plan.toml:5:11: variant `a` has server and address at once: say exactly one of server, basedir and address");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\nmy_cnf = \"a.cnf\""), @"plan.toml:5:10: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
+    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "pragmas = { journal_mode = \"wal\" }"), @r#"plan.toml:8:11: variant `b` has pragmas, which is only for server = "sqlite""#);
+    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "password_env = \"PW\""), @"plan.toml:8:16: variant `b` has password_env, which is only for an address");
+    insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"plan.toml:4:10: variant `a` has a server that is neither sqlite, null nor a name in the servers folder; for a path say basedir");
+    let key = "server = \"sqlite\"\npragmas = { key = \"hunter2;\" }";
+    insta::assert_snapshot!(broken("server = \"sqlite\"", key), @"plan.toml:5:11: variant `a` has a pragma that is not a name and a plain value: key");
+    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "engine = \"innodb; drop\""), @"plan.toml:8:10: variant `b` has an engine that is not a plain name such as innodb");
 }
 
 #[test]
 fn names_are_unique_and_fit_a_directory() {
-    insta::assert_snapshot!(broken("name = \"b\"", "name = \"a\""), @"");
-    insta::assert_snapshot!(broken("name = \"b\"", "name = \"b/c\""), @"");
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"..\""), @"");
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nbase = \"c\""), @"");
+    insta::assert_snapshot!(broken("name = \"b\"", "name = \"a\""), @"plan.toml:6:8: two variants are named `a`: give each its own name");
+    insta::assert_snapshot!(broken("name = \"b\"", "name = \"b/c\""), @"plan.toml:6:8: the variant name `b/c` does not fit: use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"..\""), @"plan.toml:1:8: the plan's name does not fit: use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nbase = \"c\""), @"plan.toml:2:8: base `c` is not the name of a variant; variants: a, b");
 }
 
 #[test]
 fn numbers_outside_their_range_are_refused_where_they_stand() {
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblocks = 0"), @"");
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = 2"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "clients = 4097"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { load = 0 }"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rates = []"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 0]"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 500, 100]"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "data_length_min = 30"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "read_write_time = \"900ms\""), @"");
-    insta::assert_snapshot!(broken("clients = 2", "time_cap = 0.5"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "time_cap = nan"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "sla_share = 95"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "secondary_indexes = 4"), @"");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblocks = 0"), @"plan.toml:2:10: blocks must be 1 to 10000");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nmargin = 2"), @"plan.toml:2:10: margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %");
+    insta::assert_snapshot!(broken("clients = 2", "clients = 4097"), @"plan.toml:10:11: clients is 4097, but must be 1 to 4096");
+    insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { load = 0 }"), @"plan.toml:10:28: rows_per_commit.load is 0, but must be 1 to 100000");
+    insta::assert_snapshot!(broken("clients = 2", "rates = []"), @"plan.toml:10:9: rates is empty: name at least one background rate, e.g. [100, 500, 1000]");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 0]"), @"plan.toml:10:9: rates holds 0: a background rate is at least 1 row a second");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [100, 500, 100]"), @"plan.toml:10:9: rates holds 100 twice: each rate gives a step of its own name");
+    insta::assert_snapshot!(broken("clients = 2", "data_length_min = 30"), @"plan.toml:10:19: data_length_min is 30, which is more than data_length_max (20)");
+    insta::assert_snapshot!(broken("clients = 2", "read_write_time = \"900ms\""), @"plan.toml:10:19: read_write_time is 900ms, but must be at least 1s");
+    insta::assert_snapshot!(broken("clients = 2", "time_cap = 0.5"), @"plan.toml:10:12: time_cap is a multiple of read_write_time and must be at least 1");
+    insta::assert_snapshot!(broken("clients = 2", "time_cap = nan"), @"plan.toml:10:12: time_cap is a multiple of read_write_time and must be at least 1");
+    insta::assert_snapshot!(broken("clients = 2", "sla_share = 95"), @"plan.toml:10:13: sla_share must be above 0 and at most 1, e.g. 0.95");
+    insta::assert_snapshot!(broken("clients = 2", "secondary_indexes = 4"), @"plan.toml:10:21: secondary_indexes is 4, but must be 0 to 3");
 }
 
 #[test]
 fn a_password_in_an_address_is_refused_and_not_repeated() {
     let message = broken("server = \"sqlite\"", "address = \"mysql://root:hunter2@localhost/db\"");
-    insta::assert_snapshot!(message, @"");
-    let message = overridden("variant.a.address", "mysql://root:hunter2@localhost/db");
-    insta::assert_snapshot!(message, @"");
+    insta::assert_snapshot!(message, @r#"plan.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
+    let external = GOOD.replacen("server = \"sqlite\"", "address = \"mysql://root@localhost/db\"", 1);
+    let overrides = [("variant.a.address".to_owned(), "mysql://root:hunter2@localhost/db".to_owned())];
+    let message = parse_with(&external, "plan.toml", &overrides).expect_err("a password").to_string();
+    insta::assert_snapshot!(message, @r#"--set variant.a.address: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
 }
 
 #[test]
 fn columns_count_characters_not_bytes() {
-    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"");
-    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
 }
 
 #[test]
 fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
-    insta::assert_snapshot!(overridden("block", "3"), @"");
-    insta::assert_snapshot!(overridden("blocks", "many"), @"");
-    insta::assert_snapshot!(overridden("blocks", "0"), @"");
-    insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @"");
-    insta::assert_snapshot!(overridden("workload.insert-benchmark.rates", "[100, 0]"), @"");
-    insta::assert_snapshot!(overridden("workload.tpcc.clients", "3"), @"");
-    insta::assert_snapshot!(overridden("variant.c.my_cnf", "x.cnf"), @"");
-    insta::assert_snapshot!(overridden("variant.a", "x"), @"");
-    insta::assert_snapshot!(overridden("variant.a.my_cnf", "x"), @"");
-    insta::assert_snapshot!(overridden("name.x", "1"), @"");
-    insta::assert_snapshot!(overridden("host..x", "1"), @"");
-    insta::assert_snapshot!(overridden("", "1"), @"");
+    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, variant, workload");
+    insta::assert_snapshot!(overridden("blocks", "many"), @r#"--set blocks: found string "many" where a whole number from 0 to 4294967295 is wanted"#);
+    insta::assert_snapshot!(overridden("blocks", "0"), @"--set blocks: blocks must be 1 to 10000");
+    insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
+    insta::assert_snapshot!(overridden("workload.insert-benchmark.rates", "[100, 0]"), @"--set workload.insert-benchmark.rates: rates holds 0: a background rate is at least 1 row a second");
+    insta::assert_snapshot!(overridden("workload.tpcc.clients", "3"), @"--set workload.tpcc.clients: unknown key `tpcc`; known keys here: insert-benchmark");
+    insta::assert_snapshot!(overridden("variant.c.my_cnf", "x.cnf"), @"--set variant.c.my_cnf: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
+    insta::assert_snapshot!(overridden("variant.a", "x"), @"--set variant.a: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
+    insta::assert_snapshot!(overridden("variant.a.my_cnf", "x"), @"--set variant.a.my_cnf: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
+    insta::assert_snapshot!(overridden("name.x", "1"), @"--set name.x: `name` in the plan is not a table, so it has no keys to set");
+    insta::assert_snapshot!(overridden("host..x", "1"), @"--set host..x: the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
+    insta::assert_snapshot!(overridden("", "1"), @"--set : the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
 }

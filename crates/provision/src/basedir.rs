@@ -176,7 +176,8 @@ pub(crate) fn looked_for() -> String {
 }
 
 fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBuf> {
-    candidates.iter().map(|name| prefix.join(name)).find(|path| path.join(inside).exists())
+    let has_it = |path: &PathBuf| if inside.is_empty() { path.exists() } else { path.join(inside).exists() };
+    candidates.iter().map(|name| prefix.join(name)).find(has_it)
 }
 
 fn version_line(program: &Path) -> Result<String, Error> {

@@ -14,6 +14,8 @@ pub(crate) const FOREIGN_VARIABLES: &[&str] =
 pub(crate) struct Places<'a> {
     pub(crate) data_dir: &'a Path,
     pub(crate) socket: &'a Path,
+    /// The server's own: at start it removes what looks like a temporary table, also those of other servers.
+    pub(crate) tmp_dir: &'a Path,
     pub(crate) log: &'a Path,
 }
 
@@ -49,6 +51,9 @@ pub(crate) fn start_options(
         path_option("log-error", places.log),
         "--skip-networking=1".to_owned(),
     ]);
+    if !my_cnf.sets("tmpdir") {
+        start.options.push(path_option("tmpdir", places.tmp_dir));
+    }
     start.options.extend(part_options(base, my_cnf));
     if as_root {
         start.options.push("--user=root".to_owned());
@@ -115,8 +120,8 @@ mod tests {
     use crate::Product;
 
     fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
-        let places =
-            Places { data_dir: Path::new("/d"), socket: Path::new("/t/s"), log: Path::new("/l/server.log") };
+        let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
+        let places = Places { data_dir, socket, tmp_dir, log };
         let start =
             start_options(&BaseDir::sample(product, version), my_cnf, "innodb", places, true).unwrap();
         let notes = start.notes.iter().map(|note| format!("# {note}"));
@@ -133,6 +138,7 @@ mod tests {
         --pid-file=/d/dbdyno.pid
         --log-error=/l/server.log
         --skip-networking=1
+        --tmpdir=/t/tmp
         --lc-messages-dir=/s/base/share
         --character-sets-dir=/s/base/share/charsets
         --user=root

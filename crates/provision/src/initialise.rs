@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use crate::command::part_options;
@@ -33,58 +33,109 @@ pub(crate) enum Way {
     Bootstrap(Vec<PathBuf>),
 }
 
-/// Makes the empty folder `data_dir` a data directory: no anonymous users, root@localhost without a password.
-/// Output goes to `log_file`.
+/// One data directory in the making.
+struct Making<'a> {
+    base: &'a BaseDir,
+    /// Settings that the data directory must be made with.
+    settings: Vec<String>,
+    data_dir: PathBuf,
+    tmp_dir: PathBuf,
+    log: PathBuf,
+}
+
+/// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users, whose
+/// root@localhost has no password. The log lies beside it.
 ///
 /// # Errors
 /// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output.
-pub(crate) fn initialise(
-    base: &BaseDir,
-    my_cnf: &MyCnf,
-    data_dir: &Path,
-    log_file: &Path,
-) -> Result<(), Error> {
-    let common = common_options(base, data_dir);
-    let settings = my_cnf.initial_options(base);
-    let run = |line: Vec<String>, sql: &[u8]| run_logged(base, &line, sql, log_file);
-    let bootstrap = || {
-        let mut line = vec![base.program().display().to_string()];
-        line.extend(common.iter().cloned());
-        line.extend(settings.iter().cloned());
-        line.push("--bootstrap".to_owned());
-        line
+pub(crate) fn initialise(base: &BaseDir, my_cnf: &MyCnf, work: &Path) -> Result<PathBuf, Error> {
+    let making = Making {
+        base,
+        settings: my_cnf.initial_options(base),
+        data_dir: work.join("data"),
+        tmp_dir: work.join("tmp"),
+        log: work.join("initialise.log"),
     };
+    for folder in [&making.data_dir, &making.tmp_dir] {
+        make_folder(folder)?;
+    }
     match way(base)? {
-        Way::Initialize => {
-            let mut line = vec![base.program().display().to_string()];
-            line.extend(common.iter().cloned());
-            line.extend(part_options(base, &MyCnf::default()));
-            line.extend(settings.iter().cloned());
-            line.push("--initialize-insecure".to_owned());
-            run(line, b"")?;
-        }
-        Way::Installer(script) => {
-            let mut line = vec![script.display().to_string()];
-            line.extend(common.iter().cloned());
-            line.extend(installer_options(base).iter().map(|option| (*option).to_owned()));
-            line.extend(settings.iter().cloned());
-            without_new_my_cnf(base, || run(line, b""))?;
-            if makes_anonymous_users(base) {
-                run(bootstrap(), NO_ANONYMOUS_USERS.as_bytes())?;
-            }
-        }
+        Way::Initialize => making.by_itself()?,
+        Way::Installer(script) => making.by_script(&script)?,
         Way::Bootstrap(scripts) => {
-            let folder = data_dir.join("mysql");
-            fs::create_dir(&folder).map_err(Error::io("cannot make", folder.clone()))?;
-            run(bootstrap(), bootstrap_sql(&scripts)?.as_bytes())?;
+            make_folder(&making.data_dir.join("mysql"))?;
+            making.bootstrap(&bootstrap_sql(&scripts)?)?;
         }
     }
     // The server's own identity, which each copy must make anew.
-    let identity = data_dir.join("auto.cnf");
+    let identity = making.data_dir.join("auto.cnf");
     if identity.exists() {
         fs::remove_file(&identity).map_err(Error::io("cannot remove", identity.clone()))?;
     }
-    Ok(())
+    Ok(making.data_dir)
+}
+
+impl Making<'_> {
+    fn by_itself(&self) -> Result<(), Error> {
+        let mut options = part_options(self.base, &MyCnf::default());
+        options.push("--initialize-insecure".to_owned());
+        self.run(self.base.program(), &options, "")
+    }
+
+    fn by_script(&self, script: &Path) -> Result<(), Error> {
+        let options: Vec<String> =
+            installer_options(self.base).iter().map(|option| (*option).to_owned()).collect();
+        without_new_my_cnf(self.base, || self.run(script, &options, ""))?;
+        match makes_anonymous_users(self.base) {
+            true => self.bootstrap(NO_ANONYMOUS_USERS),
+            false => Ok(()),
+        }
+    }
+
+    fn bootstrap(&self, sql: &str) -> Result<(), Error> {
+        self.run(self.base.program(), &["--bootstrap".to_owned()], sql)
+    }
+
+    /// Runs `program` with the options that all ways share, then `options`, then the settings; `sql` is its input.
+    fn run(&self, program: &Path, options: &[String], sql: &str) -> Result<(), Error> {
+        let mut line = vec![
+            program.display().to_string(),
+            "--no-defaults".to_owned(),
+            format!("--basedir={}", self.base.prefix().display()),
+            format!("--datadir={}", self.data_dir.display()),
+        ];
+        if nix::unistd::geteuid().is_root() {
+            line.push("--user=root".to_owned());
+        }
+        line.extend_from_slice(options);
+        line.extend_from_slice(&self.settings);
+        self.run_line(&line, sql)
+    }
+
+    fn run_line(&self, line: &[String], sql: &str) -> Result<(), Error> {
+        let failed = |why: String| Error::Initialise {
+            server: self.base.title(),
+            why: format!("{}: {why}", line.join(" ")),
+            log_tail: log::reason(&self.log, 0),
+        };
+        let mut command = launch::detached(line, &self.log)?;
+        // MySQL 5.6's script looks for its parts from where it is called.
+        command.current_dir(self.base.prefix()).env("TMPDIR", &self.tmp_dir).stdin(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A server that ended early closes the pipe; its exit status tells more than the broken pipe.
+            let _ = stdin.write_all(sql.as_bytes());
+        }
+        let process = Process::new(child);
+        match process.wait(LIMIT) {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(failed(status.to_string())),
+            None => {
+                let _ = process.stop(Duration::from_secs(5));
+                Err(failed(format!("not done after {} s", LIMIT.as_secs())))
+            }
+        }
+    }
 }
 
 /// Chooses the way for `base`.
@@ -106,18 +157,6 @@ pub(crate) fn way(base: &BaseDir) -> Result<Way, Error> {
         share.join(SYSTEM_TABLES[0]).display()
     );
     Err(Error::NoInstaller { base: base.path().to_path_buf(), looked_for })
-}
-
-fn common_options(base: &BaseDir, data_dir: &Path) -> Vec<String> {
-    let mut options = vec![
-        "--no-defaults".to_owned(),
-        format!("--basedir={}", base.prefix().display()),
-        format!("--datadir={}", data_dir.display()),
-    ];
-    if nix::unistd::geteuid().is_root() {
-        options.push("--user=root".to_owned());
-    }
-    options
 }
 
 fn installer_options(base: &BaseDir) -> &'static [&'static str] {
@@ -163,29 +202,8 @@ fn without_new_my_cnf(base: &BaseDir, run: impl FnOnce() -> Result<(), Error>) -
     result
 }
 
-fn run_logged(base: &BaseDir, line: &[String], sql: &[u8], log_file: &Path) -> Result<(), Error> {
-    let failed = |why: String| Error::Initialise {
-        server: base.title(),
-        why: format!("{}: {why}", line.join(" ")),
-        log_tail: log::tail(log_file, log::SHOWN_LINES),
-    };
-    let mut command: Command = launch::detached(line, log_file)?;
-    // MySQL 5.6's script looks for its parts from where it is called.
-    command.current_dir(base.prefix()).stdin(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-    if let Some(mut stdin) = child.stdin.take() {
-        // A server that ended early closes the pipe; its exit status tells more than the broken pipe.
-        let _ = stdin.write_all(sql);
-    }
-    let process = Process::new(child);
-    match process.wait(LIMIT) {
-        Some(status) if status.success() => Ok(()),
-        Some(status) => Err(failed(status.to_string())),
-        None => {
-            let _ = process.stop(Duration::from_secs(5));
-            Err(failed(format!("not done after {} s", LIMIT.as_secs())))
-        }
-    }
+fn make_folder(path: &Path) -> Result<(), Error> {
+    fs::create_dir(path).map_err(Error::io("cannot make", path))
 }
 
 #[cfg(test)]

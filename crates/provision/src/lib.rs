@@ -19,11 +19,11 @@ mod ready;
 mod server;
 mod template;
 
-//AD pub mod address;
-//AD pub mod external;
+pub mod address;
+pub mod external;
 //AD pub mod fetch;
 
-//AD pub use address::credentials;
+pub use address::credentials;
 pub use basedir::{BaseDir, Product, Version};
 pub use error::Error;
 pub use folder::{find_named, list, servers_dir};

@@ -7,25 +7,47 @@ use std::path::Path;
 /// Bytes that are read from the end; a line of a server's log seldom exceeds 1 KiB.
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// Lines of a log that an error message shows.
-pub(crate) const SHOWN_LINES: usize = 15;
+/// Last lines of a log that an error message shows.
+const LAST_LINES: usize = 15;
+
+/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then tells at length
+/// how it shuts down.
+const ERROR_LINES: usize = 5;
+
+/// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
+pub(crate) fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
 
 /// The last `lines` lines of `path`; a sentence instead when there are none.
 pub(crate) fn tail(path: &Path, lines: usize) -> String {
-    match last_bytes(path) {
+    shown(path, 0, |all| all[all.len().saturating_sub(lines)..].join("\n"))
+}
+
+/// The end of what `path` holds after its first `start` bytes: the last lines, and before them the last of the
+/// errors that come earlier.
+pub(crate) fn reason(path: &Path, start: u64) -> String {
+    shown(path, start, |all| {
+        let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
+        let errors: Vec<&str> = before.iter().copied().filter(|line| line.contains("[ERROR]")).collect();
+        let errors = &errors[errors.len().saturating_sub(ERROR_LINES)..];
+        let gap: &[&str] = if errors.is_empty() { &[] } else { &["[...]"] };
+        [errors, gap, last].concat().join("\n")
+    })
+}
+
+fn shown(path: &Path, start: u64, choose: impl FnOnce(&[&str]) -> String) -> String {
+    match last_bytes(path, start) {
         Ok(text) if text.trim().is_empty() => "(the log is empty)".to_owned(),
-        Ok(text) => {
-            let all: Vec<&str> = text.trim_end().lines().collect();
-            all[all.len().saturating_sub(lines)..].join("\n")
-        }
+        Ok(text) => choose(&text.trim_end().lines().collect::<Vec<_>>()),
         Err(error) => format!("(the log cannot be read: {error})"),
     }
 }
 
-fn last_bytes(path: &Path) -> std::io::Result<String> {
+fn last_bytes(path: &Path, start: u64) -> std::io::Result<String> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES).max(start)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -40,9 +62,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("server.log");
         assert!(tail(&path, 2).starts_with("(the log cannot be read"));
+        assert_eq!(length(&path), 0);
         std::fs::write(&path, "\n").unwrap();
         assert_eq!(tail(&path, 2), "(the log is empty)");
         std::fs::write(&path, "x\n".repeat(100_000) + "a\nb\nc\n").unwrap();
         assert_eq!(tail(&path, 2), "b\nc");
+    }
+
+    #[test]
+    fn the_reason_shows_errors_of_this_start_that_many_lines_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.log");
+        let earlier = "[ERROR] of an earlier start\n";
+        let notes: String = (1..=20).map(|number| format!("note {number}\n")).collect();
+        std::fs::write(&path, format!("{earlier}[ERROR] unknown variable\n{notes}")).unwrap();
+        let text = reason(&path, earlier.len() as u64);
+        assert!(text.starts_with("[ERROR] unknown variable\n[...]\nnote 6\n"), "{text}");
+        assert!(text.ends_with("note 20"), "{text}");
+        assert_eq!(reason(&path, length(&path)), "(the log is empty)");
     }
 }

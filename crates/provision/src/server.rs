@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::mysql::{Address, Options, Secret};
+use dbdyno_drivers::mysql::Options;
 use tempfile::TempDir;
 
 use crate::command::{Places, start_options};
@@ -24,7 +24,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// The same when the value is dropped, which happens on errors: nobody waits long then.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(10);
 
 /// What to start, and where.
@@ -52,7 +51,7 @@ pub struct ServerSpec {
 pub struct Server {
     base: BaseDir,
     process: Process,
-    /// Holds the socket; a folder of its own that only this user may enter.
+    /// Holds the socket and temporary files; a folder that only this user may enter.
     run_dir: TempDir,
     data_dir: PathBuf,
     log: PathBuf,
@@ -78,7 +77,9 @@ impl Server {
         let socket = run_dir.path().join("s");
         let log = absolute_log(&spec.log)?;
         let data_dir = absolute(&spec.data_dir)?;
-        let places = Places { data_dir: &data_dir, socket: &socket, log: &log };
+        let tmp_dir = run_dir.path().join("tmp");
+        fs::create_dir(&tmp_dir).map_err(Error::io("cannot make", tmp_dir.clone()))?;
+        let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
         let as_root = nix::unistd::geteuid().is_root();
         let mut start = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;
 
@@ -90,25 +91,26 @@ impl Server {
         if !ends_with_us {
             start.notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
+        let log_start = log::length(&log);
         let mut command = launch::detached(&command_line, &log)?;
         let process = Process::new(launch::spawn(&mut command, spec.cpus.as_deref())?);
         let notes = start.notes;
         let server = Self { base: spec.base.clone(), process, run_dir, data_dir, log, command_line, notes };
         datadir::note_server(&server.data_dir, server.pid())?;
-        server.wait_for_greeting(spec.start_timeout)?;
+        server.wait_for_greeting(spec.start_timeout, log_start)?;
         Ok(server)
     }
 
-    fn wait_for_greeting(&self, limit: Duration) -> Result<(), Error> {
+    fn wait_for_greeting(&self, limit: Duration, log_start: u64) -> Result<(), Error> {
         let spawned = Instant::now();
         while !ready::greets(self.socket().as_path()) {
             let (server, log) = (self.base.title(), self.log.clone());
             if let Some(status) = self.exit_status() {
-                let log_tail = self.log_tail(log::SHOWN_LINES);
+                let log_tail = log::reason(&self.log, log_start);
                 return Err(Error::DiedAtStart { server, status: status.to_string(), log, log_tail });
             }
             if spawned.elapsed() >= limit {
-                let log_tail = self.log_tail(log::SHOWN_LINES);
+                let log_tail = log::reason(&self.log, log_start);
                 return Err(Error::NoAnswer { server, seconds: limit.as_secs(), log, log_tail });
             }
             sleep(POLL);
@@ -143,13 +145,7 @@ impl Server {
 
     /// How to log in as root, who has no password and may come over the socket only.
     pub fn options(&self, database: Option<&str>) -> Options {
-        Options {
-            address: Address::Socket(self.socket()),
-            user: "root".to_owned(),
-            password: Secret::default(),
-            database: database.map(str::to_owned),
-            connect_timeout: CONNECT_LIMIT,
-        }
+        Options { database: database.map(str::to_owned), ..Options::socket(self.socket(), "root") }
     }
 
     /// Whether the process is there; a server that was killed or crashed is not.
@@ -213,11 +209,15 @@ fn private_folder() -> Result<TempDir, Error> {
     }
 }
 
-/// Servers change into their data directory, so relative paths would mean others to them.
+/// Servers change into their data directory, so relative paths would mean others to them. Whatever exists of the
+/// path is resolved, so that the server's command line and the mark name the same folder.
 fn absolute(path: &Path) -> Result<PathBuf, Error> {
     let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
-    // Existing folders are resolved, so that the server's command line and the mark name the same path.
-    Ok(made.canonicalize().unwrap_or(made))
+    match (made.canonicalize(), made.parent(), made.file_name()) {
+        (Ok(resolved), _, _) => Ok(resolved),
+        (Err(_), Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
+        (Err(_), _, _) => Ok(made),
+    }
 }
 
 fn absolute_log(path: &Path) -> Result<PathBuf, Error> {

@@ -30,9 +30,7 @@ pub(crate) fn ready(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Resu
         .prefix(".new-")
         .tempdir_in(&template_dir)
         .map_err(Error::io("cannot make a folder in", template_dir.clone()))?;
-    let data = work.path().join("data");
-    fs::create_dir(&data).map_err(Error::io("cannot make", data.clone()))?;
-    initialise::initialise(base, my_cnf, &data, &work.path().join("initialise.log"))?;
+    let data = initialise::initialise(base, my_cnf, work.path())?;
     datadir::mark(&data)?;
     match fs::rename(&data, &template) {
         // Somebody else made the same one meanwhile.

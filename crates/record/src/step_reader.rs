@@ -30,6 +30,12 @@ pub struct StepRecord {
 }
 
 impl StepRecord {
+    /// Reads the folder of one step; what cannot be read is told in `damaged`.
+    pub fn open(dir: &Path) -> Self {
+        let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        read_step(dir, &name, &mut Vec::new())
+    }
+
     /// The common window `(from_us, to_us)` since the barrier; `None` when the step did not come so far.
     pub fn window(&self) -> Option<(u64, u64)> {
         self.events.iter().rev().find_map(|event| match event {

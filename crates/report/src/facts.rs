@@ -151,14 +151,21 @@ mod tests {
     #[test]
     fn the_answer_counts_steps_and_names_the_extremes() {
         let findings = fixture::findings();
-        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @"");
+        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
+        <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), between in 4 steps, no ratio in 2 steps.
+        There is one block: no difference here was seen twice.
+        "#);
     }
 
     #[test]
     fn run_host_and_variants_are_one_line_each() {
         let findings = fixture::findings();
         let lines = [run_line(&findings.run), host_line(&findings.run), variant_line(&findings.variants[1])];
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        Run 20240401T101112Z-quickstart · started 2024-04-01T10:11:12Z · 1 block · 1 of 2 cells completed · seed 42 · dbdyno 0.1.0 (abc1234, debug build)
+        bench1 · 16 × AMD Ryzen 7 7735HS · 32.0 GiB memory · Debian GNU/Linux 12, Linux 6.1.0 · server on CPUs 0-7, client on any CPU · data on xfs on device nvme0n1
+        SQLite (embedded) · 3.50.2 · engine b-tree · driver sqlite
+        ");
     }
 
     #[test]

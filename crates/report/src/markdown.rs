@@ -1,10 +1,10 @@
 //! Findings as Markdown, for a pull request or a blog post.
 
-use dbdyno_analyse::{Findings, StepFindings, Table, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{TableKind, legend, mark, marked, missing, tables};
+use crate::summary::{Section, marked, sections};
 use crate::{Error, Format};
 
 /// The Markdown report; tables as in GitHub Flavored Markdown.
@@ -106,12 +106,13 @@ impl Page {
     fn summary(&mut self, findings: &Findings, workload: &WorkloadFindings) {
         self.block(&format!("## Summary: {}", escaped(&workload.name)));
         self.items(&answers(&findings.run, workload));
-        for (kind, table) in tables(&workload.summary) {
-            self.summary_table(kind, table);
+        for section in sections(&workload.summary) {
+            self.summary_table(&section);
         }
     }
 
-    fn summary_table(&mut self, kind: TableKind, table: &Table) {
+    fn summary_table(&mut self, section: &Section<'_>) {
+        let table = section.table;
         self.block(&format!("### {}", escaped(&table.title)));
         self.block(&escaped(&table.caption));
         let heads: Vec<String> =
@@ -120,19 +121,16 @@ impl Page {
             .rows
             .iter()
             .map(|row| {
-                let cells = row.cells.iter().map(|cell| escaped(&marked(cell)));
+                let cells = row.cells.iter().map(|cell| escaped(&marked(row, cell)));
                 std::iter::once(escaped(&row.label)).chain(cells).collect()
             })
             .collect();
         self.table(1, &heads, &rows);
-        let legend: Vec<String> = legend(kind, table)
-            .iter()
-            .map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)))
-            .collect();
+        let legend = section.legend_text();
         if !legend.is_empty() {
-            self.block(&format!("{}.", legend.join(" · ")));
+            self.block(&format!("{legend}."));
         }
-        self.items(&missing(table));
+        self.items(&section.missing);
     }
 
     fn step(&mut self, workload: &WorkloadFindings, step: &StepFindings) {

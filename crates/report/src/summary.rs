@@ -1,22 +1,51 @@
 //! The coloured tables at the top: which there are, and what their colours say in signs and words.
 
-use dbdyno_analyse::{Cell, Colour, Summary, Table};
+use dbdyno_analyse::{Cell, Colour, Summary, Table, TableRow};
 
 use crate::facts::one_line;
 
 /// Which of the summary's tables; the same colour says different things in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableKind {
+enum TableKind {
     Absolute,
     Relative,
     Sla,
 }
 
+/// A table of the summary with what must be said below it.
+pub(crate) struct Section<'a> {
+    pub(crate) table: &'a Table,
+    /// Colours that the table uses, each with what it says there.
+    pub(crate) legend: Vec<(Colour, &'static str)>,
+    /// Why cells have no value, unless an earlier table said the same.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Section<'_> {
+    /// Signs and their meanings on one line; empty when the table shows none.
+    pub(crate) fn legend_text(&self) -> String {
+        let entries = self.legend.iter().map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)));
+        entries.collect::<Vec<_>>().join(" · ")
+    }
+}
+
 /// The summary's tables in their order.
-pub(crate) fn tables(summary: &Summary) -> Vec<(TableKind, &Table)> {
+pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
-    tables
+    let mut said: Vec<String> = Vec::new();
+    let mut sections = Vec::new();
+    for (kind, table) in tables {
+        let missing: Vec<String> = missing(table).into_iter().filter(|line| !said.contains(line)).collect();
+        said.extend(missing.iter().cloned());
+        sections.push(Section { table, legend: legend(kind, table), missing });
+    }
+    sections
+}
+
+/// The sign beside a value. A target is no measurement: its label says what it is, so it has none.
+pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
+    if row.is_target { "" } else { mark(cell.colour) }
 }
 
 /// The sign that stands beside a coloured value, so that the colour is never alone.
@@ -43,10 +72,9 @@ pub(crate) fn colour_name(colour: Colour) -> &'static str {
     }
 }
 
-/// Colours that a table uses, each with what it says there.
-pub(crate) fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
-    let used =
-        |colour: &Colour| table.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.colour == *colour);
+fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
+    let measured = || table.rows.iter().filter(|row| !row.is_target).flat_map(|row| &row.cells);
+    let used = |colour: &Colour| measured().any(|cell| cell.colour == *colour);
     [Colour::Green, Colour::Red, Colour::Grey, Colour::Blue, Colour::Yellow]
         .into_iter()
         .filter(used)
@@ -57,7 +85,7 @@ pub(crate) fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static st
 fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     match (kind, colour) {
         (TableKind::Sla, Colour::Red) => "target missed",
-        (TableKind::Sla, Colour::Grey) => "the target itself",
+
         (_, Colour::None) => "",
         (_, Colour::Red) => "within the lowest quarter of its step",
         (_, Colour::Green) => "within the highest quarter of its step",
@@ -67,8 +95,8 @@ fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     }
 }
 
-/// Why cells have no value, one line a cell: `qr100, wal: failed: server went away`.
-pub(crate) fn missing(table: &Table) -> Vec<String> {
+/// One line a cell without a value: `qr100, wal: failed: server went away`.
+fn missing(table: &Table) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &table.rows {
         for (cell, column) in row.cells.iter().zip(&table.columns) {
@@ -81,8 +109,8 @@ pub(crate) fn missing(table: &Table) -> Vec<String> {
 }
 
 /// The value with its sign behind it.
-pub(crate) fn marked(cell: &Cell) -> String {
-    match mark(cell.colour) {
+pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
+    match mark_in(row, cell) {
         "" => cell.text.clone(),
         sign => format!("{} {sign}", cell.text),
     }
@@ -121,5 +149,22 @@ mod tests {
         let lines = missing(&findings.workloads[0].summary.absolute);
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines[1].starts_with("qp1000, <b>&\": failed: server went away"), "{lines:?}");
+    }
+
+    #[test]
+    fn the_same_reason_is_said_once() {
+        let findings = fixture::findings();
+        let sections = sections(&findings.workloads[0].summary);
+        let counts: Vec<_> = sections.iter().map(|section| section.missing.len()).collect();
+        assert_eq!(counts, [2, 0, 0]);
+    }
+
+    #[test]
+    fn a_target_has_no_sign_and_is_not_in_the_legend() {
+        let findings = fixture::findings();
+        let sla = findings.workloads[0].summary.sla.as_ref().expect("has targets");
+        let target = sla.rows.last().expect("the target row");
+        assert_eq!(marked(target, &target.cells[0]), "400");
+        assert!(legend(TableKind::Sla, sla).iter().all(|(colour, _)| *colour == Colour::Red));
     }
 }

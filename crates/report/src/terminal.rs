@@ -1,10 +1,10 @@
 //! Findings for a terminal: the answer first, in a width that fits.
 
-use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, Table, WorkloadFindings};
+use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, TableRow, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{TableKind, legend, mark, missing, tables};
+use crate::summary::{Section, mark_in, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, Format};
 
@@ -53,7 +53,7 @@ impl Format for Terminal {
                 screen.conditions(workload);
             }
             screen.configurations(findings);
-            screen.heading("Order of cells");
+            screen.part("Order of cells");
             for cell in &findings.run.order {
                 screen.item(cell);
             }
@@ -83,6 +83,13 @@ impl Screen {
             self.line("");
         }
         self.line(&heading);
+    }
+
+    /// Heading of a part, with a rule to the edge, so that parts are found while scrolling.
+    fn part(&mut self, text: &str) {
+        let text = one_line(text);
+        let rule = "━".repeat(self.options.width.saturating_sub(text.chars().count() + 1));
+        self.heading(format!("{text} {rule}").trim_end());
     }
 
     fn paragraph(&mut self, paint: Paint, text: &str, indent: &str) {
@@ -123,17 +130,18 @@ impl Screen {
     }
 
     fn summary(&mut self, findings: &Findings, workload: &WorkloadFindings) {
-        self.heading(&workload.name);
+        self.part(&workload.name);
         for line in answers(&findings.run, workload) {
             self.item(&line);
         }
-        for (kind, table) in tables(&workload.summary) {
-            self.summary_table(kind, table);
+        for section in sections(&workload.summary) {
+            self.summary_table(&section);
         }
     }
 
     /// The table turned: a row a step, a column a variant.
-    fn summary_table(&mut self, kind: TableKind, table: &Table) {
+    fn summary_table(&mut self, section: &Section<'_>) {
+        let table = section.table;
         self.heading(&table.title);
         self.paragraph(Paint::Dim, &table.caption, "");
         let mut heads = vec![("step".to_owned(), String::new())];
@@ -141,26 +149,23 @@ impl Screen {
         let sign_widths: Vec<usize> = table
             .rows
             .iter()
-            .map(|row| row.cells.iter().map(|cell| mark(cell.colour).chars().count()).max().unwrap_or(0))
+            .map(|row| row.cells.iter().map(|cell| mark_in(row, cell).chars().count()).max().unwrap_or(0))
             .collect();
         let rows = table.columns.iter().enumerate().map(|(step, name)| {
             let cells = table.rows.iter().zip(&sign_widths);
             let cells = cells.map(|(row, &width)| {
-                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(cell, width))
+                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(row, cell, width))
             });
             std::iter::once(TextCell::from(one_line(name))).chain(cells).collect()
         });
         let rows = rows.collect();
         self.table(&TextTable { labels: 1, heads, rows });
-        let legend: Vec<String> = legend(kind, table)
-            .iter()
-            .map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)))
-            .collect();
+        let legend = section.legend_text();
         if !legend.is_empty() {
-            self.paragraph(Paint::Dim, &legend.join(" · "), "  ");
+            self.paragraph(Paint::Dim, &legend, "  ");
         }
-        for line in missing(table) {
-            self.item(&line);
+        for line in &section.missing {
+            self.item(line);
         }
     }
 
@@ -171,7 +176,7 @@ impl Screen {
     }
 
     fn step(&mut self, workload: &WorkloadFindings, step: &StepFindings) {
-        self.heading(&format!("{} · {} · {}", step.name, workload.name, step.rate_label));
+        self.part(&format!("{} · {} · {}", step.name, workload.name, step.rate_label));
         if let Some(line) = target_line(step) {
             self.paragraph(Paint::Dim, &line, "");
         }
@@ -200,7 +205,7 @@ impl Screen {
     }
 
     fn conditions(&mut self, workload: &WorkloadFindings) {
-        self.heading(&format!("How {} was run", workload.name));
+        self.part(&format!("How {} was run", workload.name));
         self.paragraph(
             Paint::Plain,
             &format!("Version {}. It follows {}.", workload.version, workload.follows),
@@ -217,7 +222,7 @@ impl Screen {
 
     fn configurations(&mut self, findings: &Findings) {
         for variant in findings.variants.iter().filter(|variant| !variant.config.is_empty()) {
-            self.heading(&format!("Configuration of {}", variant.name));
+            self.part(&format!("Configuration of {}", variant.name));
             for line in variant.config.lines() {
                 // As it was written: a configuration is copied more often than read.
                 let line: String = line.chars().filter(|c| !c.is_control()).collect();
@@ -228,9 +233,9 @@ impl Screen {
 }
 
 /// Value and sign; the sign has its own width, so that values stay aligned whether or not they have one.
-fn text_cell(cell: &Cell, sign_width: usize) -> TextCell {
+fn text_cell(row: &TableRow, cell: &Cell, sign_width: usize) -> TextCell {
     let text = one_line(&cell.text);
-    let sign = mark(cell.colour);
+    let sign = mark_in(row, cell);
     let text = if sign_width == 0 { text } else { format!("{text} {sign:sign_width$}") };
     let paint = match cell.colour {
         Colour::None => Paint::Plain,

@@ -195,14 +195,31 @@ mod tests {
 
     #[test]
     fn labels_are_on_the_left_and_figures_on_the_right() {
-        insta::assert_snapshot!(table().lines(80, false).join("\n"), @"");
+        insta::assert_snapshot!(table().lines(80, false).join("\n"), @r"
+        variant     ips   rss  tag
+                 rows/s   GiB
+        ──────────────────────────
+        a        120000   0.5    t
+        longer        7  12.0   uv
+        ");
     }
 
     #[test]
     fn what_does_not_fit_goes_into_a_second_part_with_the_labels_repeated() {
         let lines = table().lines(22, false);
         assert!(lines.iter().all(|line| columns_of(line) <= 22), "{lines:#?}");
-        insta::assert_snapshot!(lines.join("\n"), @"");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        variant     ips   rss
+                 rows/s   GiB
+        ─────────────────────
+        a        120000   0.5
+        longer        7  12.0
+
+        variant  tag
+        ────────────
+        a          t
+        longer    uv
+        ");
     }
 
     #[test]

@@ -16,13 +16,17 @@ pub enum Error {
     Interval,
     #[error("cannot read {path}: {source}")]
     Unreadable { path: PathBuf, source: std::io::Error },
-    #[error("{path} does not read as this dbdyno knows it (no {missing}); please report it with the kernel's version")]
+    #[error(
+        "{path} does not read as this dbdyno knows it (no {missing}); please report it with the kernel's version"
+    )]
     Format { path: PathBuf, missing: &'static str },
     #[error("process {pid} has ended")]
     Gone { pid: u32 },
     #[error("cannot read the CPU clock of process {pid}: {source}")]
     Clock { pid: u32, source: std::io::Error },
-    #[error("no block device of this machine is known to hold {path} (filesystem {filesystem}); what the disk does is not counted")]
+    #[error(
+        "no block device of this machine is known to hold {path} (filesystem {filesystem}); what the disk does is not counted"
+    )]
     NoDevice { path: PathBuf, filesystem: String },
     #[error("cannot ask the server for its status: {0}")]
     Status(#[from] dbdyno_drivers::DbError),

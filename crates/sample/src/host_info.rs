@@ -16,7 +16,8 @@ pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Opti
         hostname: line("/proc/sys/kernel/hostname"),
         os: parse_os(&text("/etc/os-release")).unwrap_or_else(unknown),
         kernel: line("/proc/sys/kernel/osrelease"),
-        cpu_model: parse_cpu_model(&text("/proc/cpuinfo")).unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
+        cpu_model: parse_cpu_model(&text("/proc/cpuinfo"))
+            .unwrap_or_else(|| std::env::consts::ARCH.to_owned()),
         cpus: parse_stat(&text("/proc/stat")).map_or(0, |stat| stat.cpus),
         memory_bytes: parse_memory_bytes(&text("/proc/meminfo")).unwrap_or(0),
         server_cpus,
@@ -70,14 +71,18 @@ mod tests {
 
     #[test]
     fn the_name_of_the_system_is_read_with_and_without_quotes() {
-        assert_eq!(parse_os("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n").unwrap(), "Debian GNU/Linux 12 (bookworm)");
+        assert_eq!(
+            parse_os("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n").unwrap(),
+            "Debian GNU/Linux 12 (bookworm)"
+        );
         assert_eq!(parse_os("PRETTY_NAME=Alpine\n").unwrap(), "Alpine");
         assert_eq!(parse_os(""), None);
     }
 
     #[test]
     fn cpus_of_intel_and_of_arm_have_a_name() {
-        let intel = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\nstepping\t: 3\n";
+        let intel =
+            "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.20GHz\nstepping\t: 3\n";
         assert_eq!(parse_cpu_model(intel).unwrap(), "Intel(R) Xeon(R) CPU @ 2.20GHz");
         let arm = "processor\t: 0\nBogoMIPS\t: 243.75\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd0c\n";
         assert_eq!(parse_cpu_model(arm).unwrap(), "ARM implementer 0x41 part 0xd0c");

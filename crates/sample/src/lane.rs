@@ -67,7 +67,11 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
     if let Some(cpus) = &spec.cpus
         && let Err(errno) = pin(cpus)
     {
-        warnings.push(format!("the thread `{}` could not be kept to CPUs {cpus:?}: {}", spec.name, errno.desc()));
+        warnings.push(format!(
+            "the thread `{}` could not be kept to CPUs {cpus:?}: {}",
+            spec.name,
+            errno.desc()
+        ));
     }
     let mut outlets = Vec::new();
     for (name, open) in spec.sources {
@@ -107,7 +111,10 @@ impl Lane {
             };
             match command {
                 Ok(Command::Write(writers)) => {
-                    self.outlets.iter_mut().zip(writers).for_each(|(outlet, writer)| outlet.set_writer(writer));
+                    self.outlets
+                        .iter_mut()
+                        .zip(writers)
+                        .for_each(|(outlet, writer)| outlet.set_writer(writer));
                 }
                 Ok(Command::Begin(barrier)) => {
                     self.barrier = Some(barrier);
@@ -119,7 +126,8 @@ impl Lane {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     self.sample(Moment::Tick, next_tick);
-                    next_tick = self.barrier.map(|barrier| tick_after(Instant::now(), barrier, self.interval));
+                    next_tick =
+                        self.barrier.map(|barrier| tick_after(Instant::now(), barrier, self.interval));
                 }
             }
         }

@@ -18,6 +18,9 @@ mod lane;
 mod mounts;
 mod outlet;
 mod proc_file;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod recording;
 mod sampler;
 mod sources;
 mod tally;

@@ -43,7 +43,9 @@ impl Outlet {
         self.tried += 1;
         match self.source.read(moment, &mut self.values) {
             Ok(None) => {}
-            Ok(Some(at)) => self.write_error = writer.line(micros_since(barrier, at), self.values.map()).err(),
+            Ok(Some(at)) => {
+                self.write_error = writer.line(micros_since(barrier, at), self.values.map()).err()
+            }
             Err(error) => {
                 self.missed += 1;
                 self.first_miss.get_or_insert((micros_since(barrier, Instant::now()), error));
@@ -61,7 +63,10 @@ impl Outlet {
         self.source.close();
         let warning = self.first_miss.map(|(at_us, error)| {
             let (name, missed, tried) = (self.source.name(), self.missed, self.tried);
-            format!("`{name}`: {missed} of {tried} samples are missing, the first at {} s: {error}", seconds(at_us))
+            format!(
+                "`{name}`: {missed} of {tried} samples are missing, the first at {} s: {error}",
+                seconds(at_us)
+            )
         });
         (warning, synced)
     }

@@ -59,7 +59,14 @@ impl Sampler {
             return Err(Error::Interval);
         }
         let tally = Arc::new(Tally::default());
-        let specs = lanes_for(config, &tally);
+        Self::start_lanes(lanes_for(config, &tally), tally, counters)
+    }
+
+    fn start_lanes(
+        specs: Vec<Spec>,
+        tally: Arc<Tally>,
+        counters: impl Fn(CounterHeader) -> Result<CounterWriter, dbdyno_record::Error>,
+    ) -> Result<Self, Error> {
         let spawned: Vec<LaneHandle> =
             specs.into_iter().map(|spec| spawn(spec, Arc::clone(&tally))).collect::<Result<_, _>>()?;
         let mut sampler = Self { lanes: Vec::new(), tally, warnings: Vec::new() };
@@ -152,7 +159,8 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
     let (commands, told) = channel();
     let (says, events) = channel();
     let name = spec.name;
-    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || lane::run(spec, tally, &told, &says));
+    let thread =
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || lane::run(spec, tally, &told, &says));
     let thread = thread.map_err(|source| Error::Thread { name: name.to_owned(), source })?;
     Ok(LaneHandle { name, commands, events, thread })
 }
@@ -176,7 +184,8 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
-        let folders: (Option<PathBuf>, Option<PathBuf>) = (config.data_dir.clone(), config.database_dir.clone());
+        let folders: (Option<PathBuf>, Option<PathBuf>) =
+            (config.data_dir.clone(), config.database_dir.clone());
         lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
     }
     let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
@@ -195,4 +204,70 @@ fn source<S: Source + 'static>(
     open: impl FnOnce() -> Result<S, Error> + Send + 'static,
 ) -> (&'static str, Open) {
     (name, Box::new(move || Ok(Box::new(open()?) as Box<dyn Source>)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use serde_json::{Map, Value};
+
+    use super::*;
+    use crate::recording::Recording;
+    use crate::sources::{Moment, Values};
+
+    /// Takes `takes` to answer, from the second reading on; `reads` are the times at which it was read.
+    struct Fake {
+        name: &'static str,
+        takes: Duration,
+        reads: Arc<Mutex<Vec<Instant>>>,
+    }
+
+    impl Source for Fake {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
+        fn about(&self) -> Map<String, Value> {
+            Map::new()
+        }
+
+        fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+            let mut reads = self.reads.lock().unwrap();
+            if !reads.is_empty() {
+                std::thread::sleep(self.takes);
+            }
+            reads.push(Instant::now());
+            values.set("reads", i64::try_from(reads.len()).unwrap());
+            Ok(Some(Instant::now()))
+        }
+    }
+
+    fn fake_lane(number: usize, name: &'static str, takes: Duration) -> Spec {
+        let open = source(name, move || Ok(Fake { name, takes, reads: Arc::default() }));
+        let interval = Duration::from_millis(50);
+        Spec { name, number, sources: vec![open], interval, cpus: None, counts_samples: number == 0 }
+    }
+
+    #[test]
+    fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
+        let recording = Recording::new();
+        let tally = Arc::new(Tally::default());
+        let specs =
+            vec![fake_lane(0, "quick", Duration::ZERO), fake_lane(1, "slow", Duration::from_millis(220))];
+        let sampler = Sampler::start_lanes(specs, tally, |header| recording.counters(header)).unwrap();
+        sampler.begin(Instant::now());
+        std::thread::sleep(Duration::from_millis(1_020));
+        let report = sampler.stop().unwrap();
+        assert_eq!(report.warnings, Vec::<String>::new());
+        let times = |source| -> Vec<i64> {
+            recording.read(source).unwrap().lines.iter().map(|line| line.0).collect()
+        };
+        let (quick, slow) = (times("quick"), times("slow"));
+        assert!(quick.len() >= 12, "{quick:?}");
+        assert_eq!(quick.len() as u64, report.samples);
+        assert!((3..=6).contains(&slow.len()), "{slow:?}");
+        let pauses: Vec<i64> = slow.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(pauses.iter().all(|&pause_us| pause_us >= 200_000), "{pauses:?}");
+    }
 }

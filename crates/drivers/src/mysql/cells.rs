@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn a_row_with_wrong_lengths_is_malformed() {
-        for payload in [&b"\x05ab"[..], b"\x01a\x01b\x01c", b"\x01a", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"] {
+        for payload in
+            [&b"\x05ab"[..], b"\x01a\x01b\x01c", b"\x01a", b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"]
+        {
             assert!(matches!(row(payload, 2), Err(Fault::Malformed(_))), "{payload:?}");
         }
     }

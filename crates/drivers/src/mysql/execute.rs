@@ -53,7 +53,8 @@ impl Prepared {
     }
 
     fn knows_types_of(&self, params: &[Param]) -> bool {
-        self.types.len() == params.len() && self.types.iter().zip(params).all(|(&kind, param)| kind == type_of(param))
+        self.types.len() == params.len()
+            && self.types.iter().zip(params).all(|(&kind, param)| kind == type_of(param))
     }
 }
 

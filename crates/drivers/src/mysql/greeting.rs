@@ -39,7 +39,9 @@ impl Greeting {
         let greeting = HandshakePacket::deserialize((), &mut ParseBuf(payload))
             .map_err(|_| Fault::Malformed("the greeting ends too early"))?;
         let capabilities = greeting.capabilities();
-        if !capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION) {
+        if !capabilities
+            .contains(CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION)
+        {
             return Err(Fault::Malformed("a server from before MySQL 4.1"));
         }
         let mut nonce = [0; NONCE];
@@ -63,7 +65,8 @@ impl Greeting {
 
     /// The version's first three numbers, 0 where they cannot be read.
     pub(super) fn numbers(&self) -> (u16, u16, u16) {
-        let mut parts = self.version.split(|sign: char| !sign.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        let mut parts =
+            self.version.split(|sign: char| !sign.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
         let mut next = || parts.next().unwrap_or(0);
         (next(), next(), next())
     }

@@ -174,7 +174,12 @@ impl Login<'_> {
         let nonce = reader.0.get(..NONCE);
         match (&self.plugin, nonce) {
             (_, Some(nonce)) => self.nonce.copy_from_slice(nonce),
-            (AuthPlugin::MysqlNativePassword | AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, None) => {
+            (
+                AuthPlugin::MysqlNativePassword
+                | AuthPlugin::CachingSha2Password
+                | AuthPlugin::Sha256Password,
+                None,
+            ) => {
                 return Err(Fault::Malformed("an authentication switch with a short nonce"));
             }
             _ => {}

@@ -1,1 +1,210 @@
-//! Tests.
+//! Logins against a server that follows a script.
+
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::super::Secret;
+use super::super::testing::{error, greeting, ok, packet};
+use super::*;
+use crate::Class;
+
+const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";
+const OTHER_NONCE: &[u8; NONCE] = b"ABCDEFGHIJKLMNOPQRST";
+
+fn socket(password: &str) -> Options {
+    Options::socket("/run/db.sock", "bench").with_password(Secret::new(password)).with_database("ib")
+}
+
+fn tcp(password: &str) -> Options {
+    Options::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
+}
+
+async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header).await.expect("a header from the client");
+    let mut payload = vec![0; usize::from(header[0]) | usize::from(header[1]) << 8];
+    stream.read_exact(&mut payload).await.expect("a payload from the client");
+    payload
+}
+
+/// Plays a server that greets with `plugin` and answers each packet of the client with the next of `script`. Returns
+/// the outcome and what the client said.
+async fn played(
+    options: &Options,
+    plugin: &str,
+    script: &[Vec<u8>],
+) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
+    let (client, mut server) = tokio::io::duplex(1 << 16);
+    let mut wire = Wire::new(client);
+    let serve = async move {
+        let mut heard = Vec::new();
+        let mut sequence = 0;
+        server.write_all(&packet(sequence, &greeting(plugin))).await.expect("the greeting is sent");
+        let mut script = script.iter().peekable();
+        while script.peek().is_some() {
+            heard.push(receive(&mut server).await);
+            sequence += 2;
+            while let Some(payload) = script.next() {
+                server.write_all(&packet(sequence, payload)).await.expect("an answer is sent");
+                // The fast path of caching_sha2_password: the OK follows without a word of the client.
+                if payload != &[1, 3] {
+                    break;
+                }
+                sequence += 1;
+            }
+        }
+        heard
+    };
+    let (outcome, heard) = tokio::join!(login(&mut wire, options), serve);
+    (outcome, heard)
+}
+
+fn switch_to(plugin: &str) -> Vec<u8> {
+    [&[0xfe][..], plugin.as_bytes(), &[0], OTHER_NONCE, &[0]].concat()
+}
+
+fn native(nonce: &[u8], password: &str) -> Vec<u8> {
+    scramble_native(nonce, password.as_bytes()).expect("a password").to_vec()
+}
+
+fn sha2(nonce: &[u8; NONCE], password: &str) -> Vec<u8> {
+    scramble_sha256(nonce, password.as_bytes()).expect("a password").to_vec()
+}
+
+fn told(outcome: Result<Agreed, Fault>) -> String {
+    let fault = outcome.expect_err("a refusal");
+    format!("{:?}: {fault}", fault.class())
+}
+
+#[tokio::test]
+async fn the_first_answer_names_user_database_and_plugin() {
+    let (agreed, heard) = played(&tcp("secret"), "mysql_native_password", &[ok(0)]).await;
+    let agreed = agreed.expect("a login");
+    assert_eq!((agreed.version.as_str(), agreed.connection_id, agreed.is_mariadb), ("8.0.31", 7, false));
+    assert!(agreed.deprecate_eof);
+    let tail =
+        [b"bench\0\x14".as_slice(), &native(NONCE_TEXT, "secret"), b"ib\0mysql_native_password\0"].concat();
+    assert!(heard[0].ends_with(&tail), "{:?}", heard[0]);
+    assert_eq!(heard[0][8], 45, "utf8mb4");
+    let capabilities = u32::from_le_bytes([heard[0][0], heard[0][1], heard[0][2], heard[0][3]]);
+    assert_eq!(capabilities & CapabilityFlags::CLIENT_LOCAL_FILES.bits(), 0);
+}
+
+#[tokio::test]
+async fn an_empty_password_is_told_in_each_plugins_way() {
+    let (_, heard) = played(&tcp(""), "mysql_native_password", &[ok(0)]).await;
+    assert!(heard[0].ends_with(b"bench\0\0ib\0mysql_native_password\0"), "{:?}", heard[0]);
+    let (_, heard) = played(&tcp(""), "caching_sha2_password", &[ok(0)]).await;
+    assert!(heard[0].ends_with(b"bench\0\x01\0ib\0caching_sha2_password\0"), "{:?}", heard[0]);
+}
+
+#[tokio::test]
+async fn a_cached_sha2_password_takes_the_fast_path() {
+    let (agreed, heard) = played(&tcp("secret"), "caching_sha2_password", &[vec![1, 3], ok(0)]).await;
+    agreed.expect("a login");
+    let hash = sha2(NONCE_TEXT, "secret");
+    assert!(heard[0].windows(hash.len()).any(|window| window == hash));
+}
+
+#[tokio::test]
+async fn full_authentication_sends_the_password_over_a_socket_only() {
+    let script = [vec![1, 4], ok(0)];
+    let (agreed, heard) = played(&socket("secret"), "caching_sha2_password", &script).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], b"secret\0");
+    let key = [b"\x01".as_slice(), rsa::TEST_KEY.as_bytes()].concat();
+    let (agreed, heard) = played(&tcp("secret"), "caching_sha2_password", &[vec![1, 4], key, ok(0)]).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], [2], "asks for the key");
+    assert_eq!(heard[2].len(), 128, "encrypted");
+}
+
+#[tokio::test]
+async fn sha256_password_is_encrypted_everywhere() {
+    let key = [b"\x01".as_slice(), rsa::TEST_KEY.as_bytes()].concat();
+    for options in [socket("secret"), tcp("secret")] {
+        let (agreed, heard) = played(&options, "sha256_password", &[key.clone(), ok(0)]).await;
+        agreed.expect("a login");
+        assert!(heard[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
+        assert_eq!(heard[1].len(), 128);
+    }
+}
+
+#[tokio::test]
+async fn a_switch_uses_the_new_plugin_and_the_new_nonce() {
+    let (agreed, heard) =
+        played(&tcp("secret"), "caching_sha2_password", &[switch_to("mysql_native_password"), ok(0)]).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], native(OTHER_NONCE, "secret"));
+    let script = [switch_to("caching_sha2_password"), vec![1, 3], ok(0)];
+    let (agreed, heard) = played(&tcp("secret"), "mysql_native_password", &script).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], sha2(OTHER_NONCE, "secret"));
+}
+
+#[tokio::test]
+async fn a_clear_password_never_goes_over_tcp() {
+    let script = [switch_to("mysql_clear_password"), ok(0)];
+    let (agreed, heard) = played(&socket("secret"), "caching_sha2_password", &script).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], b"secret\0");
+    let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which is not sent over TCP; use its unix socket, or an account with another authentication plugin");
+}
+
+#[tokio::test]
+async fn what_is_not_spoken_is_refused_with_a_reason() {
+    let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password anew");
+    let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("client_ed25519")]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the account uses the authentication plugin client_ed25519, which dbdyno does not speak; use an account with mysql_native_password or caching_sha2_password");
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_at_each_point() {
+    let denied = error(1045, "Access denied for user 'bench'");
+    for script in [vec![denied.clone()], vec![switch_to("mysql_native_password"), denied.clone()]] {
+        let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script).await;
+        assert_eq!(told(outcome), "Fatal: server said: Access denied for user 'bench'");
+    }
+}
+
+#[tokio::test]
+async fn logins_that_break_the_protocol_end() {
+    for script in [
+        vec![vec![0x01]],
+        vec![vec![0x01, 9]],
+        vec![vec![0x77]],
+        vec![vec![0x01, 3]; 40],
+        vec![b"\xfemysql_native_password".to_vec()],
+        vec![b"\xfecaching_sha2_password\0short".to_vec()],
+        vec![vec![1, 4], b"\x01-----BEGIN PUBLIC KEY-----AAAA-----END PUBLIC KEY-----".to_vec()],
+    ] {
+        let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script).await;
+        assert_eq!(outcome.expect_err("no login").class(), Class::Lost, "{script:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_login_with_arbitrary_bytes_ends(
+        greets: bool,
+        script in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..6),
+        tail in prop::collection::vec(any::<u8>(), 0..20),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let (client, mut server) = tokio::io::duplex(1 << 16);
+            let mut bytes = if greets { packet(0, &greeting("caching_sha2_password")) } else { Vec::new() };
+            for (at, payload) in script.iter().enumerate() {
+                bytes.extend(packet(2 * at as u8 + u8::from(greets) * 2, payload));
+            }
+            bytes.extend(&tail);
+            server.write_all(&bytes).await.expect("room in the pipe");
+            server.shutdown().await.expect("an end");
+            let mut wire = Wire::new(client);
+            // Whatever comes out, it comes out: no panic, no endless wait.
+            let _ = login(&mut wire, &tcp("secret")).await;
+        });
+    }
+}

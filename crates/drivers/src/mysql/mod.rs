@@ -17,6 +17,8 @@ mod rsa;
 mod scan;
 mod session;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod wire;
 
 pub use options::{Address, Options, Secret};

@@ -155,7 +155,9 @@ mod tests {
 
     #[test]
     fn a_length_past_the_end_is_malformed() {
-        for bytes in [&b"\x05abc"[..], b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffabc", b"\xfc\x01", b"\xfb", b"\xff", b""] {
+        for bytes in
+            [&b"\x05abc"[..], b"\xfe\xff\xff\xff\xff\xff\xff\xff\xffabc", b"\xfc\x01", b"\xfb", b"\xff", b""]
+        {
             assert!(matches!(Reader(bytes).text(), Err(Fault::Malformed(_))), "{bytes:?}");
         }
     }

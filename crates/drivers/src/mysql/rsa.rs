@@ -15,12 +15,15 @@ const OAEP: usize = 42;
 /// The password with its NUL, mixed with `nonce`, encrypted with the key in `pem`.
 pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, Fault> {
     let (der, kind) = pem_to_der(pem).map_err(|_| Fault::Malformed("its RSA key is not PEM"))?;
-    let octets = modulus_octets(&der, kind).ok_or(Fault::Malformed("its RSA key is not a usable public key"))?;
+    let octets =
+        modulus_octets(&der, kind).ok_or(Fault::Malformed("its RSA key is not a usable public key"))?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
     // A modulus whose top byte is 1 has one octet less for the codec.
     if secret.len() + OAEP + 1 > octets {
-        return Err(Fault::Login(format!("the password is too long for the server's RSA key of {octets} bytes")));
+        return Err(Fault::Login(format!(
+            "the password is too long for the server's RSA key of {octets} bytes"
+        )));
     }
     for (byte, mask) in secret.iter_mut().zip(nonce.iter().cycle()) {
         *byte ^= mask;
@@ -68,12 +71,9 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     (found == tag && length <= rest.len()).then(|| rest.split_at(length))
 }
 
+/// A public key of 1024 bits, PKCS#8.
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A public key of 1024 bits, PKCS#8.
-    const KEY: &str = "-----BEGIN PUBLIC KEY-----
+pub(super) const TEST_KEY: &str = "-----BEGIN PUBLIC KEY-----
 MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDqdJV3LgSRpVTL9Us5iCGS+kGt
 vGBoAT4BGPBux+2UKxDrAbp3lvFKXVBglnPRnrHZbOSw9psTaYpXAZMGA1cQmFQM
 CIriCjG3deaJ0MOQ3n10dkrFuy+jJj0A5mAnxjGT8RleBB6VspUwJ/A8KajR/FwZ
@@ -81,22 +81,26 @@ hnqHljNjJDayZAT4sQIDAQAB
 -----END PUBLIC KEY-----
 ";
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
     #[test]
     fn a_real_key_encrypts_to_its_own_length() {
-        let sealed = encrypt("secret", &[7; NONCE], KEY.as_bytes()).expect("a usable key");
+        let sealed = encrypt("secret", &[7; NONCE], TEST_KEY.as_bytes()).expect("a usable key");
         assert_eq!(sealed.len(), 128);
     }
 
     #[test]
     fn a_password_that_does_not_fit_is_an_error() {
         let long = "x".repeat(100);
-        let fault = encrypt(&long, &[7; NONCE], KEY.as_bytes()).expect_err("more than the key can hold");
+        let fault = encrypt(&long, &[7; NONCE], TEST_KEY.as_bytes()).expect_err("more than the key can hold");
         insta::assert_snapshot!(fault, @"the password is too long for the server's RSA key of 128 bytes");
     }
 
     #[test]
     fn no_damage_to_a_key_causes_a_panic() {
-        let (der, kind) = pem_to_der(KEY).expect("the test's key");
+        let (der, kind) = pem_to_der(TEST_KEY).expect("the test's key");
         for end in 0..der.len() {
             assert_eq!(modulus_octets(&der[..end], kind), None, "{end}");
         }

@@ -10,12 +10,14 @@ use crate::Answer;
 const LONGEST_CONTROL: usize = 1 << 20;
 
 /// What the scanner wants next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Step {
     /// The bytes end inside the answer.
     More,
     /// The answer is complete.
     Done,
+    /// The answer is complete: the server said no.
+    Failed(Fault),
     /// The server waits for a local file.
     LocalFile,
 }
@@ -156,7 +158,7 @@ impl Scanner {
     /// Reads a packet that steers the walk.
     fn control(&mut self, payload: &[u8]) -> Result<Step, Fault> {
         match (self.phase, payload[0]) {
-            (_, 0xff) => Err(packet::server_error(payload)),
+            (_, 0xff) => Ok(Step::Failed(packet::server_error(payload))),
             (Phase::Head, 0x00) => {
                 let finish = packet::ok(payload)?;
                 self.answer.affected += finish.affected;
@@ -175,7 +177,9 @@ impl Scanner {
                 let finish = packet::rows_end(payload, self.deprecate_eof)?;
                 Ok(self.finish(finish))
             }
-            (Phase::ColumnsEnd | Phase::Columns(_), _) => Err(Fault::Malformed("no end of the column definitions")),
+            (Phase::ColumnsEnd | Phase::Columns(_), _) => {
+                Err(Fault::Malformed("no end of the column definitions"))
+            }
         }
     }
 

@@ -78,7 +78,9 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
         (Fault::Server { code: 1045 | 1698, .. }, _) if options.password.is_empty() => {
             "; no password was given: set password_env or an option file"
         }
-        (Fault::Server { code: 1044 | 1045 | 1698, .. }, _) => "; check the user and where its password comes from",
+        (Fault::Server { code: 1044 | 1045 | 1698, .. }, _) => {
+            "; check the user and where its password comes from"
+        }
         (Fault::Server { code: 1049, .. }, _) => "; create the database first or name another",
         (Fault::Server { code: 1040 | 1203 | 1226, .. }, _) => "; raise max_connections or use fewer clients",
         (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
@@ -147,7 +149,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// See [`Session::execute`].
-    pub(super) async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+    pub(super) async fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> Result<Answer, DbError> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get_mut(index) else {
             let text = format!("statement {index} was not prepared by this session to {}", self.place);
@@ -155,7 +161,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
         if params.len() != usize::from(prepared.params) {
             let Prepared { params: wanted, excerpt, .. } = prepared;
-            let text = format!("{excerpt} on {}: takes {wanted} parameters, not {}", self.place, params.len());
+            let text =
+                format!("{excerpt} on {}: takes {wanted} parameters, not {}", self.place, params.len());
             return Err(DbError::new(Class::Fatal, "params", text));
         }
         if self.unfinished {

@@ -75,8 +75,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 let (done, step) = scanner.scan(&self.input[self.consumed..])?;
                 self.consumed += done;
                 self.sequence = scanner.sequence();
-                if step != Step::More {
-                    return Ok(step);
+                match step {
+                    Step::More => {}
+                    Step::Failed(fault) => return Err(fault),
+                    Step::Done | Step::LocalFile => return Ok(step),
                 }
             }
             self.fill().await?;

@@ -64,18 +64,25 @@ pub(super) fn from_sqlite(error: &rusqlite::Error, path: &Path, doing: &str) -> 
         rusqlite::Error::SqliteFailure(failure, said) => {
             (Some(failure.extended_code), said.clone().unwrap_or_else(|| failure.to_string()))
         }
-        rusqlite::Error::SqlInputError { error: failure, msg, .. } => (Some(failure.extended_code), msg.clone()),
+        rusqlite::Error::SqlInputError { error: failure, msg, .. } => {
+            (Some(failure.extended_code), msg.clone())
+        }
         other => (None, other.to_string()),
     };
     let (name, class) = code.map_or((String::new(), Class::Fatal), describe);
-    DbError::new(class, name, format!("{}: {said}{}, in `{}`", path.display(), advice(code, path), quoted(doing)))
+    DbError::new(
+        class,
+        name,
+        format!("{}: {said}{}, in `{}`", path.display(), advice(code, path), quoted(doing)),
+    )
 }
 
 /// What to try, for the codes whose own text does not say it.
 fn advice(code: Option<i32>, path: &Path) -> String {
     match code.map(|code| code & 0xff) {
         Some(ffi::SQLITE_FULL) => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder =
+                path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             format!(
                 " (no space left on the disk of {}, or the limit of PRAGMA max_page_count is reached; free some \
                  space or choose another folder)",

@@ -63,7 +63,8 @@ pub fn is_marked(path: &Path) -> Result<bool, DbError> {
 /// # Errors
 /// Fatal if the file is not ours, or cannot be removed.
 pub fn wipe(path: &Path) -> Result<(), DbError> {
-    let owner = owner(path).map_err(|error| fatal(path, format_args!("cannot read the database's header: {error}")))?;
+    let owner = owner(path)
+        .map_err(|error| fatal(path, format_args!("cannot read the database's header: {error}")))?;
     if owner == Owner::SomebodyElse {
         return Err(fatal(
             path,
@@ -125,7 +126,10 @@ mod tests {
     fn a_database_has_four_files() {
         let files = database_files(Path::new("/data/bench.db"));
         let names: Vec<_> = files.iter().map(|file| file.to_str().unwrap()).collect();
-        assert_eq!(names, ["/data/bench.db", "/data/bench.db-wal", "/data/bench.db-shm", "/data/bench.db-journal"]);
+        assert_eq!(
+            names,
+            ["/data/bench.db", "/data/bench.db-wal", "/data/bench.db-shm", "/data/bench.db-journal"]
+        );
     }
 
     #[test]

@@ -18,7 +18,10 @@ const WRITE_ONLY: &[&str] = &["case_sensitive_like", "incremental_vacuum", "opti
 /// Pragmas that dbdyno sets itself, and what to do instead.
 const OURS: &[(&str, &str)] = &[
     ("application_id", "it marks the files that dbdyno may remove; leave it out"),
-    ("busy_timeout", "it would replace dbdyno's own lock wait; set the busy timeout of the connection instead"),
+    (
+        "busy_timeout",
+        "it would replace dbdyno's own lock wait; set the busy timeout of the connection instead",
+    ),
 ];
 
 /// Words that SQLite takes for a number. Source: <https://sqlite.org/pragma.html>.
@@ -78,7 +81,9 @@ fn set(connection: &Connection, path: &Path, name: &str, wanted: &str) -> Result
             format_args!("SQLite did not take pragma {name} = {wanted}: it is {effective}{}", hint(name)),
         )),
         None if WRITE_ONLY.contains(&name) => Ok(()),
-        None => Err(fatal(path, format_args!("pragma {name} is not a setting: it has no value to read back"))),
+        None => {
+            Err(fatal(path, format_args!("pragma {name} is not a setting: it has no value to read back")))
+        }
     }
 }
 
@@ -102,7 +107,9 @@ pub(super) fn read(connection: &Connection, path: &Path, name: &str) -> Result<O
                 ValueRef::Null => None,
                 ValueRef::Integer(number) => Some(number.to_string()),
                 ValueRef::Real(number) => Some(number.to_string()),
-                ValueRef::Text(text) | ValueRef::Blob(text) => Some(String::from_utf8_lossy(text).into_owned()),
+                ValueRef::Text(text) | ValueRef::Blob(text) => {
+                    Some(String::from_utf8_lossy(text).into_owned())
+                }
             },
             None => None,
         })
@@ -135,7 +142,9 @@ fn is_same(name: &str, wanted: &str, effective: &str) -> bool {
 fn hint(name: &str) -> &'static str {
     match name {
         "journal_mode" => " (WAL needs a file on a local disk, and no other connection in the way)",
-        "auto_vacuum" | "encoding" | "page_size" => " (it is fixed once the database exists; start from a new file)",
+        "auto_vacuum" | "encoding" | "page_size" => {
+            " (it is fixed once the database exists; start from a new file)"
+        }
         _ => "",
     }
 }

@@ -49,7 +49,9 @@ impl SqliteSession {
             | OpenFlags::SQLITE_OPEN_EXRESCODE;
         let opening = |error: rusqlite::Error| from_sqlite(&error, &path, "opening the database");
         let mut connection = Connection::open_with_flags(&path, flags).map_err(opening)?;
-        connection.busy_handler(Some(wait::handler(wait::pauses_within(options.busy_timeout)))).map_err(opening)?;
+        connection
+            .busy_handler(Some(wait::handler(wait::pauses_within(options.busy_timeout))))
+            .map_err(opening)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         pragma::apply(&connection, &path, &options.pragmas, When::BeforeFirstPage)?;
         mark::mark_if_new(&connection, &path)?;
@@ -127,7 +129,8 @@ impl SqliteSession {
     fn cells(&self, sql: &str) -> Result<Cells, DbError> {
         let mut statement = self.only_statement(sql)?;
         let columns = statement.column_count();
-        let read = |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get_ref(column).map(cell)).collect();
+        let read =
+            |row: &rusqlite::Row<'_>| (0..columns).map(|column| row.get_ref(column).map(cell)).collect();
         let mut rows = statement.raw_query();
         let mut cells = Cells::new();
         loop {
@@ -164,7 +167,8 @@ impl Session for SqliteSession {
             (statement.parameter_count(), statement.column_count())
         };
         let statement = Statement {
-            id: u32::try_from(self.prepared.len()).map_err(|_| too_many("prepared statements before this one"))?,
+            id: u32::try_from(self.prepared.len())
+                .map_err(|_| too_many("prepared statements before this one"))?,
             params: u16::try_from(params).map_err(|_| too_many("parameters"))?,
             columns: u16::try_from(columns).map_err(|_| too_many("columns"))?,
         };
@@ -207,5 +211,7 @@ fn cell(value: ValueRef<'_>) -> Option<String> {
 }
 
 fn is_rollback(sql: &str) -> bool {
-    sql.trim_end_matches(|last: char| last == ';' || last.is_whitespace()).trim_start().eq_ignore_ascii_case("rollback")
+    sql.trim_end_matches(|last: char| last == ';' || last.is_whitespace())
+        .trim_start()
+        .eq_ignore_ascii_case("rollback")
 }

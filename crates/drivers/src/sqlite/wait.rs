@@ -61,7 +61,10 @@ mod tests {
             let count = pauses_within(limit);
             let total: Duration = (0..count).map(pause).sum();
             assert!(total <= limit, "{count} pauses are {total:?}, more than {limit:?}");
-            assert!(total + pause(count) > limit, "{count} pauses are {total:?}, one more fits into {limit:?}");
+            assert!(
+                total + pause(count) > limit,
+                "{count} pauses are {total:?}, one more fits into {limit:?}"
+            );
         }
     }
 

@@ -18,13 +18,14 @@ fn servers_folder() -> PathBuf {
         return folder.into();
     }
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(std::env::var_os("HOME").expect("HOME is set where XDG_CACHE_HOME is not")).join(".cache")
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set where XDG_CACHE_HOME is not"))
+            .join(".cache")
     });
     cache.join("dbdyno/servers")
 }
 
 /// Base directories whose name begins with `prefix`, sorted.
-pub fn found(prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
     let mut bases: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -35,7 +36,7 @@ pub fn found(prefix: &str) -> Vec<PathBuf> {
 }
 
 /// Like [`found`], but at least one must be there.
-pub fn required(prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn required(prefix: &str) -> Vec<PathBuf> {
     let bases = found(prefix);
     assert!(
         !bases.is_empty(),
@@ -47,10 +48,10 @@ pub fn required(prefix: &str) -> Vec<PathBuf> {
 }
 
 /// A running server. Dropping it kills it and removes its data.
-pub struct Server {
-    pub name: String,
-    pub socket: PathBuf,
-    pub port: u16,
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) port: u16,
     child: Child,
     log: PathBuf,
     _folder: tempfile::TempDir,
@@ -58,7 +59,7 @@ pub struct Server {
 
 impl Server {
     /// Initialises and starts the server whose base directory is `base`.
-    pub async fn start(base: &Path) -> Self {
+    pub(crate) async fn start(base: &Path) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let base = if base.join("usr").is_dir() { base.join("usr") } else { base.to_owned() };
         let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
@@ -67,7 +68,8 @@ impl Server {
         initialise(&name, &base, &data, &log);
         let socket = folder.path().join("sock");
         // Another process may take the port before the server binds it; the log then says so.
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
         let child = command(&base, &data)
             .args(common_options(&base, &data))
             .arg(format!("--socket={}", socket.display()))
@@ -86,17 +88,17 @@ impl Server {
     }
 
     /// `root` without password over the unix socket.
-    pub fn root(&self) -> Options {
+    pub(crate) fn root(&self) -> Options {
         Options::socket(&self.socket, "root")
     }
 
     /// `user` over TCP.
-    pub fn tcp(&self, user: &str) -> Options {
+    pub(crate) fn tcp(&self, user: &str) -> Options {
         Options::tcp("127.0.0.1", self.port, user)
     }
 
     /// Kills the server as a crash would.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the server can be killed");
         self.child.wait().expect("the server ends");
     }
@@ -126,14 +128,17 @@ fn program(base: &Path) -> PathBuf {
         .iter()
         .map(|name| base.join(name))
         .find(|path| path.is_file())
-        .unwrap_or_else(|| panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display()))
+        .unwrap_or_else(|| {
+            panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display())
+        })
 }
 
 fn command(base: &Path, data: &Path) -> Command {
     let mut command = Command::new(program(base));
     // Some bases bring libaio or protobuf along, beside the program or at the top.
     if !base.ends_with("usr") {
-        let paths = [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());
+        let paths =
+            [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());
         command.env("LD_LIBRARY_PATH", paths.join(":"));
     }
     command.current_dir(data.parent().expect("the data directory lies in the test's folder"));
@@ -157,7 +162,9 @@ fn common_options(base: &Path, data: &Path) -> Vec<String> {
         options.push(format!("--lc-messages-dir={}/share/mysql", base.display()));
         options.push(format!("--character-sets-dir={}/share/mysql/charsets", base.display()));
     }
-    if base.parent().is_some_and(|above| above.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mysql-"))) {
+    if base.parent().is_some_and(|above| {
+        above.file_name().is_some_and(|name| name.to_string_lossy().starts_with("mysql-"))
+    }) {
         options.push("--secure-file-priv=NULL".to_owned());
     }
     options
@@ -165,16 +172,23 @@ fn common_options(base: &Path, data: &Path) -> Vec<String> {
 
 /// Makes the data directory, with `root` without password.
 fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
-    let installer = ["scripts/mariadb-install-db", "bin/mariadb-install-db", "scripts/mysql_install_db", "bin/mysql_install_db"]
-        .iter()
-        .map(|script| base.join(script))
-        .find(|path| path.is_file() && name.starts_with("mariadb"));
+    let installer = [
+        "scripts/mariadb-install-db",
+        "bin/mariadb-install-db",
+        "scripts/mysql_install_db",
+        "bin/mysql_install_db",
+    ]
+    .iter()
+    .map(|script| base.join(script))
+    .find(|path| path.is_file() && name.starts_with("mariadb"));
     let output = File::create(log).expect("a log file");
     let mut command = match installer {
         Some(script) => {
             let mut installer = Command::new(script);
             installer.args(["--no-defaults", "--user=root", "--force", "--skip-name-resolve"]);
-            installer.arg(format!("--basedir={}", base.display())).arg(format!("--datadir={}", data.display()));
+            installer
+                .arg(format!("--basedir={}", base.display()))
+                .arg(format!("--datadir={}", data.display()));
             if !name.starts_with("mariadb-10.1.") && !name.starts_with("mariadb-10.2.") {
                 installer.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
             }
@@ -183,7 +197,8 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
         None => {
             let mut server = command(base, data);
             server.args(common_options(base, data));
-            let bootstrap = base.join("share/mysql_system_tables.sql").is_file() && name.starts_with("mysql-5.6.");
+            let bootstrap =
+                base.join("share/mysql_system_tables.sql").is_file() && name.starts_with("mysql-5.6.");
             server.arg(if bootstrap { "--bootstrap" } else { "--initialize-insecure" });
             if bootstrap {
                 std::fs::create_dir_all(data.join("mysql")).expect("a data directory");
@@ -210,7 +225,8 @@ fn bootstrap_sql(base: &Path, data: &Path) -> File {
 }
 
 fn tail(log: &Path) -> String {
-    let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let text =
+        std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(25)..].join("\n")
 }

@@ -24,6 +24,8 @@ pub(super) fn bars(table: &Table, base: &str, variants: &[String]) -> Option<Str
     let scale = Scale::from_zero(greatest.max(1.0), 6);
     let group = rows.len() as f64 * BAR + GAP;
     let height = TOP + table.columns.len() as f64 * group + BOTTOM;
+    // Labels go last, so that neither a bar nor the line at 1 lies over them.
+    let mut labels = String::new();
     let mut out = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
         escaped(&format!("Rate divided by that of {base}, by step"))
@@ -38,12 +40,17 @@ pub(super) fn bars(table: &Table, base: &str, variants: &[String]) -> Option<Str
             let Some(cell) = row.cells.get(step) else { continue };
             let look_number =
                 variants.iter().position(|variant| *variant == row.label).unwrap_or(position + 1);
-            bar(look_number, cell.value, &cell.text, top + position as f64 * BAR, &scale, &mut out);
+            let top = top + position as f64 * BAR;
+            let label_at = match cell.value {
+                Some(value) => bar(look_number, x_of(value, &scale), top, &mut out),
+                None => LEFT + 5.0,
+            };
+            let (y, text) = (top + BAR / 2.0 + 3.5, escaped(&cell.text));
+            let _ = write!(labels, "<text class=\"n\" x=\"{label_at:.1}\" y=\"{y:.1}\">{text}</text>");
         }
     }
-    // Last, so that it lies over the bars.
     let one = x_of(1.0, &scale);
-    let _ = write!(out, "<path class=\"one\" d=\"M{one:.1},{TOP}V{}\"/></svg>", height - BOTTOM);
+    let _ = write!(out, "<path class=\"one\" d=\"M{one:.1},{TOP}V{}\"/>{labels}</svg>", height - BOTTOM);
     Some(out)
 }
 
@@ -71,34 +78,16 @@ fn axes(scale: &Scale, base: &str, height: f64, out: &mut String) {
     );
 }
 
-fn bar(variant: usize, value: Option<f64>, text: &str, top: f64, scale: &Scale, out: &mut String) {
-    let middle = top + BAR / 2.0;
-    let Some(value) = value else {
-        let _ = write!(
-            out,
-            "<text class=\"n\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            LEFT + 5.0,
-            middle + 3.5,
-            escaped(text)
-        );
-        return;
-    };
-    let end = x_of(value, scale);
-    let (y, thickness) = (top + 1.0, BAR - 2.0);
+/// Draws a bar to `end`; returns where its label may begin.
+fn bar(variant: usize, end: f64, top: f64, out: &mut String) -> f64 {
+    let (y, width, thickness) = (top + 1.0, end - LEFT, BAR - 2.0);
+    let class = look(variant);
     let _ = write!(
         out,
-        "<rect class=\"b{}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{thickness}\"/>",
-        look(variant),
-        end - LEFT
+        "<rect class=\"b{class}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{thickness}\"/>"
     );
-    marker(variant, end, middle, out);
-    let _ = write!(
-        out,
-        "<text class=\"n\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-        end + 8.0,
-        middle + 3.5,
-        escaped(text)
-    );
+    marker(variant, end, top + BAR / 2.0, out);
+    end + 8.0
 }
 
 #[cfg(test)]

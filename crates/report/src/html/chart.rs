@@ -17,15 +17,16 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
 }
 
-const WIDTH: f64 = 720.0;
+const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 230.0;
 const LEFT: f64 = 52.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 36.0;
 /// Room for labels at the ends of lines.
-const RIGHT: f64 = 120.0;
+const RIGHT: f64 = 116.0;
 const LABEL_LETTERS: usize = 16;
 const LABEL_HEIGHT: f64 = 13.0;
+/// Markers on the lines of one variant, at least two on each.
 const MARKERS: usize = 6;
 
 /// The chart. `title` is its accessible name, `unit` names the upright axis. `None` when no line has two points.
@@ -46,7 +47,9 @@ pub(super) fn chart(title: &str, unit: &str, lines: &[Line], points_a_line: usiz
     );
     axes(&across, &up, unit, &mut out);
     for line in &lines {
-        draw(line, &across, &up, points_a_line, &mut out);
+        let blocks = lines.iter().filter(|other| other.variant == line.variant).count();
+        let detail = Detail { points: points_a_line, markers: (MARKERS / blocks).max(2) };
+        draw(line, &across, &up, detail, &mut out);
     }
     labels(&lines, &up, &mut out);
     out.push_str("</svg>");
@@ -91,18 +94,26 @@ fn axes(across: &Scale, up: &Scale, unit: &str, out: &mut String) {
         write!(out, "<text class=\"e\" x=\"{right}\" y=\"{}\">second of the window</text>", bottom + 32.0);
 }
 
-fn draw(line: &Line, across: &Scale, up: &Scale, points_a_line: usize, out: &mut String) {
-    let points: Vec<(f64, f64)> = downsample(&line.points, points_a_line)
+/// How much of one line is drawn.
+#[derive(Clone, Copy)]
+struct Detail {
+    points: usize,
+    /// Two or more.
+    markers: usize,
+}
+
+fn draw(line: &Line, across: &Scale, up: &Scale, detail: Detail, out: &mut String) {
+    let points: Vec<(f64, f64)> = downsample(&line.points, detail.points)
         .into_iter()
         .map(|(second, value)| (LEFT + across.place(second, plot_width()), y_of(value, up)))
         .collect();
     line_start(line.variant, out);
     for (number, (x, y)) in points.iter().enumerate() {
-        let _ = write!(out, "{}{x:.1},{y:.1}", if number == 0 { "M" } else { "L" });
+        let _ = write!(out, "{}{x:.0},{y:.1}", if number == 0 { "M" } else { "L" });
     }
     let _ = write!(out, "\"><title>{}, block {}</title></path>", escaped(&line.name), line.block);
-    for number in 0..MARKERS {
-        let at = number * (points.len() - 1) / (MARKERS - 1);
+    for number in 0..detail.markers {
+        let at = number * (points.len() - 1) / (detail.markers - 1);
         marker(line.variant, points[at].0, points[at].1, out);
     }
 }

@@ -1,6 +1,8 @@
 //! What the HTML template is given: findings as text, charts as SVG, links as ids.
 
-use dbdyno_analyse::{Cell, Findings, StepFindings, StepRun, Table, Validity, WorkloadFindings};
+use dbdyno_analyse::{
+    Cell, Findings, StepFindings, StepRun, TableRow, Validity, VariantSummary, WorkloadFindings,
+};
 use serde::Serialize;
 
 use super::bars::bars;
@@ -8,12 +10,12 @@ use super::chart::{Line, chart};
 use super::svg::swatch;
 use crate::evidence::{Grid, grids, has_blocks, headline_kind, problems};
 use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{TableKind, colour_name, legend, mark, missing, tables};
+use crate::summary::{Section, colour_name, mark, mark_in, sections};
 
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
-const PAGE_POINTS: usize = 150_000;
+const PAGE_POINTS: usize = 100_000;
 
 #[derive(Serialize)]
 pub(super) struct Page {
@@ -125,7 +127,7 @@ impl Page {
 }
 
 fn variants(findings: &Findings) -> Vec<VariantView> {
-    let view = |(number, variant): (usize, &dbdyno_analyse::VariantSummary)| VariantView {
+    let view = |(number, variant): (usize, &VariantSummary)| VariantView {
         name: variant.name.clone(),
         is_base: variant.name == findings.run.base,
         line: variant_line(variant),
@@ -150,7 +152,7 @@ fn workload_view(
     points: usize,
 ) -> WorkloadView {
     let step_id = |step: usize| format!("w{number}s{step}");
-    let summary = tables(&workload.summary).into_iter();
+    let summary = sections(&workload.summary);
     let steps = workload.steps.iter().enumerate();
     WorkloadView {
         id: format!("w{number}"),
@@ -158,7 +160,7 @@ fn workload_view(
         version: workload.version,
         follows: workload.follows.clone(),
         answers: answers(&findings.run, workload),
-        summary: summary.map(|(kind, table)| summary_view(kind, table, workload, &step_id)).collect(),
+        summary: summary.iter().map(|section| summary_view(section, workload, &step_id)).collect(),
         bars: bars(&workload.summary.relative, &findings.run.base, names),
         steps: steps.map(|(at, step)| step_view(step, names, step_id(at), points)).collect(),
         deviations: workload
@@ -171,38 +173,39 @@ fn workload_view(
 }
 
 fn summary_view(
-    kind: TableKind,
-    table: &Table,
+    section: &Section<'_>,
     workload: &WorkloadFindings,
     step_id: &dyn Fn(usize) -> String,
 ) -> SummaryView {
+    let table = section.table;
     let link = |name: &String| ColumnLink {
         name: name.clone(),
         target: workload.steps.iter().position(|step| step.name == *name).map(step_id),
     };
-    let row = |row: &dbdyno_analyse::TableRow| RowView {
+    let row = |row: &TableRow| RowView {
         label: row.label.clone(),
         is_target: row.is_target,
-        cells: row.cells.iter().map(cell_view).collect(),
+        cells: row.cells.iter().map(|cell| cell_view(row, cell)).collect(),
     };
     SummaryView {
         title: table.title.clone(),
         caption: table.caption.clone(),
         columns: table.columns.iter().map(link).collect(),
         rows: table.rows.iter().map(row).collect(),
-        legend: legend(kind, table)
-            .into_iter()
-            .map(|(colour, meaning)| [colour_name(colour), mark(colour), meaning])
+        legend: section
+            .legend
+            .iter()
+            .map(|(colour, meaning)| [colour_name(*colour), mark(*colour), meaning])
             .collect(),
-        missing: missing(table),
+        missing: section.missing.clone(),
     }
 }
 
-fn cell_view(cell: &Cell) -> CellView {
+fn cell_view(row: &TableRow, cell: &Cell) -> CellView {
     CellView {
         text: cell.text.clone(),
         colour: if cell.value.is_none() { "none" } else { colour_name(cell.colour) },
-        sign: mark(cell.colour),
+        sign: mark_in(row, cell),
         note: cell.note.clone(),
     }
 }

@@ -73,7 +73,11 @@ impl Footprint {
 /// A file of a process that has ended fails with ESRCH.
 pub(crate) fn gone(pid: u32, error: Error) -> Error {
     match &error {
-        Error::Unreadable { source, .. } if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => Error::Gone { pid },
+        Error::Unreadable { source, .. }
+            if source.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) =>
+        {
+            Error::Gone { pid }
+        }
         _ => error,
     }
 }

@@ -14,9 +14,9 @@ mod verify;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session, upkeep};
+use dbdyno_drivers::{AnySession, Session, drop_binlog, settle};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, SettleWait, Verify};
+use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, Verify};
 use dbdyno_record::{Check, StepSpec};
 use serde_json::{Map, Value, json};
 
@@ -102,28 +102,28 @@ impl InsertBenchmark {
 
     /// The original drops binary logs at the start and end of every step.
     async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
-        if self.shared.context.owned && self.shared.context.endpoint.capabilities.drops_binlog {
-            upkeep::drop_binlog(session).await.map_err(Error::during("dropping binary logs"))?;
+        if self.shared.context.owned {
+            let capabilities = &self.shared.context.endpoint.capabilities;
+            drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
         }
         Ok(())
     }
 
     async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
         let began = Instant::now();
-        let wait = match self.shared.options.settle_wait {
-            SettleWait::Fixed(wait) => wait.0,
-            SettleWait::Original => original_wait(&self.shared.options),
-        };
+        let wait = self.shared.options.settle_seconds();
         let context = &self.shared.context;
         let report =
-            upkeep::settle(session, &context.endpoint.capabilities, &self.shared.tables(), wait, context.owned)
+            settle(session, &context.endpoint.capabilities, &self.shared.tables(), wait, context.owned)
                 .await
                 .map_err(Error::during("cleanup after l.i2"))?;
         let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
-        details.extend(report.values.into_iter().map(|(name, value)| (name, json!(value))));
+        details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
         details.extend(
             report.parts.into_iter().map(|(name, took)| (format!("{name}_seconds"), json!(took.as_secs_f64()))),
         );
+        details.insert("settings".to_owned(), json!(report.settings));
+        details.insert("notes".to_owned(), json!(report.notes));
         Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
     }
 
@@ -137,12 +137,6 @@ impl InsertBenchmark {
             rows_per_commit: step.rows_per_commit,
         }
     }
-}
-
-/// min(1200 s, 60 s + 1 s per million loaded rows), whole seconds, counted from the start of cleanup.
-fn original_wait(options: &Options) -> Duration {
-    let rows = options.load_rows as f64 * f64::from(options.clients);
-    Duration::from_secs((60.0 + rows / 1e6).round().min(1200.0) as u64)
 }
 
 impl Workload for InsertBenchmark {

@@ -1,0 +1,47 @@
+//! The same function over many items on all cores, results in the items' order.
+//!
+//! Unpacking histograms is nearly all the work of an analysis (about 15 us each, one for each second, kind and clock of
+//! each step), and steps have nothing to do with each other.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// `items.iter().map(function)`, shared out item by item.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { return done };
+            done.push((index, function(item)));
+        }
+    };
+    let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_the_items() {
+        let items: Vec<u64> = (0..1_000).collect();
+        assert_eq!(map(&items, |item| item * 2), items.iter().map(|item| item * 2).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_maps_to_nothing() {
+        assert_eq!(map(&[0_u8; 0], |item| *item), [0_u8; 0]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The command line. Its texts are the manual: `--help` shows them.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// A dynamometer for database engines: runs standard workloads against servers, versions and configurations, charges
+/// CPU and IO to who used them, and reports what is faster and what is slower.
+///
+/// Without a command: what can be done here, in ten lines.
+#[derive(Debug, Parser)]
+#[command(name = "dbdyno", version, max_term_width = 100)]
+#[command(after_long_help = "Exit status: 0 fine; 2 the plan or a flag is wrong; 3 something is wrong with this machine \
+(space, rights); 4 a server failed or refused; 5 a fault of dbdyno itself; 130 stopped with Ctrl-C.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Plan(PlanArgs),
+    Report(ReportArgs),
+    List(ListArgs),
+}
+
+/// Run a plan, or the built-in quickstart on SQLite.
+///
+/// Every block runs each variant once, in a random order that is recorded, on fresh data. What is measured goes to a new
+/// run directory, synced at the end of each step. Ctrl-C keeps what was measured; `--resume` goes on.
+///
+/// When the run is over its summary is printed, and the whole report lies in the run directory as report.html.
+#[derive(Debug, Parser)]
+pub(crate) struct RunArgs {
+    /// Plan file (TOML). Without one: the quickstart, the Insert Benchmark on SQLite with a rollback journal and with a
+    /// write-ahead log, about a minute, no server needed.
+    pub(crate) plan: Option<PathBuf>,
+    /// Folder that gets the run directory.
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`. May be given again.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Number of blocks, instead of the plan's.
+    #[arg(long, value_name = "N")]
+    pub(crate) blocks: Option<u32>,
+    /// Go on with a run that was stopped or killed: cells that ended stay as they are, the others run again from their
+    /// start, in the recorded order. What an unfinished cell left behind is kept aside.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "out"])]
+    pub(crate) resume: Option<PathBuf>,
+}
+
+/// Show what a plan would run, how long it takes and how much disk it needs; runs nothing.
+#[derive(Debug, Parser)]
+pub(crate) struct PlanArgs {
+    /// Plan file (TOML); the quickstart when left out.
+    #[arg(conflicts_with = "schema")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Change a value of the plan, as with `run`.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) overrides: Vec<(String, String)>,
+    /// Print the JSON Schema of plan files instead.
+    #[arg(long)]
+    pub(crate) schema: bool,
+    /// Print the plan with all its defaults instead, as TOML.
+    #[arg(long, conflicts_with = "schema")]
+    pub(crate) resolved: bool,
+}
+
+/// Report on a run: tables, charts and the evidence behind them.
+///
+/// Everything is computed from the run directory's records alone: the same run gives the same report on any machine.
+#[derive(Debug, Parser)]
+pub(crate) struct ReportArgs {
+    /// Run directory.
+    pub(crate) run: PathBuf,
+    /// Variant that the others are compared with, instead of the plan's.
+    #[arg(long, value_name = "VARIANT")]
+    pub(crate) base: Option<String>,
+    /// `terminal`, `md`, `html`, `csv` or `json`. Without it the ending of --output decides, else the terminal.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<String>,
+    /// Write to this file instead of the terminal.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// List what there is: workloads, drivers, metrics, runs or servers.
+#[derive(Debug, Parser)]
+pub(crate) struct ListArgs {
+    #[arg(value_enum)]
+    pub(crate) what: Listed,
+    /// Folder with run directories, for `list runs`.
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Listed {
+    /// Workloads and their steps.
+    Workloads,
+    /// Databases that dbdyno speaks to.
+    Drivers,
+    /// Columns of the reports, with unit.
+    Metrics,
+    /// Runs in --out, newest first.
+    Runs,
+    /// Servers in the servers folder, which a plan can name.
+    Servers,
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for instance blocks=5")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        use clap::CommandFactory;
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_setting_is_split_at_its_first_equals_sign() {
+        assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
+        assert!(key_value("blocks").is_err());
+    }
+}

@@ -1,0 +1,88 @@
+//! `dbdyno list`: what there is.
+
+use std::path::Path;
+
+use dbdyno_plan::InsertBenchmark;
+use dbdyno_record::{Outcome, Run, RunEvent};
+
+use crate::args::{ListArgs, Listed};
+use crate::exit::Ended;
+use crate::terminal;
+
+pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
+    let text = match args.what {
+        Listed::Workloads => workloads(),
+        Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
+        Listed::Metrics => metrics(),
+        Listed::Runs => runs(&args.out),
+        Listed::Servers => servers(),
+    };
+    terminal::out(&text);
+    Ok(())
+}
+
+fn workloads() -> String {
+    let mut text = pairs(dbdyno_workloads::ALL.iter().map(|(name, what)| (*name, (*what).to_owned())));
+    let steps = InsertBenchmark::default().step_names().join(" ");
+    text.push_str(&format!("\nsteps of insert-benchmark: {steps}\n"));
+    text
+}
+
+fn metrics() -> String {
+    let columns = dbdyno_report::METRICS.iter().map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
+    let costs = dbdyno_report::COSTS.iter().map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
+    format!("{}\n{}", pairs(columns), pairs(costs))
+}
+
+fn runs(out: &Path) -> String {
+    let mut names: Vec<_> = std::fs::read_dir(out)
+        .map(|entries| entries.flatten().filter(|entry| entry.path().join("manifest.json").exists()).map(|entry| entry.path()).collect())
+        .unwrap_or_default();
+    names.sort();
+    if names.is_empty() {
+        return format!("no runs in {}\n", out.display());
+    }
+    let lines = names.iter().rev().map(|path| {
+        let state = match Run::open(path) {
+            Ok(run) => state(&run),
+            Err(error) => error.to_string(),
+        };
+        (path.display().to_string(), state)
+    });
+    pairs(lines)
+}
+
+fn state(run: &Run) -> String {
+    let completed = run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count();
+    let ended = run.events.iter().rev().find_map(|event| match event {
+        RunEvent::Ended { outcome, .. } => Some(*outcome),
+        _ => None,
+    });
+    let word = match ended {
+        Some(Outcome::Completed) => "complete",
+        Some(Outcome::Failed) => "with failed cells",
+        Some(Outcome::Interrupted) => "interrupted; --resume goes on",
+        None => "not ended; --resume goes on",
+    };
+    format!("{completed} of {} cells, {word}", run.manifest.order.len())
+}
+
+fn servers() -> String {
+    let folder = dbdyno_provision::servers_dir();
+    let names = dbdyno_provision::list(&folder);
+    if names.is_empty() {
+        return format!("no servers in {}; `cargo xtask servers` gets some\n", folder.display());
+    }
+    let lines = names.iter().map(|name| {
+        let title = dbdyno_provision::find_named(name).map_or_else(|error| error.to_string(), |base| base.title());
+        (name.clone(), title)
+    });
+    format!("servers in {}\n\n{}", folder.display(), pairs(lines))
+}
+
+/// Names and what they are, aligned.
+fn pairs<N: AsRef<str>>(pairs: impl IntoIterator<Item = (N, String)>) -> String {
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    let width = pairs.iter().map(|(name, _)| name.as_ref().chars().count()).max().unwrap_or(0);
+    pairs.iter().map(|(name, what)| format!("{:<width$}  {what}\n", name.as_ref())).collect()
+}

@@ -1,0 +1,7 @@
+//! What the command can do, one file a command.
+
+pub(crate) mod list;
+pub(crate) mod overview;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod run;

@@ -1,0 +1,79 @@
+//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs.
+
+use dbdyno_plan::{Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with};
+
+use crate::args::PlanArgs;
+use crate::exit::{Ended, OURS};
+use crate::{terminal, time};
+
+pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
+    if args.schema {
+        let schema = serde_json::to_string_pretty(&json_schema()).map_err(|error| Ended::new(OURS, error))?;
+        terminal::out(&schema);
+        return Ok(());
+    }
+    let plan = match &args.plan {
+        Some(path) => read_with(path, &args.overrides)?,
+        None => parse_with(QUICKSTART, "the built-in quickstart", &args.overrides)?,
+    };
+    if args.resolved {
+        terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
+        return Ok(());
+    }
+    for warning in dbdyno_plan::warnings(&plan) {
+        terminal::warning(&warning);
+    }
+    terminal::out(&describe(&plan, &estimate(&plan)));
+    Ok(())
+}
+
+/// `--blocks N` is `--set blocks=N`.
+pub(crate) fn overrides(set: &[(String, String)], blocks: Option<u32>) -> Vec<(String, String)> {
+    let blocks = blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
+    set.iter().cloned().chain(blocks).collect()
+}
+
+fn describe(plan: &Plan, estimate: &Estimate) -> String {
+    let mut text = format!("plan {}: {} x {}\n\n", plan.name, count(plan.variants.len(), "variant"), count(plan.blocks as usize, "block"));
+    let width = plan.variants.iter().map(|variant| variant.name.len()).max().unwrap_or(0);
+    for variant in &plan.variants {
+        let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
+        text.push_str(&format!("  {:<width$}  {}{base}\n", variant.name, server(&variant.kind())));
+    }
+    text.push_str("\norder of cells\n");
+    for block in 1..=plan.blocks {
+        let order: Vec<String> =
+            cells(plan).into_iter().filter(|cell| cell.block == block).map(|cell| cell.variant).collect();
+        text.push_str(&format!("  block {block}: {}\n", order.join(", ")));
+    }
+    for cell in &estimate.cells {
+        text.push_str(&format!("\n{} on {}, once: about {}\n", cell.workload, cell.variant, time::about(cell.duration)));
+        let detail = cell.steps.iter().map(|step| step.detail.chars().count()).max().unwrap_or(0);
+        for step in &cell.steps {
+            text.push_str(&format!("  {:<8}  {:<detail$}  {:>8}\n", step.name, step.detail, time::about(step.duration)));
+        }
+    }
+    text.push_str(&format!(
+        "\ntime: about {} in all (read-write steps and pauses are exact, the rest is a guess)\ndisk: about {} at most\n",
+        time::about(estimate.duration),
+        time::bytes(estimate.peak_disk_bytes)
+    ));
+    if plan.blocks == 1 {
+        text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
+    }
+    text
+}
+
+fn count(number: usize, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+fn server(kind: &VariantKind) -> String {
+    match kind {
+        VariantKind::Sqlite => "SQLite, embedded".to_owned(),
+        VariantKind::Null => "nothing (answers at once)".to_owned(),
+        VariantKind::BaseDir(path) => format!("server in {}", path.display()),
+        VariantKind::Named(name) => format!("server {name}"),
+        VariantKind::Address(address) => format!("{address}, run by somebody else"),
+    }
+}

@@ -1,0 +1,191 @@
+//! `dbdyno run`: from a plan to a run directory and its report.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
+use dbdyno_record::{
+    CellId, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
+};
+use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
+use dbdyno_workloads::{About, insert_benchmark};
+use tokio::runtime::Runtime;
+
+use crate::args::RunArgs;
+use crate::commands::plan::overrides;
+use crate::conductor::{Conductor, Prepared, Tally, prepare};
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::progress::Progress;
+use crate::{host, signals, terminal, time};
+
+/// Name of the report file in a run directory.
+const REPORT: &str = "report.html";
+
+/// A run that is about to begin or to go on.
+struct Ready {
+    plan: Plan,
+    manifest: Manifest,
+    variants: Vec<Prepared>,
+    writer: RunWriter,
+    cells: Vec<CellId>,
+}
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
+    // Servers are started from this thread, so it must not be one that ends before the run does.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
+    let cancel = signals::watch()?;
+    let ready = match &args.resume {
+        Some(dir) => resume(dir, &runtime)?,
+        None => begin(args, &runtime)?,
+    };
+    let Ready { plan, manifest, variants, writer, cells } = ready;
+    let dir = writer.dir().to_owned();
+    terminal::note(&format!("run directory: {}", dir.display()));
+    let data_root = data_root(&plan, &dir);
+    host::pin_client(&plan)?;
+    let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
+    let progress = Progress::new(&estimate(&plan), &names);
+    let mut conductor = Conductor {
+        plan: &plan,
+        manifest: &manifest,
+        variants: &variants,
+        writer,
+        progress,
+        cancel,
+        runtime,
+        data_root: data_root.clone(),
+    };
+    let walked = conductor.run(&cells);
+    conductor.progress.finish();
+    drop(conductor);
+    if !plan.host.keep_data {
+        // Templates are kept while the run goes on, data directories only while their cell does.
+        let _ = std::fs::remove_dir_all(data_root.join("templates"));
+        let _ = std::fs::remove_dir(&data_root);
+    }
+    finish(walked, &dir)
+}
+
+/// Reports on what there is, however the run ended, and says how to go on.
+fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
+    let go_on = format!("go on with: dbdyno run --resume {}", dir.display());
+    let tally = walked.map_err(|ended| Ended {
+        message: ended.message.map(|message| format!("{message}; what was measured is in {}; {go_on}", dir.display())),
+        ..ended
+    })?;
+    let run = Run::open(dir)?;
+    let findings = dbdyno_analyse::analyse(&run);
+    let options = TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    terminal::out(&Terminal { options }.render(&findings)?);
+    let report = dir.join(REPORT);
+    std::fs::write(&report, Html.render(&findings)?)
+        .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", report.display())))?;
+    terminal::out(&format!("\nreport: {}", report.display()));
+    if tally.interrupted {
+        terminal::note(&format!("stopped before the end; {go_on}"));
+    }
+    tally.ended()
+}
+
+fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
+    let overrides = overrides(&args.overrides, args.blocks);
+    let plan = match &args.plan {
+        Some(path) => read_with(path, &overrides)?,
+        None => parse_with(QUICKSTART, "the built-in quickstart", &overrides)?,
+    };
+    for warning in dbdyno_plan::warnings(&plan) {
+        terminal::warning(&warning);
+    }
+    host::check(&plan, &args.out)?;
+    let variants = prepare(&plan, runtime)?;
+    let manifest = manifest(&plan, &variants, &args.out)?;
+    let mut writer = RunWriter::create(&args.out, &manifest)?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
+    let cells = manifest.order.clone();
+    Ok(Ready { plan, manifest, variants, writer, cells })
+}
+
+/// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
+fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
+    let (mut writer, manifest) = RunWriter::resume(dir)?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: true })?;
+    let record = Run::open(dir)?;
+    let ended: HashSet<CellId> = record
+        .cells
+        .iter()
+        .filter(|cell| matches!(cell.outcome(), Some(Outcome::Completed | Outcome::Failed)))
+        .map(|cell| cell.id.clone())
+        .collect();
+    let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
+    let variants = prepare(&plan, runtime)?;
+    for (now, then) in variants.iter().zip(&manifest.variants) {
+        if now.info != *then {
+            let text = format!("variant {} is not what it was when the run began: {} then, {} now, or its my_cnf has changed", then.name, then.server, now.info.server);
+            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
+        }
+    }
+    let cells: Vec<CellId> = manifest.order.iter().filter(|cell| !ended.contains(cell)).cloned().collect();
+    for cell in &cells {
+        if let Some(to) = writer.set_aside(cell)? {
+            let to = to.display().to_string();
+            writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
+        }
+    }
+    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), manifest.order.len()));
+    Ok(Ready { plan, manifest, variants, writer, cells })
+}
+
+fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
+    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
+    let data_dir = plan.host.data_dir.clone().unwrap_or_else(|| out.to_owned());
+    let plan_toml = toml::to_string(plan)
+        .map_err(|error| Ended::new(OURS, format!("the plan cannot be written down: {error}")))?;
+    Ok(Manifest {
+        format_version: FORMAT_VERSION,
+        tool: tool(),
+        run_id: format!("{}-{}", time::for_folder(), plan.name),
+        name: plan.name.clone(),
+        started: time::now(),
+        seed: plan.seed,
+        blocks: plan.blocks,
+        base: plan.base_name().to_owned(),
+        margin: plan.margin,
+        host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
+        plan_toml,
+        variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
+        workloads: plan.workload.insert_benchmark.iter().map(|options| info(insert_benchmark::about(options))).collect(),
+        order: cells(plan)
+            .into_iter()
+            .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
+            .collect(),
+    })
+}
+
+fn info(about: About) -> WorkloadInfo {
+    WorkloadInfo {
+        name: about.name.to_owned(),
+        version: about.version,
+        follows: about.follows.to_owned(),
+        options: about.options,
+        deviations: about.deviations,
+        steps: about.steps,
+    }
+}
+
+fn tool() -> ToolInfo {
+    ToolInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("DBDYNO_COMMIT").unwrap_or("unknown").to_owned(),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+    }
+}
+
+/// Data directories lie in the run directory unless the plan says where: its filesystem is part of what is measured.
+fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
+    let name = run_dir.file_name().unwrap_or_default();
+    let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
+    std::path::absolute(&root).unwrap_or(root)
+}

@@ -1,0 +1,162 @@
+//! One cell: a variant with fresh data, through all steps of a workload.
+
+use std::path::PathBuf;
+
+use dbdyno_drivers::describe;
+use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::{Context, Work, Workload};
+
+use crate::conductor::Conductor;
+use crate::conductor::database::{Database, Place};
+use crate::conductor::step::StepRun;
+use crate::exit::{Ended, OURS};
+use crate::time;
+
+/// How a cell or step ended, with the reason if it did not complete.
+pub(crate) type Ending = (Outcome, Option<String>);
+
+impl Conductor<'_> {
+    /// Runs one cell and writes its record.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
+        let mut writer = self.writer.cell(id)?;
+        writer.event(&CellEvent::Started { at: time::now() })?;
+        self.progress.cell(id.block, self.plan.blocks, &id.variant);
+        let ending = self.provided_cell(id, &mut writer)?;
+        let (outcome, message) = ending.clone();
+        writer.event(&CellEvent::Ended { at: time::now(), outcome, message })?;
+        Ok(ending)
+    }
+
+    fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
+        self.progress.busy("starting on fresh data");
+        let Some(variant) = self.variants.iter().find(|variant| variant.info.name == id.variant) else {
+            return Err(Ended::new(OURS, format!("the run names a variant {} that its plan lacks", id.variant)));
+        };
+        let place = self.place(id);
+        let database = match self.runtime.block_on(Database::provide(variant, &place)) {
+            Ok(database) => database,
+            Err(message) => return Ok((Outcome::Failed, Some(message))),
+        };
+        let mut ending = self.described_cell(id, writer, &database)?;
+        if ending.0 == Outcome::Failed
+            && let Some(obituary) = database.obituary()
+        {
+            ending.1 = Some(format!("{}; {obituary}", ending.1.unwrap_or_default()));
+        }
+        self.progress.busy("stopping");
+        if let Some(warning) = database.end(self.plan.host.keep_data) {
+            writer.event(&CellEvent::Warning { at: time::now(), text: warning })?;
+        }
+        Ok(ending)
+    }
+
+    fn place(&self, id: &CellId) -> Place {
+        Place {
+            data_dir: self.data_root.join(format!("{}-{}", id.block, id.variant)),
+            template_dir: self.data_root.join("templates"),
+            log: self.log_file(id),
+            server_cpus: self.plan.host.server_cpus.as_ref().map(|list| list.0.clone()),
+        }
+    }
+
+    /// Logs of cells that run again are kept apart.
+    fn log_file(&self, id: &CellId) -> PathBuf {
+        let name = |attempt: u32| match attempt {
+            1 => format!("{}-{}-{}.log", id.block, id.variant, id.workload),
+            _ => format!("{}-{}-{}.{attempt}.log", id.block, id.variant, id.workload),
+        };
+        let file = |attempt| self.writer.logs_dir().join(name(attempt));
+        (1..).map(file).find(|path| !path.exists()).unwrap_or_else(|| file(1))
+    }
+
+    fn described_cell(&mut self, id: &CellId, writer: &mut CellWriter, database: &Database) -> Result<Ending, Ended> {
+        for text in database.notes() {
+            writer.event(&CellEvent::Warning { at: time::now(), text })?;
+        }
+        let described = self.runtime.block_on(async {
+            let mut session = database.connect().await?;
+            let description = describe(&mut session).await?;
+            Ok::<_, dbdyno_drivers::DbError>((session, description))
+        });
+        let (session, description) = match described {
+            Ok(described) => described,
+            Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
+        };
+        let [major, minor, patch] = description.version;
+        let server = ServerInfo {
+            product: description.product,
+            version: format!("{major}.{minor}.{patch}"),
+            version_text: description.version_text,
+            engine: Some(description.engine).filter(|engine| !engine.is_empty()),
+            pid: database.pid(),
+            settings: description.settings,
+        };
+        writer.event(&CellEvent::Server { at: time::now(), server })?;
+        let context = Context {
+            endpoint: database.endpoint.clone(),
+            owned: database.owned,
+            seed: self.plan.seed,
+        };
+        match &self.plan.workload.insert_benchmark {
+            Some(options) if id.workload == "insert-benchmark" => {
+                let workload = InsertBenchmark::new(options, context);
+                self.steps(id, writer, database, workload, session)
+            }
+            _ => Err(Ended::new(OURS, format!("the run names a workload {} that its plan lacks", id.workload))),
+        }
+    }
+
+    fn steps<W: Workload>(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        database: &Database,
+        mut workload: W,
+        mut session: dbdyno_drivers::AnySession,
+    ) -> Result<Ending, Ended> {
+        for (index, name) in workload.steps().iter().enumerate() {
+            let before = self.runtime.block_on(workload.before(index, &mut session));
+            if let Some(failed) = write_works(writer, before)? {
+                return Ok(failed);
+            }
+            let step = StepRun { conductor: self, cell: id, database, index, name };
+            let (outcome, message) = step.run(writer, &mut workload, &mut session)?;
+            if outcome != Outcome::Completed {
+                let message = message.map(|message| format!("step {name}: {message}"));
+                return Ok((outcome, message));
+            }
+            self.progress.passed(&id.variant, &id.workload, name);
+            self.progress.busy("between steps");
+            let after = self.runtime.block_on(workload.after(index, &mut session));
+            if let Some(failed) = write_works(writer, after)? {
+                return Ok(failed);
+            }
+            if self.cancelled() {
+                return Ok((Outcome::Interrupted, Some(format!("interrupted by the user after step {name}"))));
+            }
+        }
+        self.runtime.block_on(dbdyno_drivers::Session::close(session));
+        Ok((Outcome::Completed, None))
+    }
+}
+
+/// Writes work beside the clock down; an ending if it failed.
+fn write_works(
+    writer: &mut CellWriter,
+    works: Result<Vec<Work>, dbdyno_workloads::Error>,
+) -> Result<Option<Ending>, Ended> {
+    match works {
+        Ok(works) => {
+            for Work { name, duration, details } in works {
+                let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+                writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
+            }
+            Ok(None)
+        }
+        Err(error) => Ok(Some((Outcome::Failed, Some(error.to_string())))),
+    }
+}

@@ -1,0 +1,95 @@
+//! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the rest goes on.
+
+mod cell;
+mod database;
+mod step;
+mod variants;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dbdyno_plan::Plan;
+use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
+use tokio::runtime::Runtime;
+
+use crate::exit::{Ended, INTERRUPTED, SERVER};
+use crate::progress::Progress;
+use crate::time;
+
+pub(crate) use variants::{Prepared, prepare};
+
+/// Everything that walking a run needs.
+pub(crate) struct Conductor<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) variants: &'a [Prepared],
+    pub(crate) writer: RunWriter,
+    pub(crate) progress: Progress,
+    pub(crate) cancel: Arc<AtomicBool>,
+    pub(crate) runtime: Runtime,
+    /// Folder for data directories and their templates.
+    pub(crate) data_root: PathBuf,
+}
+
+/// How a run went.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) completed: usize,
+    pub(crate) failed: usize,
+    pub(crate) interrupted: bool,
+}
+
+impl Conductor<'_> {
+    /// Runs `cells` in order.
+    ///
+    /// # Errors
+    /// When the record cannot be written: figures that cannot be kept need not be measured.
+    pub(crate) fn run(&mut self, cells: &[CellId]) -> Result<Tally, Ended> {
+        let mut tally = Tally::default();
+        for cell in cells {
+            if self.cancelled() {
+                break;
+            }
+            self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone() })?;
+            let (outcome, message) = self.cell(cell)?;
+            match outcome {
+                Outcome::Completed => tally.completed += 1,
+                Outcome::Failed => {
+                    tally.failed += 1;
+                    let why = message.as_deref().unwrap_or("no reason was given");
+                    self.progress.line(&format!("error: {cell} failed: {why}"));
+                }
+                Outcome::Interrupted => {}
+            }
+            self.writer.event(&RunEvent::CellEnded { at: time::now(), cell: cell.clone(), outcome, message })?;
+        }
+        tally.interrupted = self.cancelled();
+        let outcome = match &tally {
+            Tally { interrupted: true, .. } => Outcome::Interrupted,
+            Tally { failed: 0, .. } => Outcome::Completed,
+            _ => Outcome::Failed,
+        };
+        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
+        self.progress.finish();
+        Ok(tally)
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+impl Tally {
+    /// The exit status that this means, if it is not 0.
+    pub(crate) fn ended(&self) -> Result<(), Ended> {
+        if self.interrupted {
+            return Err(Ended { code: INTERRUPTED, message: None });
+        }
+        if self.failed > 0 {
+            let cells = if self.failed == 1 { "1 cell failed".to_owned() } else { format!("{} cells failed", self.failed) };
+            return Err(Ended::new(SERVER, format!("{cells}; the report says why, what completed is in it")));
+        }
+        Ok(())
+    }
+}

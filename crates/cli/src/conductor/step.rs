@@ -1,0 +1,157 @@
+//! One step: sampler, load, verification, record.
+
+use std::path::Path;
+
+use dbdyno_analyse::headline_rate;
+use dbdyno_drivers::AnySession;
+use dbdyno_loadgen::{Step, StepEnd, Threads};
+use dbdyno_record::{CellId, CellWriter, Check, Outcome, StepEvent, StepRecord, StepWriter};
+use dbdyno_sample::{Config, Sampler};
+use dbdyno_workloads::Workload;
+
+use crate::conductor::Conductor;
+use crate::conductor::cell::Ending;
+use crate::conductor::database::Database;
+use crate::exit::{Ended, MACHINE, OURS};
+use crate::progress::{Watcher, grouped};
+use crate::time;
+
+/// What one step runs with.
+pub(crate) struct StepRun<'a, 'b> {
+    pub(crate) conductor: &'a Conductor<'b>,
+    pub(crate) cell: &'a CellId,
+    pub(crate) database: &'a Database,
+    pub(crate) index: usize,
+    pub(crate) name: &'a str,
+}
+
+impl StepRun<'_, '_> {
+    /// Runs the step and writes everything it leaves behind; synced when this returns.
+    pub(crate) fn run<W: Workload>(
+        &self,
+        cell: &CellWriter,
+        workload: &mut W,
+        session: &mut AnySession,
+    ) -> Result<Ending, Ended> {
+        let spec = workload.spec(self.index);
+        let mut writer = cell.step(self.name)?;
+        writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
+        let sampler = Sampler::start(&self.sampler_config(), |header| writer.counters(header))
+            .map_err(|error| Ended::new(MACHINE, error))?;
+        for text in sampler.warnings() {
+            writer.event(&StepEvent::Warning { text: text.clone() })?;
+        }
+        let conductor = self.conductor;
+        let forecast = conductor.progress.forecast_of(&self.cell.variant, &self.cell.workload, self.name);
+        conductor.progress.busy(self.name);
+        let step = Step {
+            spec: &spec,
+            lanes: workload.lanes(self.index),
+            threads: self.threads(),
+            time_cap: workload.time_cap(self.index),
+            cancel: &conductor.cancel,
+        };
+        let mut watcher = Watcher { progress: &conductor.progress, sampler: &sampler, spec: &spec, forecast };
+        let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
+            dbdyno_loadgen::Error::Record(error) => Ended::from(error),
+            dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
+            dbdyno_loadgen::Error::Panicked(_) => Ended::new(OURS, error),
+        })?;
+        match sampler.stop() {
+            Ok(report) => {
+                for text in report.warnings {
+                    writer.event(&StepEvent::Warning { text })?;
+                }
+            }
+            Err(error) => writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?,
+        }
+        let (outcome, message) = self.finish(&mut writer, workload, session, &end)?;
+        let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message: message.clone() };
+        writer.event(&event)?;
+        writer.sync()?;
+        self.say(&writer, outcome, message.as_deref());
+        Ok((outcome, message))
+    }
+
+    /// Verification, for a step that ran to its end.
+    fn finish<W: Workload>(
+        &self,
+        writer: &mut StepWriter,
+        workload: &mut W,
+        session: &mut AnySession,
+        end: &StepEnd,
+    ) -> Result<Ending, Ended> {
+        if end.outcome != Outcome::Completed {
+            return Ok((end.outcome, end.message.clone()));
+        }
+        self.conductor.progress.busy(&format!("{}  checking", self.name));
+        match self.conductor.runtime.block_on(workload.verify(self.index, end, session)) {
+            Ok(checks) => {
+                for check in checks {
+                    if !check.is_ok() {
+                        writer.event(&StepEvent::Invalid { reason: mismatch(&check) })?;
+                    }
+                    writer.event(&StepEvent::Check(check))?;
+                }
+                Ok((Outcome::Completed, None))
+            }
+            Err(error) => Ok((Outcome::Failed, Some(error.to_string()))),
+        }
+    }
+
+    fn sampler_config(&self) -> Config {
+        Config {
+            server_pid: self.database.pid(),
+            data_dir: self.database.data_dir(),
+            database_dir: self.database.database_dir(),
+            status: self.database.status_endpoint(),
+            cpus: self.client_cpus(),
+            ..Config::default()
+        }
+    }
+
+    fn threads(&self) -> Threads {
+        Threads {
+            cpus: self.client_cpus(),
+            count: self.conductor.plan.host.client_threads,
+            blocking: self.database.endpoint.capabilities.blocking,
+        }
+    }
+
+    fn client_cpus(&self) -> Option<Vec<u32>> {
+        self.conductor.plan.host.client_cpus.as_ref().map(|list| list.0.clone())
+    }
+
+    /// One line for the step that is over, its rate computed from the record that was just written.
+    fn say(&self, writer: &StepWriter, outcome: Outcome, message: Option<&str>) {
+        let CellId { block, variant, .. } = self.cell;
+        let head = format!("{block:>3}  {variant:<16} {:<8}", self.name);
+        let text = match outcome {
+            Outcome::Completed => headline(writer.dir()),
+            Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),
+            Outcome::Interrupted => "interrupted".to_owned(),
+        };
+        self.conductor.progress.line(&format!("{head} {text}"));
+    }
+}
+
+/// `12,345 inserts/s  in 8.1 s`, from the step's records.
+fn headline(step_dir: &Path) -> String {
+    let step = StepRecord::open(step_dir);
+    let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };
+    let rate = grouped(rate.round() as u64);
+    let invalid = step.invalid_reasons();
+    let note = invalid.first().map_or(String::new(), |reason| format!("  INVALID: {reason}"));
+    format!("{rate:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
+}
+
+/// `table pi1: rows are 12, must be 13; sum(price) is ...`
+fn mismatch(check: &Check) -> String {
+    let wrong: Vec<String> = check
+        .parts
+        .iter()
+        .filter(|part| part.expected != part.actual)
+        .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
+        .collect();
+    format!("table {}: {}", check.table, wrong.join("; "))
+}

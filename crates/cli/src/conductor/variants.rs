@@ -1,0 +1,124 @@
+//! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
+//! them ends the command at once and not after an hour.
+
+use std::path::PathBuf;
+
+use dbdyno_drivers::mysql::{self, Options};
+use dbdyno_drivers::{Endpoint, Session, Target};
+use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::{BaseDir, address, credentials, external, find_named};
+use dbdyno_record::VariantInfo;
+use tokio::runtime::Runtime;
+
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::terminal;
+
+/// A variant that can run.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) source: Source,
+    pub(crate) info: VariantInfo,
+}
+
+/// Where a variant's database comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Sqlite { pragmas: Vec<(String, String)> },
+    Null,
+    /// dbdyno starts it.
+    Owned { base: Box<BaseDir>, my_cnf: Option<PathBuf>, engine: String },
+    /// Somebody else runs it.
+    External { options: Options, engine: String },
+}
+
+const DEFAULT_ENGINE: &str = "innodb";
+
+/// Checks all variants of a plan. An address is connected to, and its database claimed.
+///
+/// # Errors
+/// The first variant that cannot run, with its name.
+pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
+    plan.variants.iter().map(|variant| prepare_one(variant, runtime)).collect()
+}
+
+fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+    let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
+    let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
+    let info = |driver: &str, server: String, config: String, external| VariantInfo {
+        name: variant.name.clone(),
+        driver: driver.to_owned(),
+        server,
+        config,
+        external,
+    };
+    match variant.kind() {
+        VariantKind::Sqlite => {
+            let pragmas: Vec<_> = variant.pragmas.clone().into_iter().collect();
+            let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
+            let info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            Ok(Prepared { source: Source::Sqlite { pragmas }, info })
+        }
+        VariantKind::Null => {
+            Ok(Prepared { source: Source::Null, info: info("null", "null".to_owned(), String::new(), false) })
+        }
+        VariantKind::BaseDir(path) => {
+            let base = BaseDir::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
+            owned(variant, base, engine, info)
+        }
+        VariantKind::Named(name) => {
+            let base = find_named(&name).map_err(|error| of_variant(SERVER, error.to_string()))?;
+            owned(variant, base, engine, info)
+        }
+        VariantKind::Address(text) => {
+            let options = reach(variant, &text, runtime).map_err(|ended| Ended {
+                code: ended.code,
+                message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
+            })?;
+            let info = info("mysql", text, String::new(), true);
+            Ok(Prepared { source: Source::External { options, engine }, info })
+        }
+    }
+}
+
+fn owned(
+    variant: &Variant,
+    base: BaseDir,
+    engine: String,
+    info: impl Fn(&str, String, String, bool) -> VariantInfo,
+) -> Result<Prepared, Ended> {
+    let config = match &variant.my_cnf {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            Ended::new(USAGE, format!("variant {}: cannot read my_cnf {}: {error}", variant.name, path.display()))
+        })?,
+    };
+    let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let info = info("mysql", format!("{} ({folder})", base.title()), config, false);
+    Ok(Prepared { source: Source::Owned { base: Box::new(base), my_cnf: variant.my_cnf.clone(), engine }, info })
+}
+
+/// Logs in to an address and makes sure that its database is dbdyno's to fill.
+fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<Options, Ended> {
+    let parsed = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+    let (options, warnings) =
+        credentials(parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+            .map_err(|error| Ended::new(USAGE, error))?;
+    for warning in warnings {
+        terminal::warning(&warning);
+    }
+    let Some(database) = options.database.clone() else {
+        return Err(Ended::new(USAGE, format!("{text} names no database: write mysql://user@host:port/database")));
+    };
+    // The database may not exist yet, so the first login goes without it.
+    let endpoint = Endpoint {
+        target: Target::Mysql(Options { database: None, ..options.clone() }),
+        capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
+    };
+    runtime.block_on(async {
+        let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+        let claimed = external::claim(&mut session, &database).await;
+        session.close().await;
+        claimed.map(|_| ()).map_err(|error| Ended::new(SERVER, error))
+    })?;
+    Ok(options)
+}

@@ -1,0 +1,53 @@
+//! Exit statuses: what went wrong, by who has to do something about it.
+
+/// The plan, a flag or a name is wrong: the user's to change.
+pub(crate) const USAGE: u8 = 2;
+/// This machine: no space, no rights, no such CPU.
+pub(crate) const MACHINE: u8 = 3;
+/// A server: it is not there, does not start, refuses or fails.
+pub(crate) const SERVER: u8 = 4;
+/// A fault of dbdyno.
+pub(crate) const OURS: u8 = 5;
+/// Stopped by the user, as shells report SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A command that did not end well. What was printed already is not said again: then `message` is `None`.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: u8,
+    pub(crate) message: Option<String>,
+}
+
+impl Ended {
+    pub(crate) fn new(code: u8, message: impl ToString) -> Self {
+        Self { code, message: Some(message.to_string()) }
+    }
+}
+
+impl From<dbdyno_plan::Error> for Ended {
+    fn from(error: dbdyno_plan::Error) -> Self {
+        Self::new(USAGE, error)
+    }
+}
+
+impl From<dbdyno_record::Error> for Ended {
+    fn from(error: dbdyno_record::Error) -> Self {
+        let code = match error {
+            dbdyno_record::Error::NotARun { .. } => USAGE,
+            _ => MACHINE,
+        };
+        Self::new(code, error)
+    }
+}
+
+impl From<dbdyno_analyse::Error> for Ended {
+    fn from(error: dbdyno_analyse::Error) -> Self {
+        Self::new(USAGE, error)
+    }
+}
+
+impl From<dbdyno_report::Error> for Ended {
+    fn from(error: dbdyno_report::Error) -> Self {
+        Self::new(USAGE, error)
+    }
+}

@@ -1,0 +1,48 @@
+//! Ctrl-C and SIGTERM: the first asks the run to end, the second ends it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::{Ended, INTERRUPTED, MACHINE};
+use crate::terminal;
+
+/// A flag that the first signal sets. On the second the process ends; servers it started end with it, because the
+/// kernel tells them (parent death signal).
+///
+/// # Errors
+/// When signals cannot be watched.
+pub(crate) fn watch() -> Result<Arc<AtomicBool>, Ended> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+    let watcher = std::thread::Builder::new().name("signals".to_owned());
+    watcher
+        .spawn(move || runtime.block_on(wait_for_signals(&flag)))
+        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+    Ok(cancel)
+}
+
+async fn wait_for_signals(cancel: &AtomicBool) {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    loop {
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        if cancel.swap(true, Ordering::Relaxed) {
+            end_now();
+        }
+        terminal::note("\nstopping: what was measured is kept (once more to stop at once)");
+    }
+}
+
+#[expect(clippy::exit, reason = "the user has asked twice; records are synced at step ends")]
+fn end_now() -> ! {
+    std::process::exit(i32::from(INTERRUPTED));
+}

@@ -1,0 +1,115 @@
+//! The plans that come with dbdyno: they parse, obey the JSON Schema, and the schema file is the types' own.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_plan::{Plan, QUICKSTART, VariantKind, cells, json_schema, parse, read, warnings};
+
+fn crate_folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files in `plans/` at the repository's root.
+fn plan_files() -> Vec<PathBuf> {
+    let folder = crate_folder().join("../../plans");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .expect("the folder plans/ exists")
+        .map(|entry| entry.expect("a readable folder").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    files.sort();
+    files
+}
+
+/// What the schema says against a plan's text, one line a complaint.
+fn schema_errors(text: &str) -> String {
+    let value: toml::Value = toml::from_str(text).expect("TOML");
+    let value = serde_json::to_value(value).expect("TOML without dates is JSON");
+    let validator = jsonschema::validator_for(&json_schema()).expect("a valid schema");
+    validator.iter_errors(&value).map(|error| format!("{}: {error}\n", error.instance_path())).collect()
+}
+
+#[test]
+fn every_shipped_plan_parses_and_obeys_the_schema_without_a_warning() {
+    let files = plan_files();
+    assert!(files.len() >= 4, "only {} plans found", files.len());
+    for path in files {
+        let plan = read(&path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(Some(plan.name.as_str()), path.file_stem().and_then(|stem| stem.to_str()));
+        assert_eq!(warnings(&plan), Vec::<String>::new(), "{}", path.display());
+        let text = std::fs::read_to_string(&path).expect("just read");
+        assert_eq!(schema_errors(&text), "", "{}", path.display());
+    }
+}
+
+#[test]
+fn paths_of_a_read_plan_count_from_its_folder() {
+    let path = crate_folder().join("../../plans/mariadb-vs-mysql.toml");
+    let plan = read(&path).expect("a shipped plan");
+    for variant in &plan.variants {
+        let my_cnf = variant.my_cnf.as_ref().expect("both variants have one");
+        assert!(my_cnf.is_absolute() && my_cnf.is_file(), "{}", my_cnf.display());
+    }
+}
+
+#[test]
+fn option_files_of_shipped_plans_exist() {
+    for path in plan_files() {
+        let plan = read(&path).expect("a shipped plan");
+        for my_cnf in plan.variants.iter().filter_map(|variant| variant.my_cnf.as_ref()) {
+            assert!(my_cnf.is_file(), "{} names {}", path.display(), my_cnf.display());
+        }
+    }
+}
+
+#[test]
+fn the_quickstart_is_two_sqlite_variants_and_obeys_the_schema() {
+    let plan = parse(QUICKSTART, "quickstart").expect("the built-in plan");
+    assert!(plan.variants.iter().all(|variant| variant.kind() == VariantKind::Sqlite));
+    assert_eq!(cells(&plan).len(), 2);
+    assert_eq!(plan.base_name(), "rollback");
+    assert_eq!(schema_errors(QUICKSTART), "");
+}
+
+#[test]
+fn the_schema_refuses_what_the_types_refuse() {
+    let changes = [
+        ("blocks = 1", "block = 1"),
+        ("\"3s\"", "\"3\""),
+        ("\"1s\"", "\"soon\""),
+        ("clients = 1", "clients = -1"),
+        ("name = \"quickstart\"", ""),
+    ];
+    for (from, to) in changes {
+        assert!(QUICKSTART.contains(from), "{from:?} is not in the quickstart");
+        let changed = QUICKSTART.replace(from, to);
+        assert_ne!(schema_errors(&changed), "", "the schema takes {to:?} for {from:?}");
+        parse(&changed, "changed").expect_err("the types refuse it too");
+    }
+}
+
+#[test]
+fn a_plan_goes_through_json_and_toml_unchanged() {
+    for path in plan_files() {
+        let plan = read(&path).expect("a shipped plan");
+        let json = serde_json::to_string(&plan).expect("plans are JSON");
+        assert_eq!(serde_json::from_str::<Plan>(&json).expect("own output"), plan);
+        let text = toml::to_string(&plan).expect("plans are TOML");
+        assert_eq!(parse(&text, "own output").expect("own output"), plan);
+    }
+}
+
+/// Run the tests with `DBDYNO_UPDATE=1` to write the file anew.
+#[test]
+fn the_schema_file_is_made_from_the_types() {
+    let path = crate_folder().join("schema/plan.schema.json");
+    let schema = serde_json::to_string_pretty(&json_schema()).expect("a schema is JSON") + "\n";
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        std::fs::write(&path, &schema).expect("the schema folder can be written");
+    }
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        stored == schema,
+        "{} is not what the types say: run `DBDYNO_UPDATE=1 cargo test -p dbdyno-plan`",
+        path.display()
+    );
+}

@@ -1,0 +1,320 @@
+//! Real servers: each build of the servers folder is initialised, started, asked, stopped, killed and refused.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::Session;
+use dbdyno_drivers::mysql::MysqlSession;
+use dbdyno_provision::{
+    BaseDir, Error, Product, Server, ServerSpec, external, find_named, list, servers_dir,
+};
+use tempfile::TempDir;
+
+/// Builds that must be there: a prefix, and the catalogue's name that gets one.
+const REQUIRED: &[(&str, &str)] = &[
+    ("mariadb-10.1.", "mariadb-10.1.23"),
+    ("mariadb-10.11", "mariadb-10.11-debian"),
+    ("mysql-5.6.", "mysql-5.6.24"),
+    ("mysql-8.0.", "mysql-8.0.31"),
+];
+
+/// Set in the copy of this program that is killed, to the folder of its server.
+const HOLD: &str = "DBDYNO_TEST_HOLD";
+
+fn require(prefix: &str) -> BaseDir {
+    let folder = servers_dir();
+    let names = list(&folder);
+    let wanted = REQUIRED.iter().find(|(required, _)| *required == prefix).map_or(prefix, |(_, name)| name);
+    let name = names.iter().find(|name| name.starts_with(prefix));
+    let name = name.unwrap_or_else(|| {
+        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {wanted}`", folder.display())
+    });
+    find_named(name).unwrap()
+}
+
+/// Templates are shared by the tests of this file: each build is initialised once.
+fn template_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
+}
+
+fn spec(base: &BaseDir, folder: &Path) -> ServerSpec {
+    ServerSpec {
+        base: base.clone(),
+        my_cnf: None,
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        template_dir: template_dir(),
+        start_timeout: Duration::from_secs(120),
+        engine: "innodb".to_owned(),
+    }
+}
+
+fn with_my_cnf(base: &BaseDir, folder: &Path, text: &str) -> ServerSpec {
+    let path = folder.join("my.cnf");
+    std::fs::write(&path, text).unwrap();
+    ServerSpec { my_cnf: Some(path), ..spec(base, folder) }
+}
+
+fn new_folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The first column of the first row.
+fn ask(server: &Server, sql: &str) -> String {
+    runtime().block_on(async {
+        let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+        let rows = session.rows(sql).await.unwrap();
+        session.close().await;
+        rows[0][0].clone().unwrap()
+    })
+}
+
+fn process_is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn wait_until_gone(pid: u32) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while process_is_there(pid) {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_builds_that_the_project_promises_are_there() {
+    for (prefix, _) in REQUIRED {
+        require(prefix);
+    }
+}
+
+#[test]
+fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
+    let names = list(&servers_dir());
+    assert!(names.len() >= REQUIRED.len(), "only {names:?} in {}", servers_dir().display());
+    for name in names {
+        let base = find_named(&name).unwrap();
+        let folder = new_folder();
+        let server =
+            Server::start(&spec(&base, folder.path())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let version = ask(&server, "SELECT VERSION()");
+        assert!(version.starts_with(&base.version().to_string()), "{name} says {version}");
+        assert_eq!(ask(&server, "SELECT COUNT(*) FROM mysql.user WHERE user=''"), "0", "{name}");
+        assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
+        assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
+        let pid = server.pid();
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        assert_eq!(
+            program,
+            base.program().canonicalize().unwrap(),
+            "{name}: the process is not the server itself"
+        );
+        let stopped = server.stop().unwrap();
+        assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{name}: {stopped:?}");
+        assert!(!process_is_there(pid), "{name}");
+    }
+}
+
+#[test]
+fn the_option_file_holds_also_for_what_only_initialising_can_set() {
+    let text = "[mysqld]\ninnodb_buffer_pool_size = 32M\ninnodb-page-size=8k # needs a template of its own\n\
+                datadir=/nowhere\nsocket=/nowhere/s\nlog-error=/nowhere/log\n";
+    for (prefix, _) in REQUIRED {
+        let base = require(prefix);
+        let folder = new_folder();
+        let server = Server::start(&with_my_cnf(&base, folder.path(), text)).unwrap();
+        assert_eq!(ask(&server, "SELECT @@innodb_buffer_pool_size"), (32 * 1024 * 1024).to_string());
+        assert_eq!(ask(&server, "SELECT @@innodb_page_size"), "8192");
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_start_shows_the_end_of_its_log() {
+    for (prefix, _) in REQUIRED {
+        let base = require(prefix);
+        let folder = new_folder();
+        let spec = with_my_cnf(&base, folder.path(), "[mysqld]\nno_such_option = 1\n");
+        let error = Server::start(&spec).unwrap_err();
+        assert!(matches!(error, Error::DiedAtStart { .. }), "{error}");
+        let message = error.to_string();
+        assert!(message.starts_with(&format!("{} died at start (exit status: ", base.title())), "{message}");
+        assert!(message.contains("unknown variable 'no_such_option=1'"), "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_in_time_is_stopped() {
+    let base = require("mysql-8.0.");
+    let folder = new_folder();
+    let spec = ServerSpec { start_timeout: Duration::ZERO, ..spec(&base, folder.path()) };
+    let error = Server::start(&spec).unwrap_err();
+    assert!(matches!(error, Error::NoAnswer { .. }), "{error}");
+    let mark = std::fs::read_to_string(folder.path().join("data/.dbdyno-data")).unwrap();
+    let pid = mark.lines().find_map(|line| line.strip_prefix("server ")).unwrap().parse().unwrap();
+    assert!(!process_is_there(pid));
+}
+
+#[test]
+fn a_data_directory_that_is_not_ours_is_refused_and_left_alone() {
+    let base = require("mariadb-10.11");
+    let folder = new_folder();
+    let precious = folder.path().join("data/ibdata1");
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(&precious, "precious").unwrap();
+    let error = Server::start(&spec(&base, folder.path())).unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error}");
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "precious");
+}
+
+#[test]
+fn a_second_start_on_our_data_directory_begins_from_nothing() {
+    let base = require("mariadb-10.11");
+    let folder = new_folder();
+    for _ in 0..2 {
+        let server = Server::start(&spec(&base, folder.path())).unwrap();
+        let there = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='left'";
+        assert_eq!(ask(&server, there), "0");
+        runtime().block_on(async {
+            let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+            session.query(b"CREATE DATABASE `left`").await.unwrap();
+        });
+        let while_it_runs = Server::start(&spec(&base, folder.path())).unwrap_err();
+        assert!(matches!(while_it_runs, Error::StillRunning { .. }), "{while_it_runs}");
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_server_killed_by_somebody_is_noticed() {
+    let base = require("mysql-5.6.");
+    let folder = new_folder();
+    let server = Server::start(&spec(&base, folder.path())).unwrap();
+    assert!(server.is_running());
+    assert!(Command::new("kill").args(["-9", &server.pid().to_string()]).status().unwrap().success());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while server.is_running() {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(5));
+    }
+    let stopped = server.stop().unwrap();
+    assert_eq!((stopped.signal, stopped.had_ended, stopped.killed), (Some(9), true, false));
+}
+
+#[test]
+fn two_servers_run_side_by_side_each_on_its_cpus() {
+    let folders = [new_folder(), new_folder()];
+    let bases = [require("mariadb-10.1."), require("mysql-8.0.")];
+    let servers: Vec<Server> = bases
+        .iter()
+        .zip(&folders)
+        .zip([0, 1])
+        .map(|((base, folder), cpu)| {
+            Server::start(&ServerSpec { cpus: Some(vec![cpu]), ..spec(base, folder.path()) }).unwrap()
+        })
+        .collect();
+    assert_ne!(servers[0].socket(), servers[1].socket());
+    for (server, cpu) in servers.iter().zip(["0", "1"]) {
+        for task in std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap() {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            assert!(status.contains(&format!("\nCpus_allowed_list:\t{cpu}\n")), "{status}");
+        }
+    }
+    assert!(ask(&servers[0], "SELECT VERSION()").starts_with("10.1."));
+    assert!(ask(&servers[1], "SELECT VERSION()").starts_with("8.0."));
+}
+
+#[test]
+fn a_dropped_value_leaves_no_process_and_no_socket() {
+    let base = require("mariadb-10.11");
+    let folder = new_folder();
+    let server = Server::start(&spec(&base, folder.path())).unwrap();
+    let (pid, socket) = (server.pid(), server.socket());
+    assert!(socket.exists());
+    drop(server);
+    assert!(!process_is_there(pid));
+    assert!(!socket.parent().unwrap().exists());
+}
+
+/// Plays both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+#[test]
+fn a_dbdyno_killed_by_9_leaves_no_server() {
+    if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {
+        let server = Server::start(&spec(&require("mariadb-10.11"), &folder)).unwrap();
+        std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
+        std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
+        sleep(Duration::from_secs(600));
+        panic!("nobody killed the holder");
+    }
+    let folder = new_folder();
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_dbdyno_killed_by_9_leaves_no_server"])
+        .env(HOLD, folder.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let pid = loop {
+        if let Ok(text) = std::fs::read_to_string(folder.path().join("pid")) {
+            break text.parse().unwrap();
+        }
+        assert!(
+            holder.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "the holder started no server"
+        );
+        sleep(Duration::from_millis(20));
+    };
+    assert!(process_is_there(pid));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    wait_until_gone(pid);
+    // And its data directory may be used again.
+    Server::start(&spec(&require("mariadb-10.11"), folder.path())).unwrap();
+}
+
+#[test]
+fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
+    for name in list(&servers_dir()) {
+        let base = find_named(&name).unwrap();
+        let folder = new_folder();
+        let spec = ServerSpec { engine: "rocksdb".to_owned(), ..spec(&base, folder.path()) };
+        let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
+        match Server::start(&spec) {
+            Ok(server) => {
+                assert!(has_it && base.product() == Product::MariaDb, "{name}");
+                let engines = "SELECT support FROM information_schema.engines WHERE engine='ROCKSDB'";
+                assert_eq!(ask(&server, engines), "YES", "{name}");
+            }
+            Err(error) => assert!(matches!(error, Error::NoPlugin { .. }) && !has_it, "{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
+    for (prefix, _) in REQUIRED {
+        let folder = new_folder();
+        let server = Server::start(&spec(&require(prefix), folder.path())).unwrap();
+        runtime().block_on(async {
+            let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+            let name = "load`'test";
+            assert_eq!(external::claim(&mut session, name).await.unwrap(), external::Claim::Created);
+            assert_eq!(external::claim(&mut session, name).await.unwrap(), external::Claim::Ours);
+            session.query(b"CREATE DATABASE production").await.unwrap();
+            let refused = external::claim(&mut session, "production").await.unwrap_err();
+            assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
+            // The error tells how to hand a database over; that must work as it stands there.
+            let message = refused.to_string();
+            let statement = &message[message.find("CREATE TABLE").unwrap()..];
+            session.query(statement.as_bytes()).await.unwrap();
+            assert_eq!(external::claim(&mut session, "production").await.unwrap(), external::Claim::Ours);
+        });
+    }
+}

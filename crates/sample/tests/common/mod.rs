@@ -1,0 +1,97 @@
+//! A step to record samples into, and its counter files as read back.
+
+#![allow(dead_code, reason = "each test binary uses its own part of this module")]
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use dbdyno_record::{
+    CellId, CounterHeader, CounterLine, CounterWriter, Error, FORMAT_VERSION, HostInfo, Manifest, RunWriter,
+    StepWriter, ToolInfo,
+};
+
+/// A run directory with one step, in a folder that goes away.
+pub(crate) struct Recording {
+    pub(crate) step: StepWriter,
+    _run: RunWriter,
+    _dir: tempfile::TempDir,
+}
+
+impl Recording {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = Manifest {
+            format_version: FORMAT_VERSION,
+            tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
+            run_id: "run".into(),
+            name: "test".into(),
+            started: "2024-01-01T00:00:00Z".into(),
+            seed: 1,
+            blocks: 1,
+            base: "base".into(),
+            margin: 0.02,
+            host: HostInfo::default(),
+            plan_toml: String::new(),
+            variants: Vec::new(),
+            workloads: Vec::new(),
+            order: Vec::new(),
+        };
+        let run = RunWriter::create(dir.path(), &manifest).unwrap();
+        let cell = CellId { block: 1, variant: "base".into(), workload: "w".into() };
+        let step = run.cell(&cell).unwrap().step("s").unwrap();
+        Self { step, _run: run, _dir: dir }
+    }
+
+    /// What a sampler asks for.
+    pub(crate) fn counters(&self, header: CounterHeader) -> Result<CounterWriter, Error> {
+        self.step.counters(header)
+    }
+
+    /// The counter file of `source` with unchanged values filled in; `None` when there is none.
+    pub(crate) fn read(&self, source: &str) -> Option<Series> {
+        let text = std::fs::read_to_string(self.step.dir().join(format!("counters/{source}.jsonl"))).ok()?;
+        let mut lines = text.lines();
+        let header: CounterHeader = serde_json::from_str(lines.next().unwrap()).unwrap();
+        assert_eq!(header.source, source);
+        let mut values = BTreeMap::new();
+        let lines = lines.map(|line| {
+            let line: CounterLine = serde_json::from_str(line).unwrap();
+            values.extend(line.values);
+            (line.at_us, values.clone())
+        });
+        Some(Series { lines: lines.collect(), header })
+    }
+}
+
+/// A counter file: time in µs since the barrier, and all values.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) header: CounterHeader,
+    pub(crate) lines: Vec<(i64, BTreeMap<String, i64>)>,
+}
+
+impl Series {
+    /// By how much `key` grew from the first line to the last.
+    pub(crate) fn growth(&self, key: &str) -> i64 {
+        let value = |line: Option<&(i64, BTreeMap<String, i64>)>| line.unwrap().1[key];
+        value(self.lines.last()) - value(self.lines.first())
+    }
+
+    /// Every line has all of `keys`.
+    pub(crate) fn assert_keys(&self, keys: &[&str]) {
+        for (at_us, values) in &self.lines {
+            for key in keys {
+                assert!(values.contains_key(*key), "`{key}` is missing at {at_us} µs in {values:?}");
+            }
+        }
+    }
+}
+
+/// Waits for something that must happen, and fails after half a minute.
+pub(crate) fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !happened() {
+        assert!(Instant::now() < deadline, "{what} did not happen within 30 s");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
