@@ -10,8 +10,10 @@ use clap::{Parser, Subcommand};
 /// Without a command: what can be done here, in ten lines.
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
-#[command(after_long_help = "Exit status: 0 fine; 2 the plan or a flag is wrong; 3 something is wrong with this machine \
-(space, rights); 4 a server failed or refused; 5 a fault of dbdyno itself; 130 stopped with Ctrl-C.")]
+#[command(
+    after_long_help = "Exit status: 0 fine; 2 the plan or a flag is wrong; 3 something is wrong with this machine \
+(space, rights); 4 a server failed or refused; 5 a fault of dbdyno itself; 130 stopped with Ctrl-C."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,

@@ -21,14 +21,19 @@ pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
     check_cpus(plan)?;
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     for folder in [out, data_dir] {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Ended::new(MACHINE, format!("cannot make folder {}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Ended::new(MACHINE, format!("cannot make folder {}: {error}", folder.display()))
+        })?;
     }
     // An address's data lies on somebody else's disk.
-    let local = plan.variants.iter().any(|variant| !matches!(variant.kind(), VariantKind::Address(_) | VariantKind::Null));
+    let local = plan
+        .variants
+        .iter()
+        .any(|variant| !matches!(variant.kind(), VariantKind::Address(_) | VariantKind::Null));
     let needed = estimate(plan).peak_disk_bytes;
-    let space = statvfs(data_dir)
-        .map_err(|error| Ended::new(MACHINE, format!("cannot ask for the space in {}: {error}", data_dir.display())))?;
+    let space = statvfs(data_dir).map_err(|error| {
+        Ended::new(MACHINE, format!("cannot ask for the space in {}: {error}", data_dir.display()))
+    })?;
     let free = space.blocks_available() * space.fragment_size();
     if local && needed > free {
         return Err(Ended::new(
@@ -54,7 +59,9 @@ fn check_cpus(plan: &Plan) -> Result<(), Ended> {
                 let count = (0..CpuSet::count()).filter(|&cpu| usable.is_set(cpu).unwrap_or(false)).count();
                 return Err(Ended::new(
                     MACHINE,
-                    format!("host.{key} names CPU {cpu}, which this process may not use (it has {count} CPUs)"),
+                    format!(
+                        "host.{key} names CPU {cpu}, which this process may not use (it has {count} CPUs)"
+                    ),
                 ));
             }
         }

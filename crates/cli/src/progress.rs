@@ -36,10 +36,13 @@ impl Progress {
             })
             .collect();
         let of_cell = |cell: &(String, String)| {
-            forecast.get(cell).map_or(Duration::ZERO, |steps: &Vec<(String, Duration)>| steps.iter().map(|step| step.1).sum())
+            forecast.get(cell).map_or(Duration::ZERO, |steps: &Vec<(String, Duration)>| {
+                steps.iter().map(|step| step.1).sum()
+            })
         };
         let total: Duration = cells.iter().map(of_cell).sum();
-        let target = if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target =
+            if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(millis(total).max(1)), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}") {
             bar.set_style(style.progress_chars("━╸─"));
@@ -78,9 +81,7 @@ impl Progress {
 
     pub(crate) fn forecast_of(&self, variant: &str, workload: &str, name: &str) -> Duration {
         let steps = self.forecast.get(&(variant.to_owned(), workload.to_owned()));
-        steps
-            .and_then(|steps| steps.iter().find(|step| step.0 == name))
-            .map_or(Duration::ZERO, |step| step.1)
+        steps.and_then(|steps| steps.iter().find(|step| step.0 == name)).map_or(Duration::ZERO, |step| step.1)
     }
 
     /// `within` is how much of the current step's forecast has passed.

@@ -50,6 +50,9 @@ mod tests {
         assert_eq!(clocks, ["0:42", "12:05", "3:07:00"]);
         let words = [0.84, 42.0, 720.0, 12_600.0].map(|seconds| about(Duration::from_secs_f64(seconds)));
         assert_eq!(words, ["0.8 s", "42 s", "12 min", "3.5 h"]);
-        assert_eq!([bytes(12_000_000), bytes(3_400_000_000), bytes(34_000_000_000)], ["12 MB", "3.4 GB", "34 GB"]);
+        assert_eq!(
+            [bytes(12_000_000), bytes(3_400_000_000), bytes(34_000_000_000)],
+            ["12 MB", "3.4 GB", "34 GB"]
+        );
     }
 }

@@ -47,7 +47,11 @@ pub trait Session {
     fn prepare(&mut self, sql: &str) -> impl Future<Output = Result<Statement, DbError>>;
 
     /// Executes a prepared statement and reads the whole answer, counting rows.
-    fn execute(&mut self, statement: Statement, params: &[Param]) -> impl Future<Output = Result<Answer, DbError>>;
+    fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> impl Future<Output = Result<Answer, DbError>>;
 
     /// Sends `sql` and returns its rows as text. Not for the hot path.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells, DbError>>;

@@ -46,6 +46,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
         check_prepared(&mut root).await;
         check_large(&mut root).await;
         check_errors(&mut root).await;
+        check_too_large(&server).await;
         check_results_in_a_row(&mut root).await;
         check_native_login(&server, &mut root).await;
         check_sha2_logins(&server, &mut root).await;
@@ -198,6 +199,14 @@ async fn check_errors(root: &mut MysqlSession) {
     let late = "SELECT (SELECT id FROM t WHERE t.id <= s.id + 0 * SLEEP(0)) FROM t s ORDER BY NULL";
     assert_eq!(class_of(root, late).await, (Class::Refused, "1242".to_owned()));
     assert_eq!(number(root, "SELECT 8").await, 8);
+}
+
+/// A statement beyond `max_allowed_packet`: the server says so and closes the connection, maybe in the midst of it.
+async fn check_too_large(server: &Server) {
+    let mut session = connected(&server.root()).await;
+    let sql = format!("SELECT LENGTH('{}')", "z".repeat(70 << 20));
+    assert_eq!(class_of(&mut session, &sql).await, (Class::Fatal, "1153".to_owned()));
+    assert_eq!(class_of(&mut session, "SELECT 1").await.0, Class::Lost);
 }
 
 /// Several results from one statement.

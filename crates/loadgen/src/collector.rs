@@ -15,12 +15,29 @@ use crate::{Failure, LaneEnd, Lookup};
 #[derive(Debug)]
 pub(crate) enum Message {
     /// All connections of a worker are open.
-    Ready { worker: usize, took: Duration },
+    Ready {
+        worker: usize,
+        took: Duration,
+    },
     Batch(Batch),
-    LaneEnded { at_ns: u64, end: LaneEnd },
-    Error { at_ns: u64, client: u32, kind: usize, failure: Failure },
-    Lookup { at_ns: u64, client: u32, lookup: Lookup },
-    WorkerEnded { ends: Vec<LaneEnd> },
+    LaneEnded {
+        at_ns: u64,
+        end: LaneEnd,
+    },
+    Error {
+        at_ns: u64,
+        client: u32,
+        kind: usize,
+        failure: Failure,
+    },
+    Lookup {
+        at_ns: u64,
+        client: u32,
+        lookup: Lookup,
+    },
+    WorkerEnded {
+        ends: Vec<LaneEnd>,
+    },
 }
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop.
@@ -43,7 +60,11 @@ pub(crate) struct Collector<'a> {
 
 impl Collector<'_> {
     /// Waits until every worker has its connections; the longest time one of them took.
-    pub(crate) fn wait_until_ready(&mut self, messages: &Receiver<Message>, cancelled: &dyn Fn() -> bool) -> Duration {
+    pub(crate) fn wait_until_ready(
+        &mut self,
+        messages: &Receiver<Message>,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Duration {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
         while ready.len() < self.workers {
@@ -181,7 +202,9 @@ impl Collector<'_> {
         for (kind, times) in &times {
             let kind = self.kinds[*kind].clone();
             self.check(|writer| writer.histogram(&format!("{kind}/service"), from_us, to_us, &times.service));
-            self.check(|writer| writer.histogram(&format!("{kind}/response"), from_us, to_us, &times.response));
+            self.check(|writer| {
+                writer.histogram(&format!("{kind}/response"), from_us, to_us, &times.response)
+            });
         }
         self.check(StepWriter::flush);
         self.observer.second(&intervals);

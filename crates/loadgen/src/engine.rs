@@ -65,7 +65,11 @@ pub struct StepEnd {
 ///
 /// # Errors
 /// When a thread cannot be started or the record cannot be written; what goes wrong inside the step is in [`StepEnd`].
-pub fn run<L, F>(step: Step<'_, F>, writer: &mut StepWriter, observer: &mut dyn Observer) -> Result<StepEnd, Error>
+pub fn run<L, F>(
+    step: Step<'_, F>,
+    writer: &mut StepWriter,
+    observer: &mut dyn Observer,
+) -> Result<StepEnd, Error>
 where
     L: Lane + 'static,
     F: FnOnce() -> L + Send + 'static,
@@ -135,7 +139,10 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
         Some(StopReason::Failed(message)) => (Outcome::Failed, Some(message)),
         Some(StopReason::TimeCap(cap)) => (
             Outcome::Failed,
-            Some(format!("not done after its time cap of {} s; raise time_cap or lower the rates", cap.as_secs())),
+            Some(format!(
+                "not done after its time cap of {} s; raise time_cap or lower the rates",
+                cap.as_secs()
+            )),
         ),
     }
 }
@@ -148,12 +155,13 @@ fn assign<F>(lanes: Vec<(LaneSpec, F)>, threads: &Threads) -> Vec<Assignment<F>>
     if threads.blocking {
         return lanes.into_iter().map(|lane| (vec![lane], threads.cpus.clone())).collect();
     }
-    let available =
-        threads.cpus.as_ref().map_or_else(|| thread::available_parallelism().map_or(1, usize::from), Vec::len);
-    let wanted = threads.count.map_or_else(
-        || lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available),
-        |count| count as usize,
-    );
+    let available = threads
+        .cpus
+        .as_ref()
+        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), Vec::len);
+    let wanted = threads
+        .count
+        .map_or_else(|| lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);
     let clients = lanes.iter().map(|(spec, _)| spec.client).max().unwrap_or(1) as usize;
     let count = wanted.clamp(1, clients.max(1));
     let mut jobs: Vec<Vec<(LaneSpec, F)>> = (0..count).map(|_| Vec::new()).collect();

@@ -5,7 +5,9 @@
 pub enum Error {
     #[error(transparent)]
     Record(#[from] dbdyno_record::Error),
-    #[error("cannot start a load thread: {0}; lower client_threads or raise the limit on processes (ulimit -u)")]
+    #[error(
+        "cannot start a load thread: {0}; lower client_threads or raise the limit on processes (ulimit -u)"
+    )]
     Thread(std::io::Error),
     #[error("a load thread ended without a word: {0}; this is a fault of dbdyno, please report it")]
     Panicked(String),

@@ -118,7 +118,8 @@ impl LaneTask {
             self.report_lookups();
             let Some(due_ns) = self.wait_until_due(number, timer, start).await else {
                 // Stopped while waiting: a follower whose client has ended is complete all the same.
-                return control.has_client_ended(self.spec.client) && self.spec.limit == Limit::UntilClientEnds;
+                return control.has_client_ended(self.spec.client)
+                    && self.spec.limit == Limit::UntilClientEnds;
             };
             if matches!(self.send(lane, number, due_ns).await, Next::GiveUp) {
                 return false;
@@ -225,7 +226,9 @@ impl LaneTask {
         let failure = Failure {
             class: ErrorClass::Fatal,
             code: String::new(),
-            message: format!("operation {number} was refused {MOST_RETRIES} times with a request to try again"),
+            message: format!(
+                "operation {number} was refused {MOST_RETRIES} times with a request to try again"
+            ),
         };
         self.write_failed(number);
         self.give_up(&failure);
@@ -289,5 +292,9 @@ async fn grace_after_stop(control: &Control) {
 }
 
 pub(crate) fn describe(failure: &Failure) -> String {
-    if failure.code.is_empty() { failure.message.clone() } else { format!("{} ({})", failure.message, failure.code) }
+    if failure.code.is_empty() {
+        failure.message.clone()
+    } else {
+        format!("{} ({})", failure.message, failure.code)
+    }
 }

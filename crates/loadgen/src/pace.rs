@@ -74,7 +74,11 @@ mod tests {
     use super::*;
 
     fn even(operations: u64, per_ms: u64, phase_ms: u64) -> Pace {
-        Pace::Constant { operations, per: Duration::from_millis(per_ms), phase: Duration::from_millis(phase_ms) }
+        Pace::Constant {
+            operations,
+            per: Duration::from_millis(per_ms),
+            phase: Duration::from_millis(phase_ms),
+        }
     }
 
     #[test]
@@ -89,7 +93,8 @@ mod tests {
         for pace in [even(2, 1000, 0), even(3, 1000, 125), even(20, 1000, 7), even(7, 5000, 1)] {
             for at_us in (0..4_000_000).step_by(1237) {
                 let at = Duration::from_micros(at_us);
-                let expected = (0..200).take_while(|&number| pace.due(number).expect("scheduled") < at).count();
+                let expected =
+                    (0..200).take_while(|&number| pace.due(number).expect("scheduled") < at).count();
                 assert_eq!(pace.due_before(at, 200), Some(expected as u64), "{pace} at {at:?}");
             }
         }

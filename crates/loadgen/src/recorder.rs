@@ -261,14 +261,23 @@ mod tests {
     fn recorder(spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
         let batches = Rc::new(RefCell::new(Vec::new()));
         let sink = Rc::clone(&batches);
-        let recorder =
-            Recorder::new(vec!["query".into()], vec![spec], Box::new(move |batch| sink.borrow_mut().push(batch)));
+        let recorder = Recorder::new(
+            vec!["query".into()],
+            vec![spec],
+            Box::new(move |batch| sink.borrow_mut().push(batch)),
+        );
         (recorder, batches)
     }
 
     fn ending(due_ms: u64, sent_ms: u64, ended_ms: u64) -> Ending {
         let ns = |ms: u64| ms * 1_000_000;
-        Ending { due_ns: ns(due_ms), sent_ns: ns(sent_ms), ended_ns: ns(ended_ms), rows: 10, received_bytes: 7 }
+        Ending {
+            due_ns: ns(due_ms),
+            sent_ns: ns(sent_ms),
+            ended_ns: ns(ended_ms),
+            rows: 10,
+            received_bytes: 7,
+        }
     }
 
     fn assert_accounts_balance(batches: &[Batch]) {
@@ -292,7 +301,8 @@ mod tests {
         recorder.ended(0, 3_500_000_000);
         recorder.finish(3_500_000_000, Some(3_400_000_000));
         let batches = batches.borrow();
-        let done: Vec<_> = batches.iter().map(|batch| (batch.to_ns / 1_000_000, batch.intervals[0].done)).collect();
+        let done: Vec<_> =
+            batches.iter().map(|batch| (batch.to_ns / 1_000_000, batch.intervals[0].done)).collect();
         assert_eq!(done, [(1000, 0), (2000, 0), (3000, 0), (3400, 1), (3500, 0)]);
         assert_eq!(batches[1].intervals[0].in_flight, 1);
         assert_accounts_balance(&batches);

@@ -39,7 +39,10 @@ impl Timer {
         let timer =
             TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         // `new` is deprecated because a type could lie about its descriptor; `Kernel` owns its descriptor for life.
-        #[expect(deprecated, reason = "the replacement is an unsafe function, and this crate has no unsafe code")]
+        #[expect(
+            deprecated,
+            reason = "the replacement is an unsafe function, and this crate has no unsafe code"
+        )]
         let fd = AsyncFd::new(Kernel(timer))?;
         Ok(Self { fd })
     }
@@ -63,10 +66,10 @@ impl Timer {
     }
 
     fn arm(&self, left: Duration) -> std::io::Result<()> {
-        self.fd.get_ref().0.set(
-            Expiration::OneShot(TimeSpec::from_duration(left)),
-            TimerSetTimeFlags::empty(),
-        )?;
+        self.fd
+            .get_ref()
+            .0
+            .set(Expiration::OneShot(TimeSpec::from_duration(left)), TimerSetTimeFlags::empty())?;
         Ok(())
     }
 }

@@ -78,7 +78,9 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
     let mut tasks = Vec::new();
     for (index, (lane, spec)) in lanes.into_iter().zip(specs).enumerate() {
         let shared = Rc::clone(&shared);
-        tasks.push(tokio::task::spawn_local(async move { LaneTask::new(shared, index, spec).run(lane).await }));
+        tasks.push(tokio::task::spawn_local(
+            async move { LaneTask::new(shared, index, spec).run(lane).await },
+        ));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
     let mut ends = Vec::new();
@@ -120,7 +122,9 @@ async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<I
                 }
                 open.push(lane);
             }
-            Err(error) => shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}"))),
+            Err(error) => {
+                shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}")))
+            }
         }
     }
     open

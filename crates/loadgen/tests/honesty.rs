@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
-    Coupling, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Side, Step, StepEnd, Threads, run,
+    Coupling, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Side, Step, StepEnd,
+    Threads, run,
 };
 use dbdyno_record::{
-    CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Outcome, Run, RunWriter, StepEvent, StepRecord,
-    StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
+    CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Outcome, Run, RunWriter, StepEvent,
+    StepRecord, StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
 
 /// What the pretended database does with operation `number`.
@@ -49,7 +50,9 @@ impl Lane for Pretend {
                 Ok(Done { rows: 2, received_bytes: 10 })
             }
             Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
-            Act::Fail(class) => Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() }),
+            Act::Fail(class) => {
+                Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() })
+            }
             Act::Hang => std::future::pending().await,
         }
     }
@@ -137,7 +140,8 @@ fn run_opened(
     let writer = RunWriter::create(folder.path(), &manifest()).expect("a run directory");
     let cell = writer.cell(&manifest().order[0]).expect("a cell");
     let mut step = cell.step("step").expect("a step");
-    step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() }).expect("an event");
+    step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() })
+        .expect("an event");
     let lanes = lanes
         .into_iter()
         .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0 }))
@@ -176,7 +180,8 @@ fn sum(record: &StepRecord, kind: &str, field: fn(&dbdyno_record::Interval) -> u
 }
 
 fn percentile(record: &StepRecord, clock: &str, quantile: f64) -> u64 {
-    let mut spans = record.histograms.iter().filter(|span| format!("{:?}", span.clock).to_lowercase() == clock);
+    let mut spans =
+        record.histograms.iter().filter(|span| format!("{:?}", span.clock).to_lowercase() == clock);
     let mut merged = spans.next().expect("a histogram").histogram().expect("readable");
     spans.for_each(|span| merged.add(span.histogram().expect("readable")).expect("same bounds"));
     merged.value_at_quantile(quantile)
@@ -217,8 +222,9 @@ fn a_closed_loop_does_not_see_what_it_did_not_send() {
 
 #[test]
 fn an_even_schedule_keeps_its_rate_and_its_window() {
-    let lanes =
-        (1..=4).map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO))).collect();
+    let lanes = (1..=4)
+        .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
+        .collect();
     let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
     // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals.
     let (from, to) = record.window().expect("a window");
@@ -241,7 +247,8 @@ fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
     assert!(end.at_us > 1_400_000, "{}", end.at_us);
     assert!(record.intervals.iter().all(|interval| interval.to_us <= to || interval.from_us >= to));
     let of = |client| {
-        let inside = record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
+        let inside =
+            record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
         inside.map(|interval| interval.done).sum::<u64>()
     };
     assert_eq!(of(1), 50);
@@ -282,9 +289,9 @@ fn coupled_lanes_stay_within_nine_statements() {
     fast.coupling = Some((Arc::clone(&coupling), Side::Left));
     let mut slow = lane(1, 1, Pace::Closed, Limit::Operations(200));
     slow.coupling = Some((coupling, Side::Right));
-    let lanes =
-        vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
-    let blocking = Options { threads: Threads { blocking: true, ..Threads::default() }, ..Options::default() };
+    let lanes = vec![(fast, behaviour(1, Duration::ZERO)), (slow, behaviour(-1, Duration::from_millis(2)))];
+    let blocking =
+        Options { threads: Threads { blocking: true, ..Threads::default() }, ..Options::default() };
     let (end, _) = run_step(&spec(1, &["insert", "delete"]), lanes, blocking);
     assert_eq!(end.lanes.iter().map(|lane| lane.done).sum::<u64>(), 400);
     assert!((5..=9).contains(&most.load(Ordering::SeqCst)), "{}", most.load(Ordering::SeqCst));
@@ -293,7 +300,9 @@ fn coupled_lanes_stay_within_nine_statements() {
 #[test]
 fn retries_are_counted_and_the_operation_succeeds_once() {
     let behaviour: Behaviour =
-        Arc::new(|number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) });
+        Arc::new(
+            |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
+        );
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
@@ -305,7 +314,9 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
 #[test]
 fn a_refused_operation_fails_alone_and_is_named() {
     let behaviour: Behaviour =
-        Arc::new(|number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) });
+        Arc::new(
+            |number| if number == 3 { Act::Fail(ErrorClass::Refused) } else { Act::Answer(Duration::ZERO) },
+        );
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
@@ -317,7 +328,9 @@ fn a_refused_operation_fails_alone_and_is_named() {
 #[test]
 fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
     let behaviour: Behaviour =
-        Arc::new(|number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) });
+        Arc::new(
+            |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
+        );
     let lanes = vec![
         (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
         (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
@@ -331,7 +344,8 @@ fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
 #[test]
 fn a_failed_connection_is_known_before_the_clock_starts() {
     let refused = Failure { class: ErrorClass::Fatal, code: "1045".into(), message: "access denied".into() };
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
+    let lanes =
+        vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO), Err(refused))];
     let (end, record) = run_opened(&spec(1, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert_eq!(end.message.as_deref(), Some("access denied (1045)"));
@@ -373,8 +387,11 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
 #[test]
 fn what_a_capped_schedule_never_sent_is_dropped() {
     let lanes = vec![(lane(1, 0, even(100), Limit::Operations(1000)), answers(Duration::from_millis(50)))];
-    let (end, record) =
-        run_step(&spec(1, &["insert"]), lanes, Options { cap: Some(Duration::from_secs(1)), ..Options::default() });
+    let (end, record) = run_step(
+        &spec(1, &["insert"]),
+        lanes,
+        Options { cap: Some(Duration::from_secs(1)), ..Options::default() },
+    );
     assert_eq!(end.outcome, Outcome::Failed);
     let dropped = sum(&record, "insert", |interval| interval.dropped);
     assert!((60..110).contains(&dropped), "{dropped}");

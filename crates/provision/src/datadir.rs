@@ -38,6 +38,23 @@ pub(crate) fn prepare(path: &Path) -> Result<(), Error> {
     mark(path)
 }
 
+/// Removes the data directory `path`; one that is not there is fine.
+///
+/// # Errors
+/// [`Error::NotOurs`] without dbdyno's mark, [`Error::StillRunning`] when a server still uses it.
+pub fn remove_data(path: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        _ if !path.join(MARK).is_file() => {
+            return Err(Error::NotOurs { path: path.to_path_buf(), mark: MARK });
+        }
+        _ => wait_for_leaving_server(path)?,
+    }
+    // The mark goes last: what is left by a removal that is cut short is still known as ours.
+    wipe(path)?;
+    fs::remove_dir_all(path).map_err(Error::io("cannot remove the data directory", path))
+}
+
 /// Writes the mark into `path`.
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     let file = path.join(MARK);
@@ -141,6 +158,19 @@ mod tests {
         prepare(&path).unwrap();
         assert_eq!(entries(&path).unwrap(), [path.join(MARK)]);
         assert!(folder.path().exists());
+    }
+
+    #[test]
+    fn only_a_marked_directory_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        remove_data(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(matches!(remove_data(&path), Err(Error::NotOurs { .. })));
+        mark(&path).unwrap();
+        fs::write(path.join("ibdata1"), "x").unwrap();
+        remove_data(&path).unwrap();
+        assert!(!path.exists());
     }
 
     #[test]

@@ -113,11 +113,9 @@ pub enum Error {
     #[error("{what} needs packages that are not installed; as root: apt-get install {packages}")]
     MissingTools { what: String, packages: String },
 
-    /// What was fetched is not what the catalogue promises.
-    #[error(
-        "{name}: the unpacked files hold no server program ({looked_for}); the catalogue's source has changed"
-    )]
-    EmptyFetch { name: String, looked_for: String },
+    /// A server that cannot be got.
+    #[error("cannot get {name}: {why}")]
+    Unfetchable { name: String, why: String },
 
     /// A file or folder.
     #[error("{what} {path}: {source}", path = .path.display())]

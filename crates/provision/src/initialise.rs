@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
 use crate::command::part_options;
 use crate::my_cnf::MyCnf;
 use crate::process::Process;
@@ -131,7 +134,9 @@ impl Making<'_> {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(failed(status.to_string())),
             None => {
-                let _ = process.stop(Duration::from_secs(5));
+                // The script's server is in the script's process group.
+                let _ = i32::try_from(process.pid()).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL));
+                let _ = process.wait(Duration::from_secs(5));
                 Err(failed(format!("not done after {} s", LIMIT.as_secs())))
             }
         }

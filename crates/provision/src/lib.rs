@@ -21,10 +21,11 @@ mod template;
 
 pub mod address;
 pub mod external;
-//AD pub mod fetch;
+pub mod fetch;
 
 pub use address::credentials;
 pub use basedir::{BaseDir, Product, Version};
+pub use datadir::remove_data;
 pub use error::Error;
 pub use folder::{find_named, list, servers_dir};
 pub use process::Stopped;

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::number::{fixed, gib, rate};
 
-/// `mariadb-vs-mysql: 10 steps, 2 variants, 1 block` without the counts that a run of several workloads would blur.
+/// Heading of every report.
 pub(crate) fn title(findings: &Findings) -> String {
     format!("dbdyno: {}", findings.run.name)
 }
@@ -33,7 +33,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
 pub(crate) fn host_line(run: &RunSummary) -> String {
     let host = &run.host;
     let mut parts = vec![
-        host.hostname.clone(),
+        format!("Host {}", host.hostname),
         format!("{} × {}", host.cpus, host.cpu_model),
         format!("{} memory", gib(host.memory_bytes)),
         format!("{}, {}", host.os, host.kernel),
@@ -99,7 +99,7 @@ fn answer(run: &RunSummary, steps: &[String], row: &TableRow) -> String {
     let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
     let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
     let mut text = format!(
-        "{} against {}: more than 5 % above in {}{most}, more than 5 % below in {}{least}, between in {}",
+        "{} against {}: more than 5 % above in {}{most}, more than 5 % below in {}{least}, within 5 % of it in {}",
         row.label,
         run.base,
         steps_text(above.len()),
@@ -152,7 +152,7 @@ mod tests {
     fn the_answer_counts_steps_and_names_the_extremes() {
         let findings = fixture::findings();
         insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
-        <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), between in 4 steps, no ratio in 2 steps.
+        <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps.
         There is one block: no difference here was seen twice.
         "#);
     }
@@ -163,7 +163,7 @@ mod tests {
         let lines = [run_line(&findings.run), host_line(&findings.run), variant_line(&findings.variants[1])];
         insta::assert_snapshot!(lines.join("\n"), @r"
         Run 20240401T101112Z-quickstart · started 2024-04-01T10:11:12Z · 1 block · 1 of 2 cells completed · seed 42 · dbdyno 0.1.0 (abc1234, debug build)
-        bench1 · 16 × AMD Ryzen 7 7735HS · 32.0 GiB memory · Debian GNU/Linux 12, Linux 6.1.0 · server on CPUs 0-7, client on any CPU · data on xfs on device nvme0n1
+        Host bench1 · 16 × AMD Ryzen 7 7735HS · 32.0 GiB memory · Debian GNU/Linux 12, Linux 6.1.0 · server on CPUs 0-7, client on any CPU · data on xfs on device nvme0n1
         SQLite (embedded) · 3.50.2 · engine b-tree · driver sqlite
         ");
     }

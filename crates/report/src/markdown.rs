@@ -90,7 +90,7 @@ impl Page {
             format!("{}{base}: {}", variant.name, variant_line(variant))
         });
         self.items(&variants.collect::<Vec<_>>());
-        self.block(&format!("Host: {}", escaped(&host_line(&findings.run))));
+        self.block(&escaped(&host_line(&findings.run)));
         self.block(&escaped(&run_line(&findings.run)));
         for (number, warning) in findings.warnings.iter().enumerate() {
             let line = format!("> **Warning:** {}", escaped(warning));
@@ -128,7 +128,7 @@ impl Page {
         self.table(1, &heads, &rows);
         let legend = section.legend_text();
         if !legend.is_empty() {
-            self.block(&format!("{legend}."));
+            self.block(&format!("Marks: {legend}."));
         }
         self.items(&section.missing);
     }
@@ -231,6 +231,9 @@ fn escaped(text: &str) -> String {
             '<' => result.push_str("&lt;"),
             '\\' | '|' | '*' | '`' | '[' | ']' | '~' => result.extend(['\\', character]),
             '_' if !inside_word(at) => result.push_str("\\_"),
+            // What would begin a heading, a quotation or a list.
+            '#' | '>' if at == 0 => result.extend(['\\', character]),
+            '+' | '-' if at == 0 && characters.get(1) == Some(&' ') => result.extend(['\\', character]),
             other => result.push(other),
         }
     }
@@ -253,6 +256,9 @@ mod tests {
     fn what_markdown_would_read_as_markup_is_escaped() {
         assert_eq!(escaped("<b>&\""), "&lt;b>&amp;\"");
         assert_eq!(escaped("a|b\nc"), "a\\|b c");
+        assert_eq!(escaped("# a"), "\\# a");
+        assert_eq!(escaped("+ a + b"), "\\+ a + b");
+        assert_eq!(escaped("-1.5"), "-1.5");
         assert_eq!(escaped("journal_mode _x_ *y*"), "journal_mode \\_x\\_ \\*y\\*");
     }
 

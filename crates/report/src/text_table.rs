@@ -125,13 +125,13 @@ impl TextTable {
         let label_width: usize = labels.iter().map(|&column| widths[column] + GAP).sum();
         let mut parts = vec![labels.clone()];
         let mut used = label_width;
-        for column in self.labels..widths.len() {
+        for (column, column_width) in widths.iter().enumerate().skip(self.labels) {
             let part_is_empty = parts.last().is_some_and(|part| part.len() == labels.len());
-            if used + widths[column] > width && !part_is_empty {
+            if used + column_width > width && !part_is_empty {
                 parts.push(labels.clone());
                 used = label_width;
             }
-            used += widths[column] + GAP;
+            used += column_width + GAP;
             if let Some(part) = parts.last_mut() {
                 part.push(column);
             }

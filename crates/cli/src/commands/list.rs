@@ -29,14 +29,24 @@ fn workloads() -> String {
 }
 
 fn metrics() -> String {
-    let columns = dbdyno_report::METRICS.iter().map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    let costs = dbdyno_report::COSTS.iter().map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
+    let columns = dbdyno_report::METRICS
+        .iter()
+        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
+    let costs = dbdyno_report::COSTS
+        .iter()
+        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
     format!("{}\n{}", pairs(columns), pairs(costs))
 }
 
 fn runs(out: &Path) -> String {
     let mut names: Vec<_> = std::fs::read_dir(out)
-        .map(|entries| entries.flatten().filter(|entry| entry.path().join("manifest.json").exists()).map(|entry| entry.path()).collect())
+        .map(|entries| {
+            entries
+                .flatten()
+                .filter(|entry| entry.path().join("manifest.json").exists())
+                .map(|entry| entry.path())
+                .collect()
+        })
         .unwrap_or_default();
     names.sort();
     if names.is_empty() {
@@ -74,7 +84,8 @@ fn servers() -> String {
         return format!("no servers in {}; `cargo xtask servers` gets some\n", folder.display());
     }
     let lines = names.iter().map(|name| {
-        let title = dbdyno_provision::find_named(name).map_or_else(|error| error.to_string(), |base| base.title());
+        let title =
+            dbdyno_provision::find_named(name).map_or_else(|error| error.to_string(), |base| base.title());
         (name.clone(), title)
     });
     format!("servers in {}\n\n{}", folder.display(), pairs(lines))

@@ -1,6 +1,8 @@
 //! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs.
 
-use dbdyno_plan::{Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with};
+use dbdyno_plan::{
+    Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
+};
 
 use crate::args::PlanArgs;
 use crate::exit::{Ended, OURS};
@@ -34,7 +36,12 @@ pub(crate) fn overrides(set: &[(String, String)], blocks: Option<u32>) -> Vec<(S
 }
 
 fn describe(plan: &Plan, estimate: &Estimate) -> String {
-    let mut text = format!("plan {}: {} x {}\n\n", plan.name, count(plan.variants.len(), "variant"), count(plan.blocks as usize, "block"));
+    let mut text = format!(
+        "plan {}: {} x {}\n\n",
+        plan.name,
+        count(plan.variants.len(), "variant"),
+        count(plan.blocks as usize, "block")
+    );
     let width = plan.variants.iter().map(|variant| variant.name.len()).max().unwrap_or(0);
     for variant in &plan.variants {
         let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
@@ -47,10 +54,20 @@ fn describe(plan: &Plan, estimate: &Estimate) -> String {
         text.push_str(&format!("  block {block}: {}\n", order.join(", ")));
     }
     for cell in &estimate.cells {
-        text.push_str(&format!("\n{} on {}, once: about {}\n", cell.workload, cell.variant, time::about(cell.duration)));
+        text.push_str(&format!(
+            "\n{} on {}, once: about {}\n",
+            cell.workload,
+            cell.variant,
+            time::about(cell.duration)
+        ));
         let detail = cell.steps.iter().map(|step| step.detail.chars().count()).max().unwrap_or(0);
         for step in &cell.steps {
-            text.push_str(&format!("  {:<8}  {:<detail$}  {:>8}\n", step.name, step.detail, time::about(step.duration)));
+            text.push_str(&format!(
+                "  {:<8}  {:<detail$}  {:>8}\n",
+                step.name,
+                step.detail,
+                time::about(step.duration)
+            ));
         }
     }
     text.push_str(&format!(

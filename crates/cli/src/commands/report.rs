@@ -17,8 +17,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
     let text = match (&args.output, format.name()) {
         (None, "terminal") => {
-            let options =
-                TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
+            let options = TerminalOptions {
+                width: terminal::width(),
+                colour: terminal::wants_colour(),
+                evidence: true,
+            };
             Terminal { options }.render(&findings)?
         }
         _ => format.render(&findings)?,

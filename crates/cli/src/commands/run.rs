@@ -24,7 +24,6 @@ const REPORT: &str = "report.html";
 /// A run that is about to begin or to go on.
 struct Ready {
     plan: Plan,
-    manifest: Manifest,
     variants: Vec<Prepared>,
     writer: RunWriter,
     cells: Vec<CellId>,
@@ -41,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, manifest, variants, writer, cells } = ready;
+    let Ready { plan, variants, writer, cells } = ready;
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -50,7 +49,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let progress = Progress::new(&estimate(&plan), &names);
     let mut conductor = Conductor {
         plan: &plan,
-        manifest: &manifest,
         variants: &variants,
         writer,
         progress,
@@ -73,12 +71,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
 fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
     let go_on = format!("go on with: dbdyno run --resume {}", dir.display());
     let tally = walked.map_err(|ended| Ended {
-        message: ended.message.map(|message| format!("{message}; what was measured is in {}; {go_on}", dir.display())),
+        message: ended
+            .message
+            .map(|message| format!("{message}; what was measured is in {}; {go_on}", dir.display())),
         ..ended
     })?;
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
-    let options = TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    let options =
+        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
     terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
     std::fs::write(&report, Html.render(&findings)?)
@@ -105,7 +106,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
     let cells = manifest.order.clone();
-    Ok(Ready { plan, manifest, variants, writer, cells })
+    Ok(Ready { plan, variants, writer, cells })
 }
 
 /// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
@@ -123,7 +124,10 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     let variants = prepare(&plan, runtime)?;
     for (now, then) in variants.iter().zip(&manifest.variants) {
         if now.info != *then {
-            let text = format!("variant {} is not what it was when the run began: {} then, {} now, or its my_cnf has changed", then.name, then.server, now.info.server);
+            let text = format!(
+                "variant {} is not what it was when the run began: {} then, {} now, or its my_cnf has changed",
+                then.name, then.server, now.info.server
+            );
             return Err(Ended::new(USAGE, format!("{text}; start a new run")));
         }
     }
@@ -135,7 +139,7 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
         }
     }
     terminal::note(&format!("going on: {} of {} cells are left", cells.len(), manifest.order.len()));
-    Ok(Ready { plan, manifest, variants, writer, cells })
+    Ok(Ready { plan, variants, writer, cells })
 }
 
 fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
@@ -156,7 +160,12 @@ fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, 
         host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
-        workloads: plan.workload.insert_benchmark.iter().map(|options| info(insert_benchmark::about(options))).collect(),
+        workloads: plan
+            .workload
+            .insert_benchmark
+            .iter()
+            .map(|options| info(insert_benchmark::about(options)))
+            .collect(),
         order: cells(plan)
             .into_iter()
             .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })

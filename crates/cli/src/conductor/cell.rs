@@ -34,7 +34,10 @@ impl Conductor<'_> {
     fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
         self.progress.busy("starting on fresh data");
         let Some(variant) = self.variants.iter().find(|variant| variant.info.name == id.variant) else {
-            return Err(Ended::new(OURS, format!("the run names a variant {} that its plan lacks", id.variant)));
+            return Err(Ended::new(
+                OURS,
+                format!("the run names a variant {} that its plan lacks", id.variant),
+            ));
         };
         let place = self.place(id);
         let database = match self.runtime.block_on(Database::provide(variant, &place)) {
@@ -73,7 +76,12 @@ impl Conductor<'_> {
         (1..).map(file).find(|path| !path.exists()).unwrap_or_else(|| file(1))
     }
 
-    fn described_cell(&mut self, id: &CellId, writer: &mut CellWriter, database: &Database) -> Result<Ending, Ended> {
+    fn described_cell(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        database: &Database,
+    ) -> Result<Ending, Ended> {
         for text in database.notes() {
             writer.event(&CellEvent::Warning { at: time::now(), text })?;
         }
@@ -96,17 +104,16 @@ impl Conductor<'_> {
             settings: description.settings,
         };
         writer.event(&CellEvent::Server { at: time::now(), server })?;
-        let context = Context {
-            endpoint: database.endpoint.clone(),
-            owned: database.owned,
-            seed: self.plan.seed,
-        };
+        let context =
+            Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
         match &self.plan.workload.insert_benchmark {
             Some(options) if id.workload == "insert-benchmark" => {
                 let workload = InsertBenchmark::new(options, context);
                 self.steps(id, writer, database, workload, session)
             }
-            _ => Err(Ended::new(OURS, format!("the run names a workload {} that its plan lacks", id.workload))),
+            _ => {
+                Err(Ended::new(OURS, format!("the run names a workload {} that its plan lacks", id.workload)))
+            }
         }
     }
 
@@ -136,7 +143,10 @@ impl Conductor<'_> {
                 return Ok(failed);
             }
             if self.cancelled() {
-                return Ok((Outcome::Interrupted, Some(format!("interrupted by the user after step {name}"))));
+                return Ok((
+                    Outcome::Interrupted,
+                    Some(format!("interrupted by the user after step {name}")),
+                ));
             }
         }
         self.runtime.block_on(dbdyno_drivers::Session::close(session));

@@ -149,7 +149,9 @@ impl Database {
         let mut warning = None;
         if let Some(server) = self.server {
             match server.stop() {
-                Ok(stopped) if stopped.killed => warning = Some("the server had to be killed: it did not stop in time".to_owned()),
+                Ok(stopped) if stopped.killed => {
+                    warning = Some("the server had to be killed: it did not stop in time".to_owned())
+                }
                 Ok(_) => {}
                 Err(error) => warning = Some(error.to_string()),
             }

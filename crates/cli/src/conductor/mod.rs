@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_plan::Plan;
-use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
+use dbdyno_record::{CellId, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, INTERRUPTED, SERVER};
@@ -22,7 +22,6 @@ pub(crate) use variants::{Prepared, prepare};
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) manifest: &'a Manifest,
     pub(crate) variants: &'a [Prepared],
     pub(crate) writer: RunWriter,
     pub(crate) progress: Progress,
@@ -62,7 +61,12 @@ impl Conductor<'_> {
                 }
                 Outcome::Interrupted => {}
             }
-            self.writer.event(&RunEvent::CellEnded { at: time::now(), cell: cell.clone(), outcome, message })?;
+            self.writer.event(&RunEvent::CellEnded {
+                at: time::now(),
+                cell: cell.clone(),
+                outcome,
+                message,
+            })?;
         }
         tally.interrupted = self.cancelled();
         let outcome = match &tally {
@@ -87,7 +91,11 @@ impl Tally {
             return Err(Ended { code: INTERRUPTED, message: None });
         }
         if self.failed > 0 {
-            let cells = if self.failed == 1 { "1 cell failed".to_owned() } else { format!("{} cells failed", self.failed) };
+            let cells = if self.failed == 1 {
+                "1 cell failed".to_owned()
+            } else {
+                format!("{} cells failed", self.failed)
+            };
             return Err(Ended::new(SERVER, format!("{cells}; the report says why, what completed is in it")));
         }
         Ok(())

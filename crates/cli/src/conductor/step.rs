@@ -63,7 +63,9 @@ impl StepRun<'_, '_> {
                     writer.event(&StepEvent::Warning { text })?;
                 }
             }
-            Err(error) => writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?,
+            Err(error) => {
+                writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?
+            }
         }
         let (outcome, message) = self.finish(&mut writer, workload, session, &end)?;
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message: message.clone() };

@@ -23,12 +23,21 @@ pub(crate) struct Prepared {
 /// Where a variant's database comes from.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    Sqlite { pragmas: Vec<(String, String)> },
+    Sqlite {
+        pragmas: Vec<(String, String)>,
+    },
     Null,
     /// dbdyno starts it.
-    Owned { base: Box<BaseDir>, my_cnf: Option<PathBuf>, engine: String },
+    Owned {
+        base: Box<BaseDir>,
+        my_cnf: Option<PathBuf>,
+        engine: String,
+    },
     /// Somebody else runs it.
-    External { options: Options, engine: String },
+    External {
+        options: Options,
+        engine: String,
+    },
 }
 
 const DEFAULT_ENGINE: &str = "innodb";
@@ -89,12 +98,18 @@ fn owned(
     let config = match &variant.my_cnf {
         None => String::new(),
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
-            Ended::new(USAGE, format!("variant {}: cannot read my_cnf {}: {error}", variant.name, path.display()))
+            Ended::new(
+                USAGE,
+                format!("variant {}: cannot read my_cnf {}: {error}", variant.name, path.display()),
+            )
         })?,
     };
     let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let info = info("mysql", format!("{} ({folder})", base.title()), config, false);
-    Ok(Prepared { source: Source::Owned { base: Box::new(base), my_cnf: variant.my_cnf.clone(), engine }, info })
+    Ok(Prepared {
+        source: Source::Owned { base: Box::new(base), my_cnf: variant.my_cnf.clone(), engine },
+        info,
+    })
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill.
@@ -107,7 +122,10 @@ fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<Options, En
         terminal::warning(&warning);
     }
     let Some(database) = options.database.clone() else {
-        return Err(Ended::new(USAGE, format!("{text} names no database: write mysql://user@host:port/database")));
+        return Err(Ended::new(
+            USAGE,
+            format!("{text} names no database: write mysql://user@host:port/database"),
+        ));
     };
     // The database may not exist yet, so the first login goes without it.
     let endpoint = Endpoint {

@@ -44,7 +44,7 @@ async fn played(
         while script.peek().is_some() {
             heard.push(receive(&mut server).await);
             sequence += 2;
-            while let Some(payload) = script.next() {
+            for payload in script.by_ref() {
                 server.write_all(&packet(sequence, payload)).await.expect("an answer is sent");
                 // The fast path of caching_sha2_password: the OK follows without a word of the client.
                 if payload != &[1, 3] {

@@ -1,9 +1,12 @@
 //! Packets over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
+use super::packet;
 use super::scan::{Scanner, Step};
 
 /// First size of the input buffer: a server's own network buffer, so that most answers come with one read.
@@ -11,6 +14,9 @@ const FIRST_INPUT: usize = 16 << 10;
 
 /// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
 const LARGEST_INPUT: usize = 256 << 10;
+
+/// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A stream with its buffers.
 #[derive(Debug)]
@@ -54,8 +60,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
-        self.stream.write_all(self.outgoing.bytes()).await?;
-        Ok(())
+        match self.stream.write_all(self.outgoing.bytes()).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+        }
+    }
+
+    /// Why the server closed the connection, when it said so before: a statement beyond `max_allowed_packet`, a kill, an
+    /// idle connection's end. Without this the user would only learn of a broken pipe.
+    async fn last_words(&mut self) -> Option<Fault> {
+        let mut payload = Vec::new();
+        tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
+        (payload[0] == 0xff).then(|| packet::server_error(&payload))
     }
 
     /// Overwrites the message sent last.

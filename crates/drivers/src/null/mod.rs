@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, Param, Session, Statement, Upkeep};
+use crate::{
+    Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, Param, Session, Statement, Upkeep,
+};
 
 /// What the null database answers.
 #[derive(Debug, Clone, Default)]

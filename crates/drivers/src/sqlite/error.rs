@@ -101,7 +101,7 @@ pub(super) fn fatal(path: &Path, message: impl std::fmt::Display) -> DbError {
 }
 
 /// The beginning of a statement: enough to know it by, not the 100 rows of an INSERT.
-fn quoted(sql: &str) -> String {
+pub(super) fn quoted(sql: &str) -> String {
     match sql.char_indices().nth(QUOTED_MAX) {
         Some((end, _)) => format!("{}...", &sql[..end]),
         None => sql.to_owned(),

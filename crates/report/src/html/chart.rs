@@ -41,8 +41,10 @@ pub(super) fn chart(title: &str, unit: &str, lines: &[Line], points_a_line: usiz
         end: last_second,
         ticks: across.ticks.into_iter().filter(|tick| *tick <= last_second).collect(),
     };
+    // Many thin lines of one look are easier to read than thick ones that merge.
+    let class = if lines.iter().any(|line| line.block > 1) { "chart many" } else { "chart" };
     let mut out = format!(
-        "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        "<svg class=\"{class}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
         escaped(title)
     );
     axes(&across, &up, unit, &mut out);

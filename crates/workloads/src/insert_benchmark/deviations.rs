@@ -8,28 +8,48 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut list = always();
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     if options.pacing == Pacing::Even {
-        add("pacing", "all statements of a second in one burst at its start, lost time not made up",
-            "one statement at a time at equal distances, a late stream catches up; pacing = \"burst\" is the original's");
+        add(
+            "pacing",
+            "all statements of a second in one burst at its start, lost time not made up",
+            "one statement at a time at equal distances, a late stream catches up; pacing = \"burst\" is the original's",
+        );
     }
     if options.clock == Clock::Addressed {
-        add("clock", "dateandtime is the client's local wall clock",
-            "dateandtime advances one second every 10,000 rows of a client; clock = \"wall\" takes the wall clock, in UTC");
+        add(
+            "clock",
+            "dateandtime is the client's local wall clock",
+            "dateandtime advances one second every 10,000 rows of a client; clock = \"wall\" takes the wall clock, in UTC",
+        );
     } else {
         add("clock", "dateandtime is local time", "dateandtime is UTC");
     }
     if options.protocol != Protocol::Text {
-        add("protocol", "text on MySQL and MariaDB; the original has no SQLite",
-            if options.protocol == Protocol::Auto { "text on MySQL and MariaDB, prepared on SQLite" } else { "prepared" });
+        add(
+            "protocol",
+            "text on MySQL and MariaDB; the original has no SQLite",
+            if options.protocol == Protocol::Auto {
+                "text on MySQL and MariaDB, prepared on SQLite"
+            } else {
+                "prepared"
+            },
+        );
     }
     if options.verify != Verify::Off {
-        add("verify", "nothing is checked", "row counts, column sums and ids are read and compared outside the clock");
+        add(
+            "verify",
+            "nothing is checked",
+            "row counts, column sums and ids are read and compared outside the clock",
+        );
     }
     if let SettleWait::Fixed(wait) = options.settle_wait {
         let here = format!("{} s", wait.0.as_secs_f64());
         add("settle_wait", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here);
     }
-    add("time_cap", "a read-write step below its rate runs on until its rows are done",
-        &format!("it is cut off and failed after {} times its length", options.time_cap));
+    add(
+        "time_cap",
+        "a read-write step below its rate runs on until its rows are done",
+        &format!("it is cut off and failed after {} times its length", options.time_cap),
+    );
     let profile = Options::default();
     if options.resync_rounds != profile.resync_rounds {
         add("resync_rounds", "1000", &options.resync_rounds.to_string());
@@ -48,16 +68,31 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 
 fn always() -> Vec<Deviation> {
     vec![
-        deviation("random numbers", "seeded with the time of day; data from 4 MiB of operating system randomness",
-            "counter-based: every operation is a function of (seed, client, number), the same for every variant"),
-        deviation("start", "clients start 1 s apart (10 s after the first in l.i0) and the clock runs from the first",
-            "all connections are open before the clock starts for all at once; tables are created before it"),
-        deviation("rate", "requested rows / whole seconds of the whole step",
-            "rows and queries answered in the common window / its length in microseconds"),
-        deviation("timed interval", "drawing parameters, building the text, executing, fetching",
-            "sending to answered; response time, from when the operation was due, is beside it"),
-        deviation("generator", "a process feeds two queues of 8 statements and looks up the least id on a connection of its own",
-            "insert and delete connections keep within 9 statements of each other; the least id is looked up on the delete connection before the delete that needs it"),
+        deviation(
+            "random numbers",
+            "seeded with the time of day; data from 4 MiB of operating system randomness",
+            "counter-based: every operation is a function of (seed, client, number), the same for every variant",
+        ),
+        deviation(
+            "start",
+            "clients start 1 s apart (10 s after the first in l.i0) and the clock runs from the first",
+            "all connections are open before the clock starts for all at once; tables are created before it",
+        ),
+        deviation(
+            "rate",
+            "requested rows / whole seconds of the whole step",
+            "rows and queries answered in the common window / its length in microseconds",
+        ),
+        deviation(
+            "timed interval",
+            "drawing parameters, building the text, executing, fetching",
+            "sending to answered; response time, from when the operation was due, is beside it",
+        ),
+        deviation(
+            "generator",
+            "a process feeds two queues of 8 statements and looks up the least id on a connection of its own",
+            "insert and delete connections keep within 9 statements of each other; the least id is looked up on the delete connection before the delete that needs it",
+        ),
         deviation("query stop", "queries look every 16th time whether the step is over", "after every query"),
     ]
 }

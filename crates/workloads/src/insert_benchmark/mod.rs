@@ -120,7 +120,10 @@ impl InsertBenchmark {
         let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
         details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
         details.extend(
-            report.parts.into_iter().map(|(name, took)| (format!("{name}_seconds"), json!(took.as_secs_f64()))),
+            report
+                .parts
+                .into_iter()
+                .map(|(name, took)| (format!("{name}_seconds"), json!(took.as_secs_f64()))),
         );
         details.insert("settings".to_owned(), json!(report.settings));
         details.insert("notes".to_owned(), json!(report.notes));

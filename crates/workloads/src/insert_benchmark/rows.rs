@@ -134,7 +134,10 @@ mod tests {
     #[test]
     fn columns_are_uniform_over_their_domains() {
         let source = RowSource::new(&Options::default(), 9, 0, 1);
-        let rows: Vec<Numbers> = (0..2000).flat_map(|n| (0..100).map(move |r| (n, r))).map(|(n, r)| source.numbers(n, r)).collect();
+        let rows: Vec<Numbers> = (0..2000)
+            .flat_map(|n| (0..100).map(move |r| (n, r)))
+            .map(|(n, r)| source.numbers(n, r))
+            .collect();
         let mean = |column: fn(&Numbers) -> u32| {
             rows.iter().map(|row| f64::from(column(row))).sum::<f64>() / rows.len() as f64
         };
@@ -148,7 +151,10 @@ mod tests {
             assert!((mean / domain - 0.5).abs() < 0.003, "{mean} of {domain}");
         }
         assert!(rows.iter().all(|row| row.cashregisterid < 1000 && row.price < 500));
-        assert!(rows.iter().any(|row| row.cashregisterid == 0) && rows.iter().any(|row| row.cashregisterid == 999));
+        assert!(
+            rows.iter().any(|row| row.cashregisterid == 0)
+                && rows.iter().any(|row| row.cashregisterid == 999)
+        );
     }
 
     #[test]
@@ -169,8 +175,12 @@ mod tests {
 
     #[test]
     fn long_data_is_random_to_its_end() {
-        let options =
-            Options { data_length_min: 4000, data_length_max: 4000, data_random_percent: 100, ..Options::default() };
+        let options = Options {
+            data_length_min: 4000,
+            data_length_max: 4000,
+            data_random_percent: 100,
+            ..Options::default()
+        };
         let text = data(&RowSource::new(&options, 1, 0, 1), 5, 0);
         assert_eq!(text.len(), 4000);
         assert!(text.starts_with(&"a".repeat(1000)) && !text[3900..].bytes().all(|byte| byte == b'a'));

@@ -105,7 +105,12 @@ pub(crate) fn delete_parts(table: &str, capabilities: &Capabilities) -> [String;
 }
 
 /// The parts of a range query around its parameter.
-pub(crate) fn range_parts(table: &str, kind: RangeKind, capabilities: &Capabilities, limit: u32) -> [String; 2] {
+pub(crate) fn range_parts(
+    table: &str,
+    kind: RangeKind,
+    capabilities: &Capabilities,
+    limit: u32,
+) -> [String; 2] {
     let columns = kind.columns();
     let index = format!("{table}_{}", kind.suffix());
     let hint = match capabilities.index_hint {

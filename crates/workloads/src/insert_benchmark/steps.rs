@@ -77,7 +77,11 @@ pub(crate) fn writer_pace(options: &Options, step: &StepPlan, client: u32) -> Pa
             let per = Duration::from_secs(u64::from(step.rows_per_commit));
             // Clients are set off against each other, so that even means even over all of them.
             let interval = per / rate;
-            Pace::Constant { operations: u64::from(rate), per, phase: interval * (client - 1) / options.clients }
+            Pace::Constant {
+                operations: u64::from(rate),
+                per,
+                phase: interval * (client - 1) / options.clients,
+            }
         }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
     }

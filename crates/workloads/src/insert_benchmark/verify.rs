@@ -32,18 +32,27 @@ pub(crate) async fn verify(
         let began = Instant::now();
         let work = format!("checking table {table}");
         let cells = session.rows(&sql::sums(&table)).await.map_err(Error::during(work.clone()))?;
-        let actual: Option<Vec<i128>> = cells.first().and_then(|row| {
-            row.iter().map(|cell| cell.as_deref().map_or(Ok(0), str::parse).ok()).collect()
-        });
+        let actual: Option<Vec<i128>> = cells
+            .first()
+            .and_then(|row| row.iter().map(|cell| cell.as_deref().map_or(Ok(0), str::parse).ok()).collect());
         let Some(actual) = actual.filter(|values| values.len() == 8) else {
             return Err(Error::Answer { work, answer: format!("{cells:?}") });
         };
         let of_table = history.of(client);
         let mut parts = content_parts(&expected(setup, client, of_table), &actual);
         if setup.context.owned && of_table.inserted.iter().all(|inserted| inserted.failed.is_empty()) {
-            parts.extend(id_parts(setup.options.first_id, history.inserted(client), of_table.deleted, &actual));
+            parts.extend(id_parts(
+                setup.options.first_id,
+                history.inserted(client),
+                of_table.deleted,
+                &actual,
+            ));
         }
-        checks.push(Check { table, parts, duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0) });
+        checks.push(Check {
+            table,
+            parts,
+            duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0),
+        });
     }
     Ok(checks)
 }

@@ -40,7 +40,11 @@ impl Connection {
         self.session()?.query(sql).await.map_err(failure)
     }
 
-    pub(crate) async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, Failure> {
+    pub(crate) async fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> Result<Answer, Failure> {
         self.session()?.execute(statement, params).await.map_err(failure)
     }
 
@@ -60,7 +64,9 @@ impl Connection {
                     notes.lookup(name, began.elapsed(), value);
                     return Ok(value);
                 }
-                Err(error) if error.class == Class::Retry => tokio::time::sleep(Duration::from_millis(1)).await,
+                Err(error) if error.class == Class::Retry => {
+                    tokio::time::sleep(Duration::from_millis(1)).await
+                }
                 Err(error) => return Err(failure(error)),
             }
         }

