@@ -113,6 +113,8 @@ pub enum Colour {
 #[derive(Debug, Clone, Serialize)]
 pub struct StepFindings {
     pub name: String,
+    /// The kind of operation that the rate counts: `insert`, `index`, `query`.
+    pub headline_kind: String,
     /// `inserts/s`, `queries/s`, ...
     pub rate_label: String,
     /// Statement shapes by kind.

@@ -39,7 +39,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
     all.extend(sampler_cost(workloads));
     if run.manifest.blocks < 2 {
         all.push(
-            "One block: nothing can be said about significance; a difference may be chance. Use blocks = 3 or more."
+            "One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more."
                 .to_owned(),
         );
     }
@@ -231,7 +231,7 @@ mod tests {
         a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran beside fewer writes than planned.
         2 query operations failed (0.249 %) in block 1 a qr100.
         Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
-        One block: nothing can be said about significance; a difference may be chance. Use blocks = 3 or more.
+        One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more.
         ");
     }
 

@@ -46,6 +46,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> St
     let base_runs = runs.iter().find(|(variant, _)| variant.name == base).map_or(&no_runs, |(_, runs)| runs);
     StepFindings {
         name: name.to_owned(),
+        headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
         statements: spec.map_or_else(Vec::new, statements),
         target: spec

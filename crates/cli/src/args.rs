@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// A dynamometer for database engines: runs standard workloads against servers, versions and configurations, charges
-/// CPU and IO to who used them, and reports what is faster and what is slower.
+/// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
+/// IO to who used them, and compares what it measured.
 ///
-/// Without a command: what can be done here, in ten lines.
+/// Without a command it says in ten lines what it can do.
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
 #[command(
-    after_long_help = "Exit status: 0 fine; 2 the plan or a flag is wrong; 3 something is wrong with this machine \
-(space, rights); 4 a server failed or refused; 5 a fault of dbdyno itself; 130 stopped with Ctrl-C."
+    after_long_help = "Exit status: 0 fine; 2 the plan, a flag or a name is wrong; 3 something is wrong with this \
+machine (space, rights, CPUs); 4 a server is not there, failed or refused; 5 a fault of dbdyno itself; 130 stopped with \
+Ctrl-C or SIGTERM."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -29,26 +30,28 @@ pub(crate) enum Command {
 
 /// Run a plan, or the built-in quickstart on SQLite.
 ///
-/// Every block runs each variant once, in a random order that is recorded, on fresh data. What is measured goes to a new
-/// run directory, synced at the end of each step. Ctrl-C keeps what was measured; `--resume` goes on.
+/// Each block runs every variant once on fresh data, in a random order that is recorded. What is measured is written to a
+/// new run directory and synced at the end of each step. Ctrl-C ends the run and keeps what was measured; `--resume` goes
+/// on.
 ///
-/// When the run is over its summary is printed, and the whole report lies in the run directory as report.html.
+/// At the end the summary is printed; the whole report is the file report.html in the run directory.
 #[derive(Debug, Parser)]
 pub(crate) struct RunArgs {
-    /// Plan file (TOML). Without one: the quickstart, the Insert Benchmark on SQLite with a rollback journal and with a
-    /// write-ahead log, about a minute, no server needed.
+    /// Plan file (TOML). Without one: the quickstart, which runs the Insert Benchmark on SQLite with a rollback journal and
+    /// with a write-ahead log. It takes about a minute and needs no server.
     pub(crate) plan: Option<PathBuf>,
-    /// Folder that gets the run directory.
+    /// Folder in which the run directory is made.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`. May be given again.
+    /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`, `variant.NAME.KEY=VALUE`. May be given
+    /// more than once.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
     /// Number of blocks, instead of the plan's.
     #[arg(long, value_name = "N")]
     pub(crate) blocks: Option<u32>,
-    /// Go on with a run that was stopped or killed: cells that ended stay as they are, the others run again from their
-    /// start, in the recorded order. What an unfinished cell left behind is kept aside.
+    /// Go on with a run that was stopped or killed. Cells that ended stay as they are; the others run from their start, in
+    /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "out"])]
     pub(crate) resume: Option<PathBuf>,
 }
@@ -59,7 +62,7 @@ pub(crate) struct PlanArgs {
     /// Plan file (TOML); the quickstart when left out.
     #[arg(conflicts_with = "schema")]
     pub(crate) plan: Option<PathBuf>,
-    /// Change a value of the plan, as with `run`.
+    /// Change a value of the plan, as with `dbdyno run`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
     /// Print the JSON Schema of plan files instead.
@@ -72,18 +75,20 @@ pub(crate) struct PlanArgs {
 
 /// Report on a run: tables, charts and the evidence behind them.
 ///
-/// Everything is computed from the run directory's records alone: the same run gives the same report on any machine.
+/// Everything is computed from the records in the run directory: the same run gives the same report on any machine. A run
+/// that is going on, or was cut off, can be reported on too.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
     /// Run directory.
     pub(crate) run: PathBuf,
-    /// Variant that the others are compared with, instead of the plan's.
+    /// Variant that the others are compared with, instead of the plan's base.
     #[arg(long, value_name = "VARIANT")]
     pub(crate) base: Option<String>,
-    /// `terminal`, `md`, `html`, `csv` or `json`. Without it the ending of --output decides, else the terminal.
+    /// `terminal`, `md`, `html`, `csv` or `json`. When left out, the ending of --output decides; without --output it is
+    /// `terminal`.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
-    /// Write to this file instead of the terminal.
+    /// File to write, instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -104,11 +109,11 @@ pub(crate) enum Listed {
     Workloads,
     /// Databases that dbdyno speaks to.
     Drivers,
-    /// Columns of the reports, with unit.
+    /// Columns of the reports, each with its meaning and unit.
     Metrics,
-    /// Runs in --out, newest first.
+    /// Runs in the folder --out, newest first.
     Runs,
-    /// Servers in the servers folder, which a plan can name.
+    /// Servers in the servers folder ($DBDYNO_SERVERS, else ~/.cache/dbdyno/servers); a plan can name them.
     Servers,
 }
 

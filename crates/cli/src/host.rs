@@ -69,6 +69,18 @@ fn check_cpus(plan: &Plan) -> Result<(), Ended> {
     Ok(())
 }
 
+/// CPUs of the servers: the plan's, else all that this process may use. `None` when nobody is pinned. To be asked before
+/// [`pin_client`], because servers inherit the CPUs of the thread that starts them.
+pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
+    if let Some(list) = &plan.host.server_cpus {
+        return Some(list.0.clone());
+    }
+    plan.host.client_cpus.as_ref()?;
+    let usable = sched_getaffinity(Pid::from_raw(0)).ok()?;
+    let is_usable = |cpu: &usize| usable.is_set(*cpu).unwrap_or(false);
+    Some((0..CpuSet::count()).filter(is_usable).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+}
+
 /// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their own set.
 ///
 /// # Errors
@@ -81,4 +93,23 @@ pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
     }
     sched_setaffinity(Pid::from_raw(0), &set)
         .map_err(|error| Ended::new(MACHINE, format!("cannot keep to CPUs {cpus}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(host: &str) -> Plan {
+        let text = format!("name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n");
+        let text = format!("{text}[workload.insert-benchmark]\n");
+        dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_server_keeps_all_cpus_when_only_the_client_is_pinned() {
+        assert_eq!(server_cpus(&plan("")), None);
+        assert_eq!(server_cpus(&plan("server_cpus = \"1-2\"")), Some(vec![1, 2]));
+        let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
+        assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux tells").get());
+    }
 }

@@ -100,6 +100,8 @@ pub struct LaneEnd {
     pub started: u64,
     pub done: u64,
     pub rows: u64,
+    /// Attempts that the server asked to try again.
+    pub retries: u64,
     /// Numbers of the operations that failed, in order.
     pub failed_numbers: Vec<u64>,
     /// All operations of its limit were sent, or it was ended by its client's deciding lane.

@@ -32,6 +32,7 @@ pub(crate) struct LaneTask {
     started: u64,
     done: u64,
     rows: u64,
+    retries: u64,
     failed_numbers: Vec<u64>,
     refusals: u32,
     /// Since when the current burst runs; only for [`Pace::Burst`].
@@ -54,6 +55,7 @@ impl LaneTask {
             started: 0,
             done: 0,
             rows: 0,
+            retries: 0,
             failed_numbers: Vec::new(),
             refusals: 0,
             burst_ns: 0,
@@ -91,6 +93,7 @@ impl LaneTask {
             started: self.started,
             done: self.done,
             rows: self.rows,
+            retries: self.retries,
             failed_numbers: self.failed_numbers,
             complete,
         };
@@ -211,6 +214,7 @@ impl LaneTask {
                 }
                 Err(failure) => {
                     self.report_error(ended_ns, &failure);
+                    self.retries += u64::from(failure.class == ErrorClass::Retry);
                     match failure.class {
                         ErrorClass::Retry if !self.shared.control.is_stopping() => {}
                         ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),

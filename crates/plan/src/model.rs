@@ -55,7 +55,7 @@ pub struct Host {
 pub struct Variant {
     /// Name in tables and reports. Letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.19`).
+    /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.5`).
     pub server: Option<String>,
     /// Base directory of a MariaDB or MySQL server that dbdyno starts with a fresh data directory.
     pub basedir: Option<PathBuf>,

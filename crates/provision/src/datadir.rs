@@ -64,8 +64,9 @@ pub(crate) fn mark(path: &Path) -> Result<(), Error> {
 /// Notes in the mark which process runs on the data directory, so that nobody wipes it under a running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     let file = path.join(MARK);
-    fs::write(&file, format!("{MARK_TEXT}server {pid}\n"))
-        .map_err(Error::io("cannot write the mark", file.clone()))
+    let started = started(pid).unwrap_or_default();
+    let text = format!("{MARK_TEXT}server {pid} {started}\n");
+    fs::write(&file, text).map_err(Error::io("cannot write the mark", file.clone()))
 }
 
 /// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets the writes
@@ -118,18 +119,30 @@ fn wait_for_leaving_server(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The process noted in the mark, if it still is a server on this data directory (numbers are reused).
-fn server_on(path: &Path) -> Option<i32> {
+/// The process noted in the mark, if it still runs. Numbers of processes are reused, so its time of start counts.
+fn server_on(path: &Path) -> Option<u32> {
     let mark = fs::read_to_string(path.join(MARK)).ok()?;
-    let pid: i32 = mark.lines().find_map(|line| line.strip_prefix("server "))?.trim().parse().ok()?;
-    let command_line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let datadir = format!("--datadir={}", path.canonicalize().ok()?.display());
-    command_line.split(|byte| *byte == 0).any(|argument| argument == datadir.as_bytes()).then_some(pid)
+    let (pid, noted) = mark.lines().find_map(|line| line.strip_prefix("server "))?.split_once(' ')?;
+    let pid = pid.parse().ok()?;
+    (started(pid)? == noted).then_some(pid)
 }
 
-fn parent_of(pid: i32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+/// When process `pid` started, in clock ticks since boot; `None` when it has ended.
+fn started(pid: u32) -> Option<String> {
+    let fields = stat_fields(pid)?;
+    let ended = matches!(fields.first()?.as_str(), "Z" | "X");
+    if ended { None } else { fields.get(19).cloned() }
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    stat_fields(pid)?.get(1)?.parse().ok()
+}
+
+/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start), see proc(5). The
+/// second is a name that may hold anything, so they are counted from its closing bracket.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -176,21 +189,24 @@ mod tests {
     #[test]
     fn a_directory_with_a_running_server_is_not_wiped() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap().join("data");
+        let path = folder.path().join("data");
         prepare(&path).unwrap();
-        // `sh` keeps unknown words as its own arguments: a stand-in for a server's command line.
-        let mut child = Command::new("sh")
-            .args(["-c", "read line", "sh"])
-            .arg(format!("--datadir={}", path.display()))
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         note_server(&path, child.id()).unwrap();
         let refused = prepare(&path);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
         prepare(&path).unwrap();
+    }
+
+    #[test]
+    fn a_process_that_got_the_number_of_an_ended_server_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(MARK), format!("{MARK_TEXT}server {} 1\n", std::process::id())).unwrap();
+        assert_eq!(server_on(folder.path()), None);
+        note_server(folder.path(), std::process::id()).unwrap();
+        assert_eq!(server_on(folder.path()), Some(std::process::id()));
     }
 
     #[test]

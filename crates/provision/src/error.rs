@@ -56,7 +56,7 @@ pub enum Error {
 
     /// Another server still runs on the data directory.
     #[error("process {pid} still runs on the data directory {path}; stop it first", path = .path.display())]
-    StillRunning { pid: i32, path: PathBuf },
+    StillRunning { pid: u32, path: PathBuf },
 
     /// A unix socket path is limited to 107 bytes by the kernel.
     #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]

@@ -71,17 +71,31 @@ pub(crate) fn spawn(command: &mut Command, cpus: Option<&[u32]>) -> Result<Child
 fn pin(cpus: &[u32]) -> Result<Unpin, Error> {
     let before =
         sched_getaffinity(THIS_THREAD).map_err(|errno| pin_error(cpus, errno.desc(), &CpuSet::new()))?;
+    // The caller may have kept itself to other CPUs, so what counts is what this process could use, not what it does.
+    let unpin = Unpin(before);
+    let usable = usable().map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
     let mut set = CpuSet::new();
     for cpu in cpus {
         let index = *cpu as usize;
         // The kernel drops CPUs that do not exist as long as one does: a server on half of its CPUs is no result.
-        if !before.is_set(index).unwrap_or(false) {
-            return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &before));
+        if !usable.is_set(index).unwrap_or(false) {
+            return Err(pin_error(cpus, &format!("CPU {cpu} is not among them"), &usable));
         }
-        set.set(index).map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
+        set.set(index).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
     }
-    sched_setaffinity(THIS_THREAD, &set).map_err(|errno| pin_error(cpus, errno.desc(), &before))?;
-    Ok(Unpin(before))
+    sched_setaffinity(THIS_THREAD, &set).map_err(|errno| pin_error(cpus, errno.desc(), &usable))?;
+    Ok(unpin)
+}
+
+/// Every CPU that this process may use: the kernel cuts a request for all of them down to those. Leaves this thread on
+/// all of them.
+fn usable() -> Result<CpuSet, nix::errno::Errno> {
+    let mut all = CpuSet::new();
+    for cpu in 0..CpuSet::count() {
+        all.set(cpu)?;
+    }
+    sched_setaffinity(THIS_THREAD, &all)?;
+    sched_getaffinity(THIS_THREAD)
 }
 
 fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
@@ -118,6 +132,21 @@ mod tests {
             spawn(&mut command, Some(&[u32::try_from(last).unwrap()])).unwrap().wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("Cpus_allowed_list:\t{last}\n"));
         assert_eq!(sched_getaffinity(THIS_THREAD).unwrap(), before);
+    }
+
+    #[test]
+    fn a_thread_that_keeps_to_one_cpu_can_start_a_server_on_another() {
+        let before = sched_getaffinity(THIS_THREAD).unwrap();
+        let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| before.is_set(*cpu).unwrap()).collect();
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let mut own = CpuSet::new();
+        own.set(first).unwrap();
+        sched_setaffinity(THIS_THREAD, &own).unwrap();
+        let child = spawn(&mut Command::new("true"), Some(&[u32::try_from(last).unwrap()]));
+        let after = sched_getaffinity(THIS_THREAD).unwrap();
+        sched_setaffinity(THIS_THREAD, &before).unwrap();
+        assert!(child.unwrap().wait().unwrap().success());
+        assert_eq!(after, own);
     }
 
     #[test]

@@ -187,6 +187,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
     let label = if load { "inserts/s" } else { "queries/s" };
     StepFindings {
         name: STEPS[step].into(),
+        headline_kind: if load { "insert" } else { "query" }.into(),
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
         target: (!load).then(|| (target(step), 0.95)),

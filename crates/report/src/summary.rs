@@ -95,14 +95,23 @@ fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     }
 }
 
-/// One line a cell without a value: `qr100, wal: failed: server went away`.
+/// Why cells have no value, one line a variant and reason: `qr100, wal: failed: server went away`. Neighbouring steps
+/// with the same reason share a line: `l.i0 to qr100, wal: ...`.
 fn missing(table: &Table) -> Vec<String> {
     let mut lines = Vec::new();
     for row in &table.rows {
-        for (cell, column) in row.cells.iter().zip(&table.columns) {
-            if cell.value.is_none() && !cell.note.is_empty() {
-                lines.push(one_line(&format!("{column}, {}: {}: {}", row.label, cell.text, cell.note)));
+        let mut cells = row.cells.iter().zip(&table.columns).peekable();
+        while let Some((cell, first)) = cells.next() {
+            if cell.value.is_some() || cell.note.is_empty() {
+                continue;
             }
+            let mut steps = first.clone();
+            while let Some((_, last)) =
+                cells.next_if(|(next, _)| next.value.is_none() && next.note == cell.note)
+            {
+                steps = format!("{first} to {last}");
+            }
+            lines.push(one_line(&format!("{steps}, {}: {}: {}", row.label, cell.text, cell.note)));
         }
     }
     lines
@@ -120,6 +129,19 @@ pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn neighbouring_steps_without_a_value_for_the_same_reason_share_a_line() {
+        let mut table = fixture::findings().workloads[0].summary.absolute.clone();
+        for cell in &mut table.rows[0].cells {
+            *cell = Cell { value: None, text: "failed".into(), note: "no server".into(), ..cell.clone() };
+        }
+        let (first, last, label) =
+            (&table.columns[0], &table.columns[table.columns.len() - 1], &table.rows[0].label);
+        let expected = format!("{first} to {last}, {label}: failed: no server");
+        assert_eq!(missing(&table).first(), Some(&expected));
+        assert_eq!(missing(&table).iter().filter(|line| line.contains("no server")).count(), 1);
+    }
 
     #[test]
     fn every_colour_but_none_has_its_own_sign_and_a_meaning_in_every_table() {

@@ -4,12 +4,12 @@ use crate::exit::Ended;
 use crate::terminal;
 
 const OVERVIEW: &str = "\
-dbdyno measures database servers against each other and says which differences are real.
+dbdyno runs the same work against database servers and configurations and compares what it measured.
 
   dbdyno run                    the Insert Benchmark on SQLite, about a minute, no server needed
   dbdyno run PLAN               run a plan: which servers, which workload, how often
   dbdyno plan PLAN              what a plan would run, how long it takes, how much disk it needs
-  dbdyno report RUN             tables of a run; -o report.html for the whole report
+  dbdyno report RUN             what a run found: tables; with -o FILE.html also charts
   dbdyno list workloads         what can be run (also: drivers, metrics, runs, servers)
 
 `dbdyno COMMAND --help` explains a command.

@@ -44,6 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
+    let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
     let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
     let progress = Progress::new(&estimate(&plan), &names);
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         cancel,
         runtime,
         data_root: data_root.clone(),
+        server_cpus,
     };
     let walked = conductor.run(&cells);
     conductor.progress.finish();

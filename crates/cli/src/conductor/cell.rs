@@ -62,7 +62,7 @@ impl Conductor<'_> {
             data_dir: self.data_root.join(format!("{}-{}", id.block, id.variant)),
             template_dir: self.data_root.join("templates"),
             log: self.log_file(id),
-            server_cpus: self.plan.host.server_cpus.as_ref().map(|list| list.0.clone()),
+            server_cpus: self.server_cpus.clone(),
         }
     }
 

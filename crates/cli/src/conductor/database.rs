@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Class, DbError, Endpoint, Session, Target, mysql, null, sqlite};
-use dbdyno_provision::{Server, ServerSpec};
+use dbdyno_provision::{Server, ServerSpec, remove_data};
 
 use crate::conductor::variants::{Prepared, Source};
 
@@ -156,18 +156,19 @@ impl Database {
                 Err(error) => warning = Some(error.to_string()),
             }
         }
-        if let (Some(data_dir), false) = (&self.data_dir, keep_data)
-            && let Err(error) = remove(data_dir)
-        {
-            warning = Some(format!("cannot remove data directory {}: {error}", data_dir.display()));
+        if let (Some(data_dir), false) = (&self.data_dir, keep_data) {
+            let removed = match &self.endpoint.target {
+                Target::Sqlite(options) => remove_sqlite(options, data_dir),
+                _ => remove_data(data_dir).map_err(|error| error.to_string()),
+            };
+            warning = removed.err().or(warning);
         }
         warning
     }
 }
 
-fn remove(folder: &Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+/// Only dbdyno's own files go: the folder must be empty without them.
+fn remove_sqlite(options: &sqlite::Options, folder: &Path) -> Result<(), String> {
+    sqlite::wipe(&options.path).map_err(|error| error.to_string())?;
+    std::fs::remove_dir(folder).map_err(|error| format!("cannot remove folder {}: {error}", folder.display()))
 }

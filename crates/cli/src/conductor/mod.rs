@@ -29,6 +29,8 @@ pub(crate) struct Conductor<'a> {
     pub(crate) runtime: Runtime,
     /// Folder for data directories and their templates.
     pub(crate) data_root: PathBuf,
+    /// CPUs of the servers that are started; those of this thread when `None`.
+    pub(crate) server_cpus: Option<Vec<u32>>,
 }
 
 /// How a run went.

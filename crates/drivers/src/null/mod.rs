@@ -1,6 +1,10 @@
 //! A database that answers at once, or after a fixed delay: the yardstick for what dbdyno itself costs.
 
+mod journal;
+
 use std::time::Duration;
+
+pub use journal::{Asked, Journal};
 
 use crate::{
     Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, Param, Session, Statement, Upkeep,
@@ -11,13 +15,16 @@ use crate::{
 pub struct Options {
     /// Time from request to answer.
     pub delay: Duration,
+    /// Writes down every request, for tests; makes the hot path slower.
+    pub journal: Option<Journal>,
 }
 
 /// One connection to nothing.
 #[derive(Debug)]
 pub struct NullSession {
-    delay: Duration,
-    statements: u32,
+    options: Options,
+    /// Texts of the prepared statements; a statement's number counts from 1.
+    statements: Vec<String>,
 }
 
 /// A null database wants what MySQL wants, so that a workload builds the same text for it.
@@ -41,38 +48,72 @@ pub fn capabilities() -> Capabilities {
 impl NullSession {
     /// A session that answers as `options` say.
     pub fn new(options: &Options) -> Self {
-        Self { delay: options.delay, statements: 0 }
+        Self { options: options.clone(), statements: Vec::new() }
     }
 
     async fn answer(&self) -> Answer {
-        if self.delay.is_zero() {
+        if self.options.delay.is_zero() {
             // Without it a closed loop would never give the runtime a chance to look at its timers.
             tokio::task::yield_now().await;
         } else {
-            tokio::time::sleep(self.delay).await;
+            tokio::time::sleep(self.options.delay).await;
         }
         Answer { rows: 1, affected: 1, bytes: 0, warnings: 0 }
     }
 }
 
 impl Session for NullSession {
-    async fn query(&mut self, _sql: &[u8]) -> Result<Answer, DbError> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        if let Some(journal) = &self.options.journal {
+            journal.write(Asked::Query(String::from_utf8_lossy(sql).into_owned()));
+        }
         Ok(self.answer().await)
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.statements += 1;
+        self.statements.push(sql.to_owned());
+        let id = u32::try_from(self.statements.len()).unwrap_or(u32::MAX);
         let params = sql.bytes().filter(|&byte| byte == b'?').count();
-        Ok(Statement { id: self.statements, params: u16::try_from(params).unwrap_or(u16::MAX), columns: 1 })
+        Ok(Statement { id, params: u16::try_from(params).unwrap_or(u16::MAX), columns: 1 })
     }
 
-    async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer, DbError> {
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        if let Some(journal) = &self.options.journal {
+            let index = (statement.id as usize).saturating_sub(1);
+            let sql = self.statements.get(index).cloned().unwrap_or_default();
+            journal.write(Asked::Execute(sql, params.to_vec()));
+        }
         Ok(self.answer().await)
     }
 
-    async fn rows(&mut self, _sql: &str) -> Result<Cells, DbError> {
-        Ok(Vec::new())
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        Ok(self.options.journal.as_ref().map_or_else(Vec::new, |journal| journal.rows(sql)))
     }
 
     async fn close(self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_journal_holds_all_requests_in_order_and_answers_look_ups() {
+        let journal = Journal::default();
+        let mut session = NullSession::new(&Options { journal: Some(journal.clone()), ..Options::default() });
+        journal.answer("SELECT 1", 7);
+        session.query(b"DELETE").await.unwrap();
+        let statement = session.prepare("INSERT ?").await.unwrap();
+        session.execute(statement, &[Param::Int(3)]).await.unwrap();
+        assert_eq!(crate::first_i64(&session.rows("SELECT 1").await.unwrap()), Some(7));
+        assert!(session.rows("SELECT 2").await.unwrap().is_empty());
+        let expected = [
+            Asked::Query("DELETE".into()),
+            Asked::Execute("INSERT ?".into(), vec![Param::Int(3)]),
+            Asked::Rows("SELECT 1".into()),
+            Asked::Rows("SELECT 2".into()),
+        ];
+        assert_eq!(journal.take(), expected);
+        assert!(journal.take().is_empty());
+    }
 }

@@ -15,7 +15,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::{Error, basedir};
 
 pub use catalogue::{Entry, Layout, Source, by_name, catalogue};
-pub use tools::{install_tools, missing_tools};
+pub use tools::{install_tools, missing_libraries, missing_tools};
 
 /// Where the unpacked files are put while they are being unpacked, and where they will lie in the end.
 struct Goal<'a> {

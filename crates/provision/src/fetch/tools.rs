@@ -26,11 +26,17 @@ const LIBRARY_DIRS: &[&str] = &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-
 
 /// Debian packages that must be installed before `entry` can be got and run; empty when all are there.
 pub fn missing_tools(entry: &Entry) -> Vec<String> {
-    missing(
-        entry,
-        |program| find_in_path(program).is_some(),
-        |library| LIBRARY_DIRS.iter().any(|folder| Path::new(folder).join(library).exists()),
-    )
+    missing(entry, |program| find_in_path(program).is_some(), has_library)
+}
+
+/// Debian packages with the libraries that `entry`'s programs take from the machine, as far as they are missing: what a
+/// server that has been got needs to run.
+pub fn missing_libraries(entry: &Entry) -> Vec<String> {
+    missing(entry, |_| true, has_library)
+}
+
+fn has_library(library: &str) -> bool {
+    LIBRARY_DIRS.iter().any(|folder| Path::new(folder).join(library).exists())
 }
 
 fn missing(

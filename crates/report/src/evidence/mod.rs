@@ -118,23 +118,6 @@ pub(crate) fn kinds(step: &StepFindings) -> Vec<String> {
     names
 }
 
-/// The kind that a run's headline rate counts: the one that has this rate. Background writers may happen to have it too,
-/// then it is the kind with the most operations, and of equals the first.
-pub(crate) fn headline_kind(run: &StepRun) -> Option<&str> {
-    let distance = |kind: &KindResult| {
-        (kind.rows_per_second - run.rate).abs().min((kind.operations_per_second - run.rate).abs())
-    };
-    let near = run.rate.abs() * 1e-3;
-    let mut best: Option<&KindResult> = None;
-    for kind in run.kinds.iter().filter(|kind| distance(kind) <= near) {
-        if best.is_none_or(|best| kind.operations > best.operations) {
-            best = Some(kind);
-        }
-    }
-    let nearest = || run.kinds.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
-    best.or_else(nearest).map(|kind| kind.kind.as_str())
-}
-
 /// More than one block: rows must say which.
 pub(crate) fn has_blocks(step: &StepFindings) -> bool {
     step.variants.iter().flat_map(|variant| &variant.runs).any(|run| run.block > 1)
@@ -187,25 +170,6 @@ mod tests {
         let lines: Vec<_> = fixture::findings().workloads[0].steps.iter().flat_map(problems).collect();
         assert!(lines.iter().any(|line| line.contains("block 1: invalid: rows of table")), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("block 1: failed: server went away")), "{lines:?}");
-    }
-
-    #[test]
-    fn the_headline_kind_is_the_one_with_the_headline_rate() {
-        assert_eq!(headline_kind(&step("qr100").variants[0].runs[0]), Some("query"));
-        assert_eq!(headline_kind(&step("l.i1").variants[0].runs[0]), Some("insert"));
-    }
-
-    #[test]
-    fn of_two_kinds_with_the_headline_rate_the_busier_one_is_meant() {
-        let mut run = step("qr100").variants[0].runs[0].clone();
-        let background =
-            run.kinds.iter().find(|kind| kind.kind == "insert").expect("has writers").rows_per_second;
-        run.rate = background;
-        for kind in run.kinds.iter_mut().filter(|kind| kind.kind == "query") {
-            kind.operations_per_second = background;
-        }
-        run.kinds.reverse();
-        assert_eq!(headline_kind(&run), Some("query"));
     }
 
     #[test]

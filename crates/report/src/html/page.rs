@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::bars::bars;
 use super::chart::{Line, chart};
 use super::svg::swatch;
-use crate::evidence::{Grid, grids, has_blocks, headline_kind, problems};
+use crate::evidence::{Grid, grids, has_blocks, problems};
 use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
 use crate::summary::{Section, colour_name, mark, mark_in, sections};
 
@@ -236,7 +236,7 @@ fn charts(step: &StepFindings, names: &[String], points: usize) -> Vec<ChartView
         for run in &variant.runs {
             let line =
                 |points| Line { variant: number, name: variant.variant.clone(), block: run.block, points };
-            let (rate, time) = series(run);
+            let (rate, time) = series(run, &step.headline_kind);
             rates.push(line(rate));
             times.push(line(time));
         }
@@ -257,12 +257,14 @@ type Points = Vec<(f64, f64)>;
 
 /// Rate and longest response time (ms) of a run's headline kind. A failed run has no common window, so none.
 #[expect(clippy::cast_precision_loss, reason = "drawn to a tenth of a pixel")]
-fn series(run: &StepRun) -> (Points, Points) {
+fn series(run: &StepRun, headline_kind: &str) -> (Points, Points) {
     let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
-    let Some(kind) = headline_kind(run).filter(|_| ran) else { return (Vec::new(), Vec::new()) };
+    if !ran {
+        return (Vec::new(), Vec::new());
+    }
     run.seconds
         .iter()
-        .filter(|point| point.kind == kind)
+        .filter(|point| point.kind == headline_kind)
         .map(|point| {
             let second = point.second as f64;
             ((second, point.rate), (second, point.response_max_us as f64 / 1e3))

@@ -18,8 +18,19 @@ pub(crate) struct Inserted {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct TableHistory {
     pub(crate) inserted: Vec<Inserted>,
-    /// Rows deleted. Deletes always take the rows with the least ids, which were inserted first.
+    /// Rows deleted. Deletes take the rows with the least ids, which were inserted first, unless [`Self::strays`].
     pub(crate) deleted: u64,
+    /// A DELETE failed or found fewer rows than it should: its cursor went on over rows that are still there, so that
+    /// later ones no longer took the oldest rows.
+    pub(crate) strays: bool,
+    /// An INSERT was rolled back, and the ids it had drawn are lost.
+    pub(crate) gaps: bool,
+}
+
+impl TableHistory {
+    pub(crate) fn rows_inserted(&self) -> u64 {
+        self.inserted.iter().map(Inserted::rows).sum()
+    }
 }
 
 /// Index = client − 1.
@@ -33,9 +44,10 @@ impl History {
         Self { clients: vec![TableHistory::default(); clients as usize] }
     }
 
-    /// Rows that `client` has inserted so far.
-    pub(crate) fn inserted(&self, client: u32) -> u64 {
-        self.of(client).inserted.iter().map(Inserted::rows).sum()
+    /// Rows in the table of `client`.
+    pub(crate) fn in_table(&self, client: u32) -> u64 {
+        let table = self.of(client);
+        table.rows_inserted().saturating_sub(table.deleted)
     }
 
     pub(crate) fn of(&self, client: u32) -> &TableHistory {
@@ -48,12 +60,15 @@ impl History {
         for lane in &end.lanes {
             let table = &mut self.clients[lane.client as usize - 1];
             match kinds[lane.kind] {
-                "insert" => table.inserted.push(Inserted {
-                    step: index,
-                    statements: lane.started,
-                    rows_per_statement: step.rows_per_commit,
-                    failed: lane.failed_numbers.clone(),
-                }),
+                "insert" => {
+                    table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
+                    table.inserted.push(Inserted {
+                        step: index,
+                        statements: lane.started,
+                        rows_per_statement: step.rows_per_commit,
+                        failed: lane.failed_numbers.clone(),
+                    });
+                }
                 // The index step inserts one full statement before it builds.
                 "index" if lane.started > 0 => table.inserted.push(Inserted {
                     step: index,
@@ -61,7 +76,10 @@ impl History {
                     rows_per_statement: step.rows_per_commit,
                     failed: Vec::new(),
                 }),
-                "delete" => table.deleted += lane.rows,
+                "delete" => {
+                    table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);
+                    table.deleted += lane.rows;
+                }
                 _ => {}
             }
         }

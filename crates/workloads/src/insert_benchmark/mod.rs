@@ -136,7 +136,8 @@ impl InsertBenchmark {
             setup: Arc::clone(&self.shared),
             number: client,
             step: index,
-            rows_before: self.history.inserted(client),
+            rows_before: self.steps[..index].iter().map(StepPlan::rows).sum(),
+            rows_in_table: self.history.in_table(client),
             rows_per_commit: step.rows_per_commit,
         }
     }

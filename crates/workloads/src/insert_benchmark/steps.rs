@@ -33,6 +33,13 @@ pub(crate) struct StepPlan {
     pub(crate) rate: Option<u32>,
 }
 
+impl StepPlan {
+    /// Rows that each client inserts.
+    pub(crate) fn rows(&self) -> u64 {
+        self.inserts * u64::from(self.rows_per_commit)
+    }
+}
+
 /// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     let commit = &options.rows_per_commit;

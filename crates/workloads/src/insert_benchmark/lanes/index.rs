@@ -24,7 +24,7 @@ impl IndexLane {
             connection: Connection::new(&client.setup.context.endpoint),
             insert: InsertBuilder::new(client),
             statements,
-            rows: client.rows_before + u64::from(client.rows_per_commit),
+            rows: client.rows_in_table + u64::from(client.rows_per_commit),
         }
     }
 

@@ -26,8 +26,10 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Index of the step.
     pub(crate) step: usize,
-    /// Rows this client inserted in earlier steps.
+    /// Rows that earlier steps have for this client, whatever became of them: part of the address of a row.
     pub(crate) rows_before: u64,
+    /// Rows that are in its table.
+    pub(crate) rows_in_table: u64,
     pub(crate) rows_per_commit: u32,
 }
 
@@ -93,7 +95,9 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Vec<(LaneSpec, Lane
     if step.deletes {
         let (of, cursor) = (client.clone(), Arc::clone(&cursor));
         lanes.push((
-            lane(kind("delete"), pace, writes, Role::Decides, side(Side::Right)),
+            // Deletes keep within a few statements of the inserts, and the rate is one of inserts: were a deleter's
+            // end the window's, a short step could count none.
+            lane(kind("delete"), pace, writes, Role::Follows, side(Side::Right)),
             Box::new(move || AnyLane::Delete(delete::DeleteLane::new(&of, cursor))),
         ));
     }

@@ -1,0 +1,130 @@
+//! Runs that are cut short, by Ctrl-C or by kill -9, and go on.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use dbdyno_analyse::Validity;
+use dbdyno_record::{Outcome, Run, RunEvent};
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, Running, faults, findings, wait_until_in_step};
+use crate::{TWO_VARIANTS, plan};
+
+/// Starts a run and returns when its last step's first second is recorded.
+fn in_the_last_step(desk: &Desk) -> (Running, PathBuf) {
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
+    wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/qp100"));
+    (running, dir)
+}
+
+/// Five steps ended, the sixth did not, the other variant did not run: the report says all that.
+fn the_report_has_the_finished_steps(desk: &Desk, dir: &Path) {
+    let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
+    report.expect_ok();
+    assert!(report.out.contains("0 of 2 cells completed"), "{}", report.out);
+    let findings = findings(dir);
+    let runs = findings.workloads[0].steps.iter().flat_map(|step| {
+        let runs = step.variants.iter().flat_map(|variant| &variant.runs);
+        runs.map(|run| (step.name.as_str(), run.validity.clone()))
+    });
+    let valid = |name| (name, Validity::Valid);
+    let mut expected = ["l.i0", "l.x", "l.i1", "l.i2", "qr100"].map(valid).to_vec();
+    expected.push(("qp100", Validity::Interrupted));
+    assert_eq!(runs.collect::<Vec<_>>(), expected);
+}
+
+fn resume_completes(desk: &Desk, dir: &Path) {
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    resumed.expect_ok();
+    assert!(resumed.err.contains("going on: 2 of 2 cells are left"), "{}", resumed.err);
+    let run = Run::open(dir).unwrap();
+    let aside = run.events.iter().find_map(|event| match event {
+        RunEvent::CellSetAside { cell, to, .. } => Some((cell.clone(), to.clone())),
+        _ => None,
+    });
+    let (cell, to) = aside.unwrap();
+    assert_eq!(cell, run.manifest.order[0]);
+    assert_eq!(to, format!("aside/1/1/{}/insert-benchmark", cell.variant));
+    assert!(dir.join(to).join("qr100/intervals.jsonl").is_file(), "what was measured is kept aside");
+    let findings = findings(dir);
+    assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
+    assert!(!findings.warnings.iter().any(|warning| warning.contains("did not")), "{:?}", findings.warnings);
+    assert!(!dir.join("data").exists(), "data of the killed run is left");
+    let saved = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    let again = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", "html"]);
+    assert_eq!(saved, again.out);
+}
+
+#[test]
+fn a_killed_run_is_readable_to_its_last_second_and_goes_on() {
+    let desk = Desk::new();
+    let (running, dir) = in_the_last_step(&desk);
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.wait().code, None);
+    let run = Run::open(&dir).unwrap();
+    let step = run.cells[0].steps.iter().find(|step| step.name == "qp100").unwrap();
+    assert!(!step.intervals.is_empty() && step.outcome().is_none());
+    assert_eq!(
+        desk.golden(&desk.dbdyno(&["list", "runs"]).out),
+        "runs/RUN  0 of 2 cells, not ended; --resume goes on\n"
+    );
+    the_report_has_the_finished_steps(&desk, &dir);
+    resume_completes(&desk, &dir);
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_says_how_to_go_on() {
+    let desk = Desk::new();
+    let (running, dir) = in_the_last_step(&desk);
+    running.signal(Signal::SIGINT);
+    let ended = running.wait();
+    ended.expect_code(130);
+    let name = desk.golden(dir.file_name().unwrap().to_str().unwrap());
+    let advice = format!("stopped before the end; go on with: dbdyno run --resume runs/{name}");
+    assert_eq!(desk.golden(ended.err.trim_end()).lines().last(), Some(advice.as_str()));
+    assert!(ended.out.contains("Throughput"), "no summary:\n{}", ended.out);
+    let run = Run::open(&dir).unwrap();
+    assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Interrupted, .. })));
+    assert!(!dir.join("data").exists(), "data is left");
+    the_report_has_the_finished_steps(&desk, &dir);
+    resume_completes(&desk, &dir);
+}
+
+#[test]
+fn sigterm_ends_a_run_as_ctrl_c_does() {
+    let desk = Desk::new();
+    let (running, dir) = in_the_last_step(&desk);
+    running.signal(Signal::SIGTERM);
+    running.wait().expect_code(130);
+    the_report_has_the_finished_steps(&desk, &dir);
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let desk = Desk::new();
+    // Waiting before the read-write steps takes no notice of the first one for a while.
+    desk.write("p.toml", &plan(TWO_VARIANTS, "settle_wait = \"60s\"").replace("settle_wait = \"0s\"\n", ""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
+    wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/l.i2"));
+    running.signal(Signal::SIGINT);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let asked = Instant::now();
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+    assert!(asked.elapsed().as_secs() < 2, "it took {:?}", asked.elapsed());
+}
+
+#[test]
+fn a_run_that_is_being_written_is_not_written_twice() {
+    let desk = Desk::new();
+    let (running, dir) = in_the_last_step(&desk);
+    let second = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    insta::assert_snapshot!(desk.refusal(&second), @"");
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+}

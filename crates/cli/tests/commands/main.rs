@@ -1,0 +1,34 @@
+//! The command from outside, on SQLite and on nothing: what it prints, what it leaves behind, how it ends.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod bad_input;
+mod damage;
+mod full_disk;
+mod help;
+mod interrupted;
+mod lists;
+mod run;
+#[path = "../support/mod.rs"]
+mod support;
+
+/// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
+const TWO_VARIANTS: &str = "
+[[variant]]
+name = \"rollback\"
+server = \"sqlite\"
+pragmas = { journal_mode = \"delete\", synchronous = \"off\" }
+
+[[variant]]
+name = \"wal\"
+server = \"sqlite\"
+pragmas = { journal_mode = \"wal\", synchronous = \"off\" }
+";
+
+/// A plan named `test` with these variants; every step is over in a second or less.
+fn plan(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.insert-benchmark]\nload_rows = 2000\nwrite_rows = 500\n\
+         rates = [100]\nsettle_wait = \"0s\"\n{options}\n"
+    )
+}

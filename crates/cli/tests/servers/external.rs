@@ -1,0 +1,115 @@
+//! Servers that somebody else runs: logged in to with a password, given a database, otherwise left alone.
+
+use std::path::Path;
+
+use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_record::Run;
+
+use crate::support::{Desk, Ended, faults, findings};
+use crate::watch::{ask, server};
+use crate::{MARIADB_10_11, MYSQL_8_0, require, small_plan};
+
+const PASSWORD: &str = "Sw0rdfish-of-the-test";
+const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
+
+/// Somebody's server with a user `bench` who has a password and may make databases.
+fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+    let spec = ServerSpec {
+        base: find_named(&require(prefix)).unwrap(),
+        my_cnf: None,
+        cpus: None,
+        data_dir: desk.path("theirs/data"),
+        log: desk.path("theirs/server.log"),
+        template_dir: desk.path("templates"),
+        start_timeout: std::time::Duration::from_secs(120),
+        engine: "innodb".to_owned(),
+    };
+    let server = Server::start(&spec).unwrap();
+    let create = format!("CREATE USER bench@localhost IDENTIFIED BY '{PASSWORD}'");
+    ask(&server.options(None), &[&create, "GRANT ALL ON *.* TO bench@localhost"]);
+    server
+}
+
+fn address(server: &Server, database: &str) -> String {
+    format!("mysql://bench@localhost/{database}?socket={}", server.socket().display())
+}
+
+/// Runs a plan against `database` on `server` with this password in the environment, or none.
+fn run(desk: &Desk, server: &Server, database: &str, password: Option<&str>) -> Ended {
+    let address = address(server, database);
+    let variant =
+        format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\npassword_env = \"{VARIABLE}\"\n");
+    desk.write("p.toml", &small_plan(&variant, ""));
+    let mut command = desk.command(&["run", "p.toml"]);
+    match password {
+        Some(password) => command.env(VARIABLE, password),
+        None => command.env_remove(VARIABLE),
+    };
+    let ended = desk.ended(&mut command);
+    assert!(!format!("{ended:?}").contains(PASSWORD), "the password is shown: {ended:?}");
+    ended
+}
+
+/// What was said, with the socket's place replaced.
+fn said(desk: &Desk, server: &Server, ended: &Ended) -> String {
+    desk.refusal(ended).replace(server.socket().to_str().unwrap(), "SOCKET")
+}
+
+fn no_file_holds_the_password(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            no_file_holds_the_password(&path);
+        } else {
+            let text = std::fs::read(&path).unwrap();
+            let holds = text.windows(PASSWORD.len()).any(|part| part == PASSWORD.as_bytes());
+            assert!(!holds, "{} holds the password", path.display());
+        }
+    }
+}
+
+#[test]
+fn a_mysql_address_works_and_its_server_is_left_running() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MYSQL_8_0);
+    run(&desk, &server, "bench", Some(PASSWORD)).expect_ok();
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
+    assert!(findings.variants[0].external);
+    let cell = &Run::open(&dir).unwrap().cells[0];
+    assert_eq!(self::server(cell).unwrap().pid, None);
+    no_file_holds_the_password(&dir);
+
+    assert!(server.is_running(), "dbdyno stopped a server that is not its own");
+    assert!(server.data_dir().join("bench").is_dir());
+    let marks = ask(&server.options(Some("bench")), &["SELECT COUNT(*) FROM dbdyno_mark"]);
+    assert_eq!(marks, [[Some("1".to_owned())]]);
+    // Marked as dbdyno's, it may be filled again.
+    std::fs::rename(desk.path("runs"), desk.path("runs-before")).unwrap();
+    run(&desk, &server, "bench", Some(PASSWORD)).expect_ok();
+    assert!(server.is_running());
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_a_wrong_password_is_not_shown() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    ask(
+        &server.options(None),
+        &["CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT)", "INSERT INTO shop.orders VALUES (7)"],
+    );
+
+    let ended = run(&desk, &server, "shop", Some(PASSWORD));
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    let orders = ask(&server.options(Some("shop")), &["SELECT id FROM orders"]);
+    assert_eq!(orders, [[Some("7".to_owned())]]);
+    let tables = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'shop'";
+    assert_eq!(ask(&server.options(None), &[tables]), [[Some("1".to_owned())]]);
+
+    let ended = run(&desk, &server, "bench", Some("a wrong one"));
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    let ended = run(&desk, &server, "bench", None);
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    assert!(server.is_running() && desk.run_dirs().is_empty());
+}

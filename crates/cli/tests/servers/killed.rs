@@ -1,0 +1,104 @@
+//! Servers and dbdyno itself that die, at start or in the middle of a step.
+
+use dbdyno_record::{Outcome, Run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Desk, findings, wait_until_in_step};
+use crate::watch::{process_is_there, server_of, wait_until_gone};
+use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_8_0, small_plan, variant};
+
+const SQLITE: &str =
+    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+
+/// How each variant's cell ended, and the failed ones' reasons.
+fn outcomes(run: &Run) -> Vec<(String, Option<Outcome>)> {
+    let mut ended: Vec<_> = run.cells.iter().map(|cell| (cell.id.variant.clone(), cell.outcome())).collect();
+    ended.sort_by(|left, right| left.0.cmp(&right.0));
+    ended
+}
+
+fn one_failed_and_the_other_completed(run: &Run) {
+    let expected =
+        [("other".to_owned(), Some(Outcome::Completed)), ("victim".to_owned(), Some(Outcome::Failed))];
+    assert_eq!(outcomes(run), expected);
+}
+
+#[test]
+fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
+    let desk = Desk::new();
+    let variants = variant("victim", MARIADB_10_11, "") + SQLITE;
+    desk.write("p.toml", &small_plan(&variants, "read_write_time = \"3s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
+    let ended = running.wait();
+    ended.expect_code(4);
+    one_failed_and_the_other_completed(&Run::open(&dir).unwrap());
+    let error = ended.err.lines().find(|line| line.starts_with("error: block 1 victim")).unwrap();
+    assert!(error.contains("step qr100") && error.contains("the server ended with signal: 9"), "{error}");
+    let findings = findings(&dir);
+    assert!(findings.warnings.iter().any(|warning| warning.contains("signal: 9")), "{:?}", findings.warnings);
+    // What the victim finished before stays valid.
+    let loaded = &findings.workloads[0].steps[0];
+    assert!(loaded.variants.iter().all(|variant| variant.rate.is_some()), "{loaded:?}");
+    assert!(!dir.join("data").exists());
+}
+
+#[test]
+fn a_server_that_dies_at_start_shows_its_logs_last_lines_and_the_rest_goes_on() {
+    let desk = Desk::new();
+    desk.write("bad.cnf", "[mysqld]\nno_such_option = 1\n");
+    let variants = variant("victim", MARIADB_10_1, "my_cnf = \"bad.cnf\"") + SQLITE;
+    desk.write("p.toml", &small_plan(&variants, ""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_code(4);
+    let dir = desk.run_dir();
+    one_failed_and_the_other_completed(&Run::open(&dir).unwrap());
+    assert!(
+        ended.err.contains("error: block 1 victim insert-benchmark failed: MariaDB 10.1"),
+        "{}",
+        ended.err
+    );
+    assert!(ended.err.contains("unknown variable 'no_such_option=1'"), "{}", ended.err);
+    assert!(
+        ended.err.ends_with("error: 1 cell failed; the report says why, what completed is in it\n"),
+        "{}",
+        ended.err
+    );
+    let report = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", "md"]);
+    assert!(report.expect_ok().out.contains("no_such_option"), "{}", report.out);
+    assert!(!dir.join("data").exists());
+}
+
+#[test]
+fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on() {
+    let desk = Desk::new();
+    desk.write("p.toml", &small_plan(&variant("victim", MYSQL_8_0, ""), "read_write_time = \"2s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    assert!(process_is_there(pid));
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.wait().code, None);
+    wait_until_gone(pid);
+    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    assert_eq!(outcomes(&Run::open(&dir).unwrap()), [("victim".to_owned(), Some(Outcome::Completed))]);
+    assert!(!dir.join("data").exists());
+}
+
+#[test]
+fn ctrl_c_stops_the_server_and_removes_its_data() {
+    let desk = Desk::new();
+    desk.write("p.toml", &small_plan(&variant("victim", MARIADB_10_11, ""), "read_write_time = \"5s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+    assert!(!process_is_there(pid) && !dir.join("data").exists());
+}

@@ -1,0 +1,57 @@
+//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, MariaDB 10.11, MySQL 5.6, MySQL 8.0.
+//!
+//! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache folder). One that is
+//! absent fails its tests: a test that skips proves nothing.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod end_to_end;
+mod external;
+mod killed;
+mod options;
+#[path = "../support/mod.rs"]
+mod support;
+mod tampering;
+mod watch;
+
+use dbdyno_provision::{list, servers_dir};
+
+pub(crate) const MARIADB_10_1: &str = "mariadb-10.1.";
+pub(crate) const MARIADB_10_11: &str = "mariadb-10.11.";
+pub(crate) const MYSQL_5_6: &str = "mysql-5.6.";
+pub(crate) const MYSQL_8_0: &str = "mysql-8.0.";
+
+/// The catalogue's name for each.
+const CATALOGUE: &[(&str, &str)] = &[
+    (MARIADB_10_1, "mariadb-10.1.23"),
+    (MARIADB_10_11, "mariadb-10.11-debian"),
+    (MYSQL_5_6, "mysql-5.6.24"),
+    (MYSQL_8_0, "mysql-8.0.31"),
+];
+
+/// The name in the servers folder that begins with `prefix`.
+pub(crate) fn require(prefix: &str) -> String {
+    let folder = servers_dir();
+    let found = list(&folder).into_iter().find(|name| name.starts_with(prefix));
+    found.unwrap_or_else(|| {
+        let (_, name) = CATALOGUE.iter().find(|(known, _)| *known == prefix).unwrap();
+        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {name}`", folder.display())
+    })
+}
+
+/// A variant `name` on the server with this prefix, with more lines of its own.
+pub(crate) fn variant(name: &str, prefix: &str, more: &str) -> String {
+    format!("[[variant]]\nname = \"{name}\"\nserver = \"{}\"\n{more}\n", require(prefix))
+}
+
+/// A small plan: two clients, 3000 rows each, nothing that waits.
+pub(crate) fn small_plan(variants: &str, options: &str) -> String {
+    let seconds = if options.contains("read_write_time") { "" } else { "read_write_time = \"1s\"\n" };
+    format!(
+        "name = \"test\"\n{variants}\n[workload.insert-benchmark]\nclients = 2\nload_rows = 3000\n\
+         write_rows = 1000\nrates = [100]\nsettle_wait = \"0s\"\n{seconds}{options}\n"
+    )
+}
+
+/// Little memory, quick to initialise, and a value that the tests find again in the records.
+pub(crate) const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\n";

@@ -1,0 +1,54 @@
+//! Looks at a run while it goes on, and at its servers.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_drivers::mysql::{MysqlSession, Options};
+use dbdyno_drivers::{Cells, Session};
+use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
+
+use crate::support::wait_for;
+
+/// The server of the cell of `variant` in block 1, as it described itself; waits until it has.
+pub(crate) fn server_of(run_dir: &Path, variant: &str) -> ServerInfo {
+    wait_for(&format!("the server of {variant}"), || {
+        let run = Run::open(run_dir).ok()?;
+        run.cells.iter().find(|cell| cell.id.variant == variant).and_then(server)
+    })
+}
+
+/// The server that a cell's events tell of.
+pub(crate) fn server(cell: &CellRecord) -> Option<ServerInfo> {
+    cell.events.iter().find_map(|event| match event {
+        CellEvent::Server { server, .. } => Some(server.clone()),
+        _ => None,
+    })
+}
+
+/// The unix socket that a running server was started with.
+pub(crate) fn socket_of(pid: u32) -> PathBuf {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let socket = line.split(|&byte| byte == 0).find_map(|argument| argument.strip_prefix(b"--socket="));
+    PathBuf::from(String::from_utf8(socket.unwrap().to_vec()).unwrap())
+}
+
+pub(crate) fn process_is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+pub(crate) fn wait_until_gone(pid: u32) {
+    wait_for(&format!("the end of process {pid}"), || (!process_is_there(pid)).then_some(()));
+}
+
+/// Sends each statement over a connection of its own; the rows of the last one.
+pub(crate) fn ask(options: &Options, statements: &[&str]) -> Cells {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut session = MysqlSession::connect(options).await.unwrap();
+        let mut rows = Cells::new();
+        for statement in statements {
+            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        session.close().await;
+        rows
+    })
+}

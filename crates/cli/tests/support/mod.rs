@@ -1,0 +1,205 @@
+//! What tests of the command share: a folder of their own, the built `dbdyno` run in it, its output made comparable.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbdyno_analyse::{Findings, Validity};
+use dbdyno_record::Run;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// Longest time that a test waits for anything; only a fault comes near it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder on a real disk that goes away with the test.
+pub(crate) struct Desk {
+    folder: TempDir,
+}
+
+/// A `dbdyno` that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Exit status; `None` when a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// Standard output.
+    pub(crate) out: String,
+    /// Standard error without the warning of debug builds.
+    pub(crate) err: String,
+}
+
+/// A `dbdyno` that runs; killed if the test fails first.
+pub(crate) struct Running {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `dbdyno ARGS` in this folder, with an environment that does not depend on who runs the tests.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno"));
+        self.prepare(&mut command);
+        command.args(args);
+        command
+    }
+
+    /// The surroundings of [`Desk::command`] for another program that runs it.
+    pub(crate) fn prepare(&self, command: &mut Command) {
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env("COLUMNS", "100").env("LINES", "50").env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
+    }
+
+    pub(crate) fn dbdyno(&self, args: &[&str]) -> Ended {
+        self.ended(&mut self.command(args))
+    }
+
+    /// Runs `command` to its end.
+    pub(crate) fn ended(&self, command: &mut Command) -> Ended {
+        let output = command.output().unwrap();
+        Ended {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: without_debug_warning(&String::from_utf8(output.stderr).unwrap()),
+        }
+    }
+
+    /// Starts `command`; its output goes to files, so that it never waits for a reader.
+    pub(crate) fn start(&self, command: &mut Command) -> Running {
+        let (out, err) = (self.path("out.txt"), self.path("err.txt"));
+        let file = |path: &Path| std::fs::File::create(path).unwrap();
+        let child = command.stdout(file(&out)).stderr(file(&err)).spawn().unwrap();
+        Running { child, out, err }
+    }
+
+    /// The only run directory below `runs`; waits until it is there.
+    pub(crate) fn run_dir(&self) -> PathBuf {
+        wait_for("a run directory", || self.run_dirs().pop())
+    }
+
+    pub(crate) fn run_dirs(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path("runs")).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists()).collect()
+    }
+
+    /// `text` with what differs from run to run replaced: this folder, the run's name.
+    pub(crate) fn golden(&self, text: &str) -> String {
+        let mut text = text.replace(self.folder.path().to_str().unwrap(), "FOLDER");
+        for run in self.run_dirs() {
+            text = text.replace(run.file_name().unwrap().to_str().unwrap(), "RUN");
+        }
+        text
+    }
+
+    /// Exit status and what was said on standard error, as one text for a snapshot.
+    pub(crate) fn refusal(&self, ended: &Ended) -> String {
+        assert_eq!(ended.out, "", "results beside an error");
+        format!("exit {}: {}", ended.code.unwrap_or(-1), self.golden(ended.err.trim_end()))
+    }
+}
+
+impl Ended {
+    /// The run or report came to a good end.
+    #[track_caller]
+    pub(crate) fn expect_ok(&self) -> &Self {
+        self.expect_code(0)
+    }
+
+    #[track_caller]
+    pub(crate) fn expect_code(&self, code: i32) -> &Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+impl Running {
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// What it has said so far, for messages of failed tests.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(&self.err).unwrap()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let status = wait_for("the end of dbdyno", || self.child.try_wait().unwrap());
+        let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+        Ended { code: status.code(), out: read(&self.out), err: without_debug_warning(&read(&self.err)) }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks until there is an answer.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "waited {PATIENCE:?} in vain for {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until the first second of a step is recorded: it is in its middle then.
+#[track_caller]
+pub(crate) fn wait_until_in_step(running: &mut Running, run_dir: &Path, step: &str) {
+    let path = run_dir.join("cells").join(step).join("intervals.jsonl");
+    wait_for(&format!("{step} to be under way"), || {
+        assert!(running.is_running(), "dbdyno ended before {step}: {}", running.said());
+        std::fs::metadata(&path).is_ok_and(|data| data.len() > 0).then_some(())
+    });
+}
+
+fn without_debug_warning(text: &str) -> String {
+    text.replace("warning: this is a debug build of dbdyno; use --release for numbers that count\n", "")
+}
+
+/// The findings of a run.
+pub(crate) fn findings(run_dir: &Path) -> Findings {
+    dbdyno_analyse::analyse(&Run::open(run_dir).unwrap())
+}
+
+/// Steps that are not valid, as `step variant block: why`.
+pub(crate) fn faults(findings: &Findings) -> Vec<String> {
+    let mut faults = Vec::new();
+    for step in findings.workloads.iter().flat_map(|workload| &workload.steps) {
+        for variant in &step.variants {
+            for run in variant.runs.iter().filter(|run| run.validity != Validity::Valid) {
+                let (name, of) = (&step.name, &variant.variant);
+                faults.push(format!("{name} {of} {}: {:?}", run.block, run.validity));
+            }
+        }
+    }
+    faults
+}

@@ -1,0 +1,139 @@
+//! How many statements a step sends, and how inserts and deletes keep together.
+
+use std::time::Duration;
+
+use dbdyno_drivers::mysql;
+use dbdyno_drivers::null::Asked;
+use dbdyno_loadgen::{Limit, Pace, Role};
+use dbdyno_plan::{InsertBenchmark as Options, Pacing, PlanDuration, SettleWait};
+use dbdyno_workloads::Workload;
+
+use crate::engine::run_step;
+use crate::recorded::{Recorded, rows_of_text};
+
+/// Row counts that no commit size divides.
+fn odd() -> Options {
+    Options {
+        clients: 2,
+        load_rows: 10_001,
+        write_rows: 10_009,
+        read_write_time: PlanDuration(Duration::from_millis(350)),
+        settle_wait: SettleWait::Fixed(PlanDuration(Duration::ZERO)),
+        ..Options::default()
+    }
+}
+
+/// Statements of each client and step of [`odd`]: rows / commit size, rounded up.
+const EXPECTED: [(&str, usize, usize, usize); 10] = [
+    // step, inserts, rows in each, deletes
+    ("l.i0", 101, 100, 0),
+    ("l.x", 1, 100, 0),
+    // 80 % and 20 % of 10,009 are 8007 and 2002.
+    ("l.i1", 161, 50, 161),
+    ("l.i2", 401, 5, 401),
+    // 0.35 s of 100, 500 and 1000 rows a second are 35, 175 and 350 rows.
+    ("qr100", 1, 50, 1),
+    ("qp100", 1, 50, 1),
+    ("qr500", 4, 50, 4),
+    ("qp500", 4, 50, 4),
+    ("qr1000", 7, 50, 7),
+    ("qp1000", 7, 50, 7),
+];
+
+#[test]
+fn all_ten_steps_send_exactly_the_originals_statements() {
+    let mut recorded = Recorded::new(&odd(), mysql::capabilities("innodb", false));
+    let steps = recorded.workload.steps();
+    assert_eq!(steps, EXPECTED.map(|(name, ..)| name));
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    for (index, (step, inserts, rows, deletes)) in EXPECTED.into_iter().enumerate() {
+        let Recorded { workload, runtime, .. } = &mut recorded;
+        run_step(workload, index, &mut session, runtime, false, folder.path());
+        let asked = recorded.journal.take();
+        for client in 1..=2 {
+            let sent = texts(&asked, client);
+            let of = |head: &str| -> Vec<&str> {
+                sent.iter().copied().filter(|sql| sql.starts_with(head)).collect()
+            };
+            assert_eq!(of("INSERT").len(), inserts, "{step}");
+            assert!(of("INSERT").iter().all(|sql| rows_of_text(sql).len() == rows), "{step}");
+            assert_eq!(of("DELETE").len(), deletes, "{step}");
+            assert!(of("DELETE").iter().all(|sql| sql.ends_with(&format!(" LIMIT {rows}"))), "{step}");
+            let queries = of("SELECT ").len();
+            assert_eq!(queries > 0, step.starts_with('q'), "{step} sent {queries} queries");
+            assert!(lead(&sent, &of("DELETE")) <= 9, "{step}");
+        }
+    }
+}
+
+/// Statements about the table of `client`, in the order in which they were sent.
+fn texts(asked: &[Asked], client: u32) -> Vec<&str> {
+    let table = format!(" pi{client} ");
+    let text = |asked| match asked {
+        &Asked::Query(ref sql) if sql.contains(&table) => Some(sql.as_str()),
+        _ => None,
+    };
+    asked.iter().filter_map(text).collect()
+}
+
+/// Most statements that one of the two streams was ahead of the other; 0 for a step without deletes.
+fn lead(sent: &[&str], deletes: &[&str]) -> i64 {
+    if deletes.is_empty() {
+        return 0;
+    }
+    let step = |sql: &&str| match &sql[..6] {
+        "INSERT" => 1,
+        "DELETE" => -1,
+        _ => 0,
+    };
+    let ahead = sent.iter().scan(0_i64, |ahead, sql| {
+        *ahead += step(sql);
+        Some(ahead.abs())
+    });
+    ahead.max().unwrap_or(0)
+}
+
+#[test]
+fn each_client_has_one_connection_for_each_kind_and_only_writers_decide_the_end() {
+    let recorded = Recorded::new(&odd(), mysql::capabilities("innodb", true));
+    for (step, expected) in [
+        ("l.i0", &["insert"][..]),
+        ("l.x", &["index"]),
+        ("l.i2", &["insert", "delete"]),
+        ("qr100", &["insert", "delete", "query"]),
+        ("qp500", &["insert", "delete", "query"]),
+    ] {
+        let lanes = recorded.lanes(step);
+        for client in 1..=2 {
+            let of_client: Vec<_> = lanes.specs().filter(|(spec, _)| spec.client == client).collect();
+            assert_eq!(of_client.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), expected, "{step}");
+            for (spec, kind) in of_client {
+                let query = kind == "query";
+                assert_eq!(spec.role == Role::Follows, query);
+                assert_eq!(spec.limit == Limit::UntilClientEnds, query);
+                assert!(!query || spec.pace == Pace::Closed);
+                assert_eq!(spec.coupling.is_some(), expected.contains(&"delete") && !query, "{step} {kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
+    for pacing in [Pacing::Even, Pacing::Burst] {
+        let recorded =
+            Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
+        for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
+            let lanes = recorded.lanes(step);
+            let paces: Vec<Pace> =
+                lanes.specs().filter(|(_, kind)| *kind != "query").map(|(spec, _)| spec.pace).collect();
+            assert_eq!(paces.len(), 2);
+            assert_eq!(paces[0], paces[1]);
+            match paces[0] {
+                Pace::Burst { per_second: burst } => assert_eq!(burst, per_second),
+                even => assert_eq!(even.due(per_second), Some(Duration::from_secs(1))),
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Runs whole steps through the load engine.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use dbdyno_drivers::AnySession;
+use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
+use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, ToolInfo};
+use dbdyno_workloads::Workload;
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use tokio::runtime::Runtime;
+
+struct Quiet;
+impl Observer for Quiet {}
+
+fn manifest(name: &str) -> Manifest {
+    Manifest {
+        format_version: dbdyno_record::FORMAT_VERSION,
+        tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
+        run_id: name.into(),
+        name: name.into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        seed: 1,
+        blocks: 1,
+        base: "a".into(),
+        margin: 0.02,
+        host: HostInfo::default(),
+        plan_toml: String::new(),
+        variants: Vec::new(),
+        workloads: Vec::new(),
+        order: Vec::new(),
+    }
+}
+
+/// Runs step `index`, its work before and after it included; fails the test if the step does not complete.
+pub(crate) fn run_step(
+    workload: &mut InsertBenchmark,
+    index: usize,
+    session: &mut AnySession,
+    runtime: &Runtime,
+    blocking: bool,
+    folder: &Path,
+) -> (StepEnd, Vec<Check>) {
+    runtime.block_on(workload.before(index, session)).unwrap();
+    let spec = workload.spec(index);
+    let writer = RunWriter::create(folder, &manifest(&format!("run-{index}"))).unwrap();
+    let cell = CellId { block: 1, variant: "a".into(), workload: "insert-benchmark".into() };
+    let mut writer = writer.cell(&cell).unwrap().step(&spec.name).unwrap();
+    writer.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() }).unwrap();
+    let cancel = AtomicBool::new(false);
+    let step = Step {
+        spec: &spec,
+        lanes: workload.lanes(index),
+        threads: Threads { count: Some(2), blocking, ..Threads::default() },
+        time_cap: workload.time_cap(index),
+        cancel: &cancel,
+    };
+    let end = dbdyno_loadgen::run(step, &mut writer, &mut Quiet).unwrap();
+    assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
+    let checks = runtime.block_on(workload.verify(index, &end, session)).unwrap();
+    runtime.block_on(workload.after(index, session)).unwrap();
+    (end, checks)
+}

@@ -1,0 +1,137 @@
+//! The workload in front of a database that only writes down what it is asked.
+
+use dbdyno_drivers::null::{self, Asked, Journal};
+use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
+use dbdyno_loadgen::{Lane, LaneSpec, Notes};
+use dbdyno_plan::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::{Context, Workload};
+use tokio::runtime::{Builder, Runtime};
+
+/// Lane of the workload, whatever its kind.
+type AnyLane = <InsertBenchmark as Workload>::Lane;
+
+/// A workload whose requests can be read.
+pub(crate) struct Recorded {
+    pub(crate) workload: InsertBenchmark,
+    pub(crate) journal: Journal,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) runtime: Runtime,
+}
+
+/// The open lanes of one step.
+pub(crate) struct Lanes<'a> {
+    of: &'a Recorded,
+    lanes: Vec<(LaneSpec, String, AnyLane)>,
+}
+
+impl Recorded {
+    /// Seed 1, statements as for a database with `capabilities`.
+    pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+        Self::with_seed(options, capabilities, 1)
+    }
+
+    pub(crate) fn with_seed(options: &Options, mut capabilities: Capabilities, seed: u64) -> Self {
+        let journal = Journal::default();
+        let target =
+            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        capabilities.stores_data = false;
+        let endpoint = Endpoint { target, capabilities };
+        let context = Context { endpoint: endpoint.clone(), owned: true, seed };
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        Self { workload: InsertBenchmark::new(options, context), journal, endpoint, runtime }
+    }
+
+    pub(crate) fn index_of(&self, step: &str) -> usize {
+        let steps = self.workload.steps();
+        steps.iter().position(|name| name == step).unwrap_or_else(|| panic!("no {step} among {steps:?}"))
+    }
+
+    /// All lanes of `step`, open; what opening asked is forgotten.
+    pub(crate) fn lanes(&self, step: &str) -> Lanes<'_> {
+        let index = self.index_of(step);
+        let kinds = self.workload.spec(index).kinds;
+        let open = |(spec, factory): (LaneSpec, _)| {
+            let factory: Box<dyn FnOnce() -> AnyLane + Send> = factory;
+            let mut lane = factory();
+            self.runtime.block_on(lane.open()).unwrap();
+            let kind = kinds[spec.kind].kind.clone();
+            (spec, kind, lane)
+        };
+        let lanes = self.workload.lanes(index).into_iter().map(open).collect();
+        self.journal.take();
+        Lanes { of: self, lanes }
+    }
+
+    /// What client 1 sends for operations `0..count` of `kind` in `step`, as text.
+    pub(crate) fn texts(&self, step: &str, kind: &str, count: u64) -> Vec<String> {
+        let mut lanes = self.lanes(step);
+        (0..count).map(|number| lanes.text(1, kind, number)).collect()
+    }
+}
+
+impl Lanes<'_> {
+    /// Prepares and sends operation `number` of the first lane of `client` and `kind`; everything that was asked.
+    pub(crate) fn ask(&mut self, client: u32, kind: &str, number: u64) -> Vec<Asked> {
+        let lane = self.lanes.iter_mut().find(|(spec, name, _)| spec.client == client && name == kind);
+        let (_, _, lane) = lane.unwrap_or_else(|| panic!("client {client} has no {kind} lane"));
+        self.of.runtime.block_on(async {
+            lane.prepare(number, &mut Notes::default()).await.unwrap();
+            lane.perform(number).await.unwrap();
+        });
+        self.of.journal.take()
+    }
+
+    /// The statement of an operation, without look-ups.
+    pub(crate) fn text(&mut self, client: u32, kind: &str, number: u64) -> String {
+        match self.ask(client, kind, number).pop() {
+            Some(Asked::Query(sql)) => sql,
+            other => panic!("{kind} {number} is not sent as text: {other:?}"),
+        }
+    }
+
+    /// Leaves out the first lane of `kind`, so that the next one is asked.
+    pub(crate) fn drop_first(&mut self, kind: &str) {
+        let first = self.lanes.iter().position(|(_, name, _)| name == kind);
+        self.lanes.remove(first.unwrap_or_else(|| panic!("no {kind} lane")));
+    }
+
+    /// Limits, paces and roles.
+    pub(crate) fn specs(&self) -> impl Iterator<Item = (&LaneSpec, &str)> {
+        self.lanes.iter().map(|(spec, kind, _)| (spec, kind.as_str()))
+    }
+}
+
+/// A row as it stands in a statement, unquoted: dateandtime, cashregisterid, customerid, productid, price, data.
+pub(crate) type Row = [String; 6];
+
+/// Rows of an INSERT in text form, taken apart without help of the code that made it.
+pub(crate) fn rows_of_text(sql: &str) -> Vec<Row> {
+    let (_, tuples) = sql.split_once(" VALUES (").expect("an INSERT with VALUES");
+    let tuples = tuples.strip_suffix(')').expect("a closing bracket");
+    let row = |tuple: &str| -> Row {
+        let cells: Vec<String> = tuple.split(',').map(|cell| cell.trim_matches('\'').to_owned()).collect();
+        cells.try_into().unwrap_or_else(|cells| panic!("not six columns: {cells:?}"))
+    };
+    tuples.split("),(").map(row).collect()
+}
+
+/// Rows of an INSERT with parameters, in the form of [`rows_of_text`].
+pub(crate) fn rows_of_params(params: &[Param]) -> Vec<Row> {
+    let cell = |index: usize, param: &Param| match param {
+        // The text form writes price with two decimals into its integer column.
+        Param::Int(price) if index == 4 => format!("{price}.00"),
+        Param::Int(number) => number.to_string(),
+        Param::Text(text) => String::from_utf8(text.clone()).unwrap(),
+    };
+    let row = |params: &[Param]| -> Row { std::array::from_fn(|index| cell(index, &params[index])) };
+    assert!(params.len().is_multiple_of(6), "{} parameters", params.len());
+    params.chunks_exact(6).map(row).collect()
+}
+
+/// The whole number between `before` and `after` in `sql`.
+pub(crate) fn number_between(sql: &str, before: &str, after: &str) -> i64 {
+    let rest = sql.strip_prefix(before).unwrap_or_else(|| panic!("{sql} does not begin with {before}"));
+    let digits = rest.strip_suffix(after).unwrap_or_else(|| panic!("{sql} does not end with {after}"));
+    digits.parse().unwrap_or_else(|_| panic!("no number in {sql}"))
+}

@@ -1,0 +1,152 @@
+//! Figures out of the JSON reports of the runs.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::plans::Case;
+
+/// One figure with its measurements, one a round.
+pub(super) struct Figure {
+    pub(super) case: &'static Case,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// What one run says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sample {
+    /// CPU of the load client's whole process for one unit, the sampler included.
+    pub(super) client_cpu_us: f64,
+    /// The sampler's part of it.
+    pub(super) sampler_us: f64,
+    pub(super) rate_per_second: f64,
+}
+
+/// Least, middle and greatest of a measurement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) least: f64,
+    pub(super) median: f64,
+    pub(super) greatest: f64,
+}
+
+/// What was run where, as the run recorded it.
+pub(super) struct RunFacts {
+    pub(super) server: String,
+    pub(super) version: String,
+    pub(super) tool: String,
+    pub(super) host: String,
+}
+
+impl Figure {
+    pub(super) fn new(case: &'static Case) -> Self {
+        Self { case, samples: Vec::new() }
+    }
+
+    /// Takes the figure from `report`.
+    pub(super) fn add(&mut self, report: &Value) -> Result<()> {
+        self.samples.push(sample(report, self.case.step)?);
+        Ok(())
+    }
+
+    /// The spread of one part of the samples; all zero without any.
+    pub(super) fn spread(&self, part: impl Fn(&Sample) -> f64) -> Spread {
+        let mut values: Vec<f64> = self.samples.iter().map(part).collect();
+        values.sort_by(f64::total_cmp);
+        let at = |index: usize| values.get(index).copied().unwrap_or_default();
+        let last = values.len().saturating_sub(1);
+        Spread { least: at(0), median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), greatest: at(last) }
+    }
+
+    pub(super) fn is_met(&self) -> bool {
+        !self.samples.is_empty() && self.spread(|sample| sample.client_cpu_us).median <= self.case.target_us
+    }
+}
+
+fn sample(report: &Value, step: &str) -> Result<Sample> {
+    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
+    let found = steps.iter().find(|one| one["name"] == step);
+    let run = &found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0];
+    if run["validity"]["state"] != "valid" {
+        bail!("step {step} is not valid: {}", run["validity"]);
+    }
+    let number = |value: &Value, name: &str| {
+        value.as_f64().with_context(|| format!("the report has no {name} of step {step}"))
+    };
+    let rate_per_second = number(&run["rate"], "rate")?;
+    let sampler_core_share = number(&run["cost"]["sampler_core_share"], "sampler CPU")?;
+    Ok(Sample {
+        client_cpu_us: number(&run["cost"]["client_cpu_us"], "client CPU")?,
+        sampler_us: sampler_core_share * 1e6 / rate_per_second,
+        rate_per_second,
+    })
+}
+
+impl RunFacts {
+    pub(super) fn from(report: &Value) -> Self {
+        let text = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Null => "?".to_owned(),
+            other => other.to_string(),
+        };
+        let (host, tool, variant) = (&report["run"]["host"], &report["run"]["tool"], &report["variants"][0]);
+        let gib = host["memory_bytes"].as_f64().unwrap_or_default() / f64::from(1 << 30);
+        Self {
+            server: text(&variant["server"]),
+            version: text(&variant["version_text"]),
+            tool: format!("dbdyno {} ({} build)", text(&tool["version"]), text(&tool["build"])),
+            host: format!(
+                "{}, {} CPUs, {gib:.0} GiB, {}, Linux {}, {}; server on CPUs {}, client on CPUs {}",
+                text(&host["cpu_model"]),
+                text(&host["cpus"]),
+                text(&host["os"]),
+                text(&host["kernel"]),
+                text(&host["data_filesystem"]),
+                text(&host["server_cpus"]),
+                text(&host["client_cpus"]),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::bench::plans::CASES;
+
+    fn report(state: &str, client_cpu_us: f64) -> Value {
+        let cost = json!({ "client_cpu_us": client_cpu_us, "sampler_core_share": 0.002 });
+        let run = json!({ "validity": { "state": state }, "rate": 100_000.0, "cost": cost });
+        json!({ "workloads": [{ "steps": [{ "name": "l.i0", "variants": [{ "runs": [run] }] }] }] })
+    }
+
+    #[test]
+    fn a_figure_is_met_when_its_median_is_within_the_target() {
+        let mut figure = Figure::new(&CASES[0]);
+        assert!(!figure.is_met(), "nothing measured is nothing met");
+        for client_cpu_us in [0.9, 0.4, 0.5] {
+            figure.add(&report("valid", client_cpu_us)).unwrap();
+        }
+        let spread = figure.spread(|sample| sample.client_cpu_us);
+        assert_eq!(spread, Spread { least: 0.4, median: 0.5, greatest: 0.9 });
+        assert!(figure.is_met());
+        figure.add(&report("valid", 0.8)).unwrap();
+        assert_eq!(figure.spread(|sample| sample.client_cpu_us).median, 0.65);
+        assert!(!figure.is_met());
+    }
+
+    #[test]
+    fn the_samplers_part_is_its_cpu_over_the_rate() {
+        // 0.002 cores are 2000 µs a second, over 100,000 rows a second
+        assert_eq!(sample(&report("valid", 1.0), "l.i0").unwrap().sampler_us, 0.02);
+    }
+
+    #[test]
+    fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
+        let error = sample(&report("failed", 0.1), "l.i0").unwrap_err().to_string();
+        assert_eq!(error, r#"step l.i0 is not valid: {"state":"failed"}"#);
+        let error = sample(&report("valid", 0.1), "l.i9").unwrap_err().to_string();
+        assert_eq!(error, "the report has no step l.i9");
+    }
+}

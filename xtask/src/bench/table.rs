@@ -1,0 +1,132 @@
+//! The figures as a table for the terminal and as a page of the documentation.
+
+use super::figures::{Figure, RunFacts, Sample, Spread};
+use super::machine::Moment;
+use super::plans::{ALL, MY_CNF};
+
+const HEADER: [&str; 6] =
+    ["what", "client CPU, µs", "range", "of it the sampler", "rate, per second", "target, µs"];
+
+fn cells(figure: &Figure) -> [String; 6] {
+    let cpu = figure.spread(|sample: &Sample| sample.client_cpu_us);
+    let median = |part: fn(&Sample) -> f64| figure.spread(part).median;
+    let Spread { least, greatest, .. } = cpu;
+    let met = if figure.is_met() { "met" } else { "MISSED" };
+    [
+        figure.case.what.to_owned(),
+        format!("{:.3} a {}", cpu.median, figure.case.unit),
+        format!("{least:.3} to {greatest:.3}"),
+        format!("{:.3}", median(|sample| sample.sampler_us)),
+        format!("{:.0}", median(|sample| sample.rate_per_second)),
+        format!("{} {met}", figure.case.target_us),
+    ]
+}
+
+/// Aligned columns, and a line that says what they are.
+pub(super) fn text(figures: &[Figure]) -> String {
+    let rows: Vec<[String; 6]> =
+        std::iter::once(HEADER.map(str::to_owned)).chain(figures.iter().map(cells)).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let line = |row: &[String; 6]| {
+        let padded: Vec<String> = row
+            .iter()
+            .enumerate()
+            .map(|(column, cell)| format!("{cell:width$}", width = width(column)))
+            .collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let lines: Vec<String> = rows.iter().map(line).collect();
+    format!("{}\n\nMedians. {}", lines.join("\n"), what_is_counted())
+}
+
+/// The whole page.
+pub(super) fn page(figures: &[Figure], facts: &RunFacts, moment: &Moment) -> String {
+    let line = |row: &[String; 6]| format!("| {} |", row.join(" | "));
+    let rows: Vec<String> = figures.iter().map(|figure| line(&cells(figure))).collect();
+    let rounds = figures.first().map_or(0, |figure| figure.samples.len());
+    let plans: Vec<String> = ALL.iter().map(|plan| plan.text(&facts.server, 2)).collect();
+    let plans = plans.join("\n");
+    format!(
+        "# What the load client costs: Insert Benchmark
+
+Measured with `cargo xtask bench --save`, which writes this page. {rounds} rounds, each running two plans one after the
+other; medians and ranges over the rounds.
+
+{header}
+|---|---|---|---|---|---|
+{rows}
+
+{counted}
+
+* date: {date}; load average before the first run: {load}
+* machine: {host}
+* server: {server}, {version}, started by dbdyno, unix socket
+* client: {tool}
+
+The plans (with the CPUs of a machine that has two) and the server's option file:
+
+```toml
+{plans}```
+
+```ini
+{MY_CNF}```
+",
+        header = line(&HEADER.map(str::to_owned)),
+        rows = rows.join("\n"),
+        counted = what_is_counted(),
+        date = moment.date,
+        load = moment.load,
+        host = facts.host,
+        server = facts.server,
+        version = facts.version,
+        tool = facts.tool,
+    )
+}
+
+fn what_is_counted() -> &'static str {
+    "Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the load, the\n\
+     sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a second a client)."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::plans::CASES;
+
+    fn figure(at: usize, client_cpu_us: &[f64]) -> Figure {
+        let sample = |client_cpu_us: &f64| Sample {
+            client_cpu_us: *client_cpu_us,
+            sampler_us: 0.0123,
+            rate_per_second: 181_234.5,
+        };
+        Figure { case: &CASES[at], samples: client_cpu_us.iter().map(sample).collect() }
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_says_what_is_met() {
+        let table = text(&[figure(0, &[0.4, 0.41, 0.52]), figure(2, &[13.0])]);
+        insta::assert_snapshot!(table, @"");
+    }
+
+    #[test]
+    fn the_page_names_machine_server_and_plans() {
+        let facts = RunFacts {
+            server: "mariadb-10.11.5".to_owned(),
+            version: "10.11.5-MariaDB".to_owned(),
+            tool: "dbdyno 0.1.0 (release build)".to_owned(),
+            host: "a CPU".to_owned(),
+        };
+        let moment = Moment { date: "2026-01-02 03:04 UTC".to_owned(), load: "0.10".to_owned() };
+        let page = page(&[figure(0, &[0.4])], &facts, &moment);
+        for part in [
+            "| l.i0: 1 client, 100 rows a commit | 0.400 a row |",
+            "2026-01-02",
+            "machine: a CPU",
+            "[mysqld]",
+        ] {
+            assert!(page.contains(part), "{part} in\n{page}");
+        }
+        assert!(page.contains("server = \"mariadb-10.11.5\""));
+        assert!(!page.contains(" \n"), "no blanks at line ends");
+    }
+}

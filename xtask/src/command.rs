@@ -1,0 +1,61 @@
+//! Running other programs in the repository's root.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::places;
+
+/// A command line of the Cargo that runs us.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments);
+    command
+}
+
+/// Runs `command` without input in the repository's root; its output goes where ours goes. Fails with its command line.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = shown(command);
+    let status = command.current_dir(places::root()).stdin(Stdio::null()).status();
+    let status = status.with_context(|| format!("`{line}` cannot be run"))?;
+    if !status.success() {
+        bail!("`{line}` failed ({status})");
+    }
+    Ok(())
+}
+
+/// Runs `command` like [`run`], but returns what it prints on its standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = shown(command);
+    let command = command.current_dir(places::root()).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let output = command.output().with_context(|| format!("`{line}` cannot be run"))?;
+    if !output.status.success() {
+        bail!("`{line}` failed ({})", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("`{line}` printed no text"))
+}
+
+/// The command line as a person would type it: the program without its folder.
+fn shown(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_command_line() {
+        let error = run(Command::new("/bin/sh").args(["-c", "exit 3"])).unwrap_err();
+        assert_eq!(error.to_string(), "`sh -c exit 3` failed (exit status: 3)");
+        let error = output(&mut Command::new("/no/such-program")).unwrap_err();
+        assert_eq!(error.to_string(), "`such-program` cannot be run");
+    }
+
+    #[test]
+    fn output_is_what_is_printed() {
+        assert_eq!(output(Command::new("echo").arg("x")).unwrap(), "x\n");
+    }
+}

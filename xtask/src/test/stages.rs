@@ -1,0 +1,63 @@
+//! The stages of `cargo xtask test`: one entry of [`ALL`] each.
+
+use anyhow::Result;
+
+use super::licences;
+use crate::command::{cargo, run};
+use crate::servers;
+
+/// One thing that must hold.
+pub(super) struct Stage {
+    pub(super) name: &'static str,
+    /// What it does, for people.
+    pub(super) job: &'static str,
+    /// Name of a stage without which this one makes no sense.
+    pub(super) needs: Option<&'static str>,
+    pub(super) run: fn() -> Result<()>,
+}
+
+/// Every stage, in the order in which they run: what is quick to fail comes early.
+pub(super) const ALL: &[Stage] = &[
+    Stage {
+        name: "packages",
+        job: "install the system packages that the servers need",
+        needs: None,
+        run: || servers::install(&servers::ci_set()?),
+    },
+    Stage {
+        name: "servers",
+        job: "get the servers that the tests start",
+        needs: Some("packages"),
+        run: || servers::get(&servers::ci_set()?),
+    },
+    Stage { name: "fmt", job: "format", needs: None, run: || run(&mut cargo(&["fmt", "--all", "--check"])) },
+    Stage { name: "clippy", job: "lints", needs: None, run: clippy },
+    Stage {
+        name: "licences",
+        job: "licences, versions and sources of dependencies",
+        needs: None,
+        run: licences::check,
+    },
+    Stage { name: "doc", job: "documentation of the code, private items too", needs: None, run: doc },
+    // After a failed `servers` too: then the tests that start one fail and say which one is absent.
+    Stage { name: "test", job: "all tests, with real servers", needs: None, run: test },
+];
+
+/// The list of stages for `--help`.
+pub(super) fn help() -> String {
+    let lines = ALL.iter().map(|stage| format!("  {:10} {}", stage.name, stage.job));
+    format!("Stages:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn clippy() -> Result<()> {
+    run(&mut cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"]))
+}
+
+fn doc() -> Result<()> {
+    let mut command = cargo(&["doc", "--locked", "--workspace", "--no-deps", "--document-private-items"]);
+    run(command.env("RUSTDOCFLAGS", "--deny warnings"))
+}
+
+fn test() -> Result<()> {
+    run(&mut cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]))
+}
