@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 
 /// The project's own commands.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", max_term_width = 100)]
+#[command(name = "xtask", bin_name = "cargo xtask", max_term_width = 100)]
 struct Args {
     #[command(subcommand)]
     command: Command,

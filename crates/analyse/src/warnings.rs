@@ -102,21 +102,25 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
     run.cells.iter().flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
 }
 
-/// Operations of the headline kind that ended with an error, in the whole step.
+/// Operations of any kind that ended with an error, in the whole step: background writes that fail make the queries
+/// beside them faster, deletes that fail let a table grow.
 fn failed_operations(run: &Run) -> Vec<String> {
-    let of_step = |(cell, step): (&CellRecord, &StepRecord)| {
-        let headline = step.intervals.iter().filter(|interval| interval.kind == step.spec.headline.kind);
-        let (done, failed) = headline.fold((0, 0), |(done, failed), i| (done + i.done, failed + i.failed));
+    let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
+        let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
+        let (done, failed) = intervals.fold((0, 0), |(done, failed), i| (done + i.done, failed + i.failed));
         let share = 100.0 * failed as f64 / (done + failed) as f64;
         (failed > 0).then(|| {
-            let kind = &step.spec.headline.kind;
             format!(
                 "{failed} {kind} operations failed ({share:.3} %) in block {} {} {}.",
                 cell.id.block, cell.id.variant, step.name
             )
         })
     };
-    steps(run).filter_map(of_step).collect()
+    let of_step = |(cell, step)| -> Vec<String> {
+        let step: &StepRecord = step;
+        step.spec.kinds.iter().filter_map(|kind| of_kind(cell, step, &kind.kind)).collect()
+    };
+    steps(run).flat_map(of_step).collect()
 }
 
 /// Warnings that were recorded while the run went on; one that recurs is told once, with how often and where first.
@@ -233,6 +237,15 @@ mod tests {
         Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
         One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more.
         ");
+    }
+
+    #[test]
+    fn failed_background_writes_are_told_too() {
+        let mut failing = query_step(400, 200);
+        let insert = failing.intervals.iter_mut().find(|interval| interval.kind == "insert").unwrap();
+        (insert.failed, insert.due) = (1, insert.due + 1);
+        let run = run(&["a"], 2, vec![cell(1, "a", vec![failing]), cell(2, "a", Vec::new())]);
+        assert_snapshot!(warnings_of(&run), @"1 insert operations failed (11.111 %) in block 1 a qr100.");
     }
 
     #[test]

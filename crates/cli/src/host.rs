@@ -22,7 +22,8 @@ pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     for folder in [out, data_dir] {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Ended::new(MACHINE, format!("cannot make folder {}: {error}", folder.display()))
+            let advice = "name another one with --out or host.data_dir";
+            Ended::new(MACHINE, format!("cannot make folder {}: {error}; {advice}", folder.display()))
         })?;
     }
     // An address's data lies on somebody else's disk.

@@ -1,25 +1,34 @@
 //! What a run says while it goes on: a bar with the plan's and the step's progress and an ETA on a terminal, a line a
 //! step otherwise.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::Estimate;
-use dbdyno_record::{Interval, StepSpec, Unit};
+use dbdyno_record::{CellId, Interval, StepSpec, Unit};
 use dbdyno_sample::Sampler;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{terminal, time};
 
+/// Names of a cell's steps and of the work between them, with their forecast durations, in order.
+type Forecast = Vec<(String, Duration)>;
+
 /// Progress of a whole run.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// Forecast by (variant, workload): names of steps and work between them, with durations.
-    forecast: HashMap<(String, String), Vec<(String, Duration)>>,
+    /// By (variant, workload).
+    forecasts: HashMap<(String, String), Forecast>,
+    /// The current cell, in words.
     cell: String,
+    /// Of the current cell.
+    forecast: Forecast,
+    /// Forecast time of all cells that are over.
+    over: Duration,
     /// Forecast time of everything that is done.
-    done: Duration,
+    position: Cell<Duration>,
     total: Duration,
     began: Instant,
 }
@@ -27,7 +36,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// For a run of `cells` (variant, workload) with the plan's forecast.
     pub(crate) fn new(estimate: &Estimate, cells: &[(String, String)]) -> Self {
-        let forecast: HashMap<_, _> = estimate
+        let forecasts: HashMap<_, _> = estimate
             .cells
             .iter()
             .map(|cell| {
@@ -35,35 +44,58 @@ impl Progress {
                 ((cell.variant.clone(), cell.workload.clone()), steps)
             })
             .collect();
-        let of_cell = |cell: &(String, String)| {
-            forecast.get(cell).map_or(Duration::ZERO, |steps: &Vec<(String, Duration)>| {
-                steps.iter().map(|step| step.1).sum()
-            })
-        };
-        let total: Duration = cells.iter().map(of_cell).sum();
+        let total = cells.iter().filter_map(|cell| forecasts.get(cell)).map(sum).sum();
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(millis(total).max(1)), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {percent:>3} %  {msg}") {
+        // The text comes last and is cut at the terminal's edge: a bar of two lines leaves rubbish behind.
+        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  ETA {prefix}  {wide_msg}") {
             bar.set_style(style.progress_chars("━╸─"));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, forecast, cell: String::new(), done: Duration::ZERO, total, began: Instant::now() }
+        Self {
+            bar,
+            forecasts,
+            cell: String::new(),
+            forecast: Vec::new(),
+            over: Duration::ZERO,
+            position: Cell::new(Duration::ZERO),
+            total,
+            began: Instant::now(),
+        }
+    }
+
+    /// A cell begins.
+    pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
+        let CellId { block, variant, workload } = id;
+        self.cell = if blocks > 1 { format!("block {block}/{blocks} {variant}") } else { variant.clone() };
+        self.forecast = self.forecasts.get(&(variant.clone(), workload.clone())).cloned().unwrap_or_default();
+    }
+
+    /// The cell is over: its forecast counts as done, however far it came.
+    pub(crate) fn cell_over(&mut self) {
+        self.over += sum(&std::mem::take(&mut self.forecast));
+        self.position.set(self.over);
     }
 
     /// Something that is not a rate: initialising, starting, cleanup.
     pub(crate) fn busy(&self, what: &str) {
-        self.show(Duration::ZERO, what);
+        let position = self.position.get();
+        self.bar.set_position(millis(position).min(millis(self.total)));
+        self.bar.set_prefix(time::clock(self.eta(position)));
+        self.bar.set_message(format!("{}  {what}", self.cell));
     }
 
-    pub(crate) fn cell(&mut self, block: u32, blocks: u32, variant: &str) {
-        self.cell = if blocks > 1 { format!("block {block}/{blocks} {variant}") } else { variant.to_owned() };
+    /// A step has come `at` far; everything that is planned before it is done.
+    fn within(&self, step: &str, at: Duration, what: &str) {
+        let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
+        self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
+        self.busy(what);
     }
 
-    /// A step or work is over: its forecast counts as done, whatever it really took.
-    pub(crate) fn passed(&mut self, variant: &str, workload: &str, name: &str) {
-        self.done += self.forecast_of(variant, workload, name);
-        self.show(Duration::ZERO, "");
+    /// A step is over: its forecast counts as done, whatever it really took.
+    pub(crate) fn passed(&self, step: &str) {
+        self.within(step, Duration::MAX, "");
     }
 
     /// A line above the bar.
@@ -79,26 +111,26 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    pub(crate) fn forecast_of(&self, variant: &str, workload: &str, name: &str) -> Duration {
-        let steps = self.forecast.get(&(variant.to_owned(), workload.to_owned()));
-        steps.and_then(|steps| steps.iter().find(|step| step.0 == name)).map_or(Duration::ZERO, |step| step.1)
+    /// Forecast of a step of the current cell.
+    pub(crate) fn forecast_of(&self, step: &str) -> Duration {
+        self.forecast.iter().find(|entry| entry.0 == step).map_or(Duration::ZERO, |entry| entry.1)
     }
 
-    /// `within` is how much of the current step's forecast has passed.
-    fn show(&self, within: Duration, what: &str) {
-        let position = self.done + within;
-        self.bar.set_position(millis(position).min(millis(self.total)));
-        let cell = &self.cell;
-        self.bar.set_message(format!("{cell}  {what}  ETA {}", time::clock(self.eta(position))));
-    }
-
-    /// The forecast's rest, scaled by how the forecast has held so far.
     fn eta(&self, position: Duration) -> Duration {
-        let left = self.total.saturating_sub(position);
-        let elapsed = self.began.elapsed().as_secs_f64();
-        let scale = if position > Duration::from_secs(2) { elapsed / position.as_secs_f64() } else { 1.0 };
-        left.mul_f64(scale.clamp(0.1, 20.0))
+        eta(self.total, position, self.began.elapsed())
     }
+}
+
+/// The forecast's rest, scaled by how the forecast has held so far. Until a tenth of it is done, there is little to
+/// judge it by: a server that takes ten seconds to initialise says nothing about the steps.
+fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
+    let doubt = (total / 10).max(Duration::from_secs(1));
+    let scale = (elapsed + doubt).as_secs_f64() / (position + doubt).as_secs_f64();
+    total.saturating_sub(position).mul_f64(scale.clamp(0.1, 20.0))
+}
+
+fn sum(forecast: &Forecast) -> Duration {
+    forecast.iter().map(|entry| entry.1).sum()
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -127,19 +159,20 @@ impl Observer for Watcher<'_> {
             .sum();
         let Some(last) = intervals.first() else { return };
         let seconds = (last.to_us - last.from_us) as f64 / 1e6;
-        if seconds <= 0.0 {
+        // What comes after the window's end or before a step's is too short for a rate.
+        if seconds < 0.5 {
             return;
         }
         let at = Duration::from_micros(last.to_us);
         let rate = grouped((count as f64 / seconds).round() as u64);
         let step = format!(
-            "{}  {rate} {}  {} of about {}",
+            "{}  {rate} {}  {} / {}",
             self.spec.name,
             headline.label,
             time::about(at),
             time::about(self.forecast)
         );
-        self.progress.show(at.min(self.forecast), &step);
+        self.progress.within(&self.spec.name, at, &step);
     }
 
     fn window_ended(&mut self) {
@@ -163,6 +196,43 @@ pub(crate) fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_eta_follows_the_forecast_first_and_what_it_was_worth_later() {
+        let seconds = |total, position, elapsed| {
+            eta(Duration::from_secs(total), Duration::from_secs(position), Duration::from_secs(elapsed))
+                .as_secs()
+        };
+        assert_eq!(seconds(100, 0, 0), 100);
+        assert_eq!(
+            seconds(100, 0, 10),
+            200,
+            "ten seconds before the first step are not twenty times the forecast"
+        );
+        assert_eq!(seconds(100, 50, 50), 50);
+        assert_eq!(seconds(100, 50, 110), 100);
+        assert_eq!(seconds(100, 100, 300), 0);
+    }
+
+    #[test]
+    fn what_is_planned_before_a_step_is_done_when_it_runs_and_a_cell_that_is_over_is_done() {
+        let plan = dbdyno_plan::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
+        let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
+        let mut progress = Progress::new(&dbdyno_plan::estimate(&plan), &cells);
+        let id = |variant: &str| CellId {
+            block: 1,
+            variant: variant.to_owned(),
+            workload: "insert-benchmark".to_owned(),
+        };
+        progress.cell(&id("rollback"), 1);
+        progress.passed("l.i0");
+        let prepared: Duration = progress.forecast[..2].iter().map(|entry| entry.1).sum();
+        assert_eq!((progress.forecast[1].0.as_str(), progress.position.get()), ("l.i0", prepared));
+        progress.cell_over();
+        progress.cell(&id("wal"), 1);
+        progress.cell_over();
+        assert_eq!(progress.position.get(), progress.total);
+    }
 
     #[test]
     fn numbers_are_grouped_by_thousands() {

@@ -30,13 +30,14 @@ pub(crate) fn about(duration: Duration) -> String {
     }
 }
 
-/// `12 MB`, `3.4 GB`; powers of ten.
+/// `12 MB`, `3.4 GB`, `1.2 TB`; powers of ten.
 pub(crate) fn bytes(bytes: u64) -> String {
     let value = bytes as f64;
     match value {
         v if v < 999.5e6 => format!("{:.0} MB", (v / 1e6).max(1.0)),
         v if v < 9.95e9 => format!("{:.1} GB", v / 1e9),
-        v => format!("{:.0} GB", v / 1e9),
+        v if v < 9.995e11 => format!("{:.0} GB", v / 1e9),
+        v => format!("{:.1} TB", v / 1e12),
     }
 }
 
@@ -51,8 +52,8 @@ mod tests {
         let words = [0.84, 42.0, 720.0, 12_600.0].map(|seconds| about(Duration::from_secs_f64(seconds)));
         assert_eq!(words, ["0.8 s", "42 s", "12 min", "3.5 h"]);
         assert_eq!(
-            [bytes(12_000_000), bytes(3_400_000_000), bytes(34_000_000_000)],
-            ["12 MB", "3.4 GB", "34 GB"]
+            [bytes(12_000_000), bytes(3_400_000_000), bytes(34_000_000_000), bytes(195_000_000_000_000)],
+            ["12 MB", "3.4 GB", "34 GB", "195.0 TB"]
         );
     }
 }

@@ -9,6 +9,7 @@ mod endpoint;
 mod error;
 mod session;
 mod status;
+mod unix_stream;
 mod upkeep;
 
 pub mod mysql;

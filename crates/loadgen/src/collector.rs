@@ -1,14 +1,16 @@
 //! Takes what the load threads hand over, merges it by time and kind, and writes it down.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use dbdyno_record::{ErrorClass, Interval, StepEvent, StepWriter};
 
+use crate::batch::Batch;
 use crate::control::{Control, StopReason};
 use crate::engine::Observer;
-use crate::recorder::{Batch, Times, to_us};
+use crate::recorder::to_us;
 use crate::{Failure, LaneEnd, Lookup};
 
 /// From a load thread to the collector.
@@ -50,7 +52,9 @@ pub(crate) struct Collector<'a> {
     pub(crate) control: &'a Control,
     pub(crate) kinds: &'a [String],
     pub(crate) workers: usize,
-    pub(crate) pending: BTreeMap<(u64, u64), Vec<Batch>>,
+    /// By the end and start of the time they are of: from how many workers, and the sum of theirs. Joined at once and
+    /// not kept apart, because a blocked thread lets seconds of all the others wait for it.
+    pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
     pub(crate) window_written: bool,
     pub(crate) ends: Vec<LaneEnd>,
@@ -112,24 +116,15 @@ impl Collector<'_> {
             }
             self.look_for_window();
         }
-        for (_, batches) in std::mem::take(&mut self.pending) {
-            self.write(batches);
+        for (_, (_, batch)) in std::mem::take(&mut self.pending) {
+            self.write(batch);
         }
         self.look_for_window();
     }
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Batch(batch) => {
-                let key = (batch.to_ns, batch.from_ns);
-                let batches = self.pending.entry(key).or_default();
-                batches.push(batch);
-                if batches.len() == self.workers
-                    && let Some(batches) = self.pending.remove(&key)
-                {
-                    self.write(batches);
-                }
-            }
+            Message::Batch(batch) => self.take_batch(batch),
             Message::LaneEnded { at_ns, end } => {
                 let event = StepEvent::LaneEnded {
                     at_us: to_us(at_ns),
@@ -162,6 +157,24 @@ impl Collector<'_> {
         }
     }
 
+    fn take_batch(&mut self, batch: Batch) {
+        let key = (batch.to_ns, batch.from_ns);
+        let from = match self.pending.entry(key) {
+            Entry::Vacant(place) => place.insert((1, batch)).0,
+            Entry::Occupied(mut place) => {
+                let (from, sum) = place.get_mut();
+                sum.join(batch);
+                *from += 1;
+                *from
+            }
+        };
+        if from == self.workers
+            && let Some((_, batch)) = self.pending.remove(&key)
+        {
+            self.write(batch);
+        }
+    }
+
     fn look_for_window(&mut self) {
         if self.window_written {
             return;
@@ -174,32 +187,22 @@ impl Collector<'_> {
     }
 
     /// Writes what all workers did between the same two moments.
-    fn write(&mut self, batches: Vec<Batch>) {
-        let Some(first) = batches.first() else { return };
-        let (from_us, to_us) = (to_us(first.from_ns), to_us(first.to_ns));
+    fn write(&mut self, batch: Batch) {
+        let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
         let mut intervals: BTreeMap<(u32, String), Interval> = BTreeMap::new();
-        let mut times: BTreeMap<usize, Times> = BTreeMap::new();
-        for batch in batches {
-            for interval in batch.intervals {
-                match intervals.get_mut(&(interval.client, interval.kind.clone())) {
-                    Some(sum) => add(sum, &interval),
-                    None => {
-                        intervals.insert((interval.client, interval.kind.clone()), interval);
-                    }
+        for interval in batch.intervals {
+            match intervals.get_mut(&(interval.client, interval.kind.clone())) {
+                Some(sum) => add(sum, &interval),
+                None => {
+                    intervals.insert((interval.client, interval.kind.clone()), interval);
                 }
-            }
-            for (kind, more) in batch.times {
-                let sum = times.entry(kind).or_insert_with(Times::new);
-                // Same bounds and figures on both sides, so that adding cannot fail.
-                let _ = sum.service.add(&more.service);
-                let _ = sum.response.add(&more.response);
             }
         }
         let intervals: Vec<Interval> = intervals.into_values().collect();
         for interval in &intervals {
             self.check(|writer| writer.interval(interval));
         }
-        for (kind, times) in &times {
+        for (kind, times) in &batch.times {
             let kind = self.kinds[*kind].clone();
             self.check(|writer| writer.histogram(&format!("{kind}/service"), from_us, to_us, &times.service));
             self.check(|writer| {

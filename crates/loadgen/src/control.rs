@@ -89,7 +89,12 @@ impl Control {
         self.start.get().map_or(0, |start| since(*start))
     }
 
+    /// Ends the step early. Once all lanes have ended there is nothing left to end: how long connections take to close
+    /// says nothing about the step.
     pub(crate) fn stop(&self, reason: StopReason) {
+        if self.end_ns().is_some() {
+            return;
+        }
         let mut held = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_none() {
             *held = Some(reason);
@@ -139,9 +144,20 @@ impl Control {
             }
         }
         if self.lanes_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.end_ns.store(self.now_ns(), Ordering::Release);
-            self.ended.notify_waiters();
+            self.end_now();
         }
+    }
+
+    /// A lane is gone without a word, so that waiting for all of them would never end: the step ends now.
+    pub(crate) fn abandon(&self) {
+        self.end_now();
+    }
+
+    /// Only the first end counts: cuts have been made at it.
+    fn end_now(&self) {
+        let now = self.now_ns();
+        let _ = self.end_ns.compare_exchange(u64::MAX, now, Ordering::AcqRel, Ordering::Acquire);
+        self.ended.notify_waiters();
     }
 
     fn end_window(&self, at_ns: u64) {

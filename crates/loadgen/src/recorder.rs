@@ -1,43 +1,14 @@
 //! A worker's own book: counts and histograms since the last cut, cut at exact times whatever the thread was doing.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_record::{ErrorClass, ErrorCounts, Interval};
-use hdrhistogram::Histogram;
 
+use crate::batch::{Batch, Times};
 use crate::{LaneSpec, Limit};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// 1 µs to 1 h with 3 significant figures.
-const LOWEST_US: u64 = 1;
-const HIGHEST_US: u64 = 3_600_000_000;
-const FIGURES: u8 = 3;
-
-/// Service and response times of one operation kind.
-#[derive(Debug, Clone)]
-pub(crate) struct Times {
-    pub(crate) service: Histogram<u64>,
-    pub(crate) response: Histogram<u64>,
-}
-
-impl Times {
-    pub(crate) fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, FIGURES)
-            .expect("the bounds are constants that the crate accepts");
-        Self { service: histogram.clone(), response: histogram }
-    }
-}
-
-/// What a worker hands over at a cut: one interval a lane, one pair of histograms a kind.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) from_ns: u64,
-    pub(crate) to_ns: u64,
-    pub(crate) intervals: Vec<Interval>,
-    /// By kind index; kinds without a completed operation are left out.
-    pub(crate) times: Vec<(usize, Times)>,
-}
-
 /// Counts of one lane since the last cut, and its state across cuts.
 #[derive(Debug)]
 struct LaneBook {
@@ -136,9 +107,7 @@ impl Recorder {
         counts.service_max_ns = counts.service_max_ns.max(service_ns);
         counts.response_sum_ns += response_ns;
         counts.response_max_ns = counts.response_max_ns.max(response_ns);
-        let times = &mut self.times[book.spec.kind];
-        times.service.saturating_record(to_us(service_ns));
-        times.response.saturating_record(to_us(response_ns));
+        self.times[book.spec.kind].record(to_us(service_ns), to_us(response_ns));
     }
 
     pub(crate) fn failed(&mut self, lane: usize) {
@@ -171,10 +140,10 @@ impl Recorder {
         self.cut_ns = to_ns;
         let kinds = &self.kinds;
         let intervals = self.lanes.iter_mut().map(|book| book.interval(kinds, from_ns, to_ns)).collect();
-        let mut times = Vec::new();
+        let mut times = BTreeMap::new();
         for (kind, current) in self.times.iter_mut().enumerate() {
             if !current.service.is_empty() {
-                times.push((kind, std::mem::replace(current, Times::new())));
+                times.insert(kind, std::mem::replace(current, Times::new()));
             }
         }
         (self.hand_over)(Batch { from_ns, to_ns, intervals, times });
@@ -328,6 +297,22 @@ mod tests {
         assert_eq!(third.service_max_us, 2_050_000);
         assert_eq!(third.response_sum_us, 2_050_000 + 1_960_000);
         assert_accounts_balance(&batches);
+    }
+
+    #[test]
+    fn an_operation_of_more_than_an_hour_keeps_its_time() {
+        let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+        let three_hours_ms = 3 * 3_600_000;
+        recorder.started(0);
+        recorder.done(0, ending(0, 0, three_hours_ms));
+        recorder.finish(500_000_000, None);
+        let batches = batches.borrow();
+        let mut sum = Times::new();
+        sum.add(&batches[0].times[&0]);
+        for histogram in [&sum.service, &sum.response] {
+            let expected = three_hours_ms * 1000;
+            assert_eq!((histogram.len(), histogram.equivalent(histogram.max(), expected)), (1, true));
+        }
     }
 
     #[test]

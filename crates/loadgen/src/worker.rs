@@ -14,6 +14,7 @@ use crate::collector::Message;
 use crate::control::{Control, StopReason};
 use crate::lane_task::{LaneTask, describe};
 use crate::recorder::Recorder;
+use crate::timer::Timer;
 use crate::{Lane, LaneEnd, LaneSpec};
 
 /// What a worker thread is given.
@@ -43,6 +44,18 @@ impl Shared {
     }
 }
 
+/// Ends the step for the other threads when this one panics: nobody else would tell them that its lanes have ended.
+struct ReleaseOnPanic(Arc<Control>);
+
+impl Drop for ReleaseOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop(StopReason::Failed("a load thread has panicked".to_owned()));
+            self.0.abandon();
+        }
+    }
+}
+
 /// Body of a load thread.
 pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
     if let Some(cpus) = &job.cpus {
@@ -57,6 +70,7 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
         }
     };
     let messages = job.messages.clone();
+    let _release = ReleaseOnPanic(Arc::clone(&job.control));
     let ends = LocalSet::new().block_on(&runtime, work(job));
     // A closed channel means that the collector has failed, and it says why itself.
     let _ = messages.send(Message::WorkerEnded { ends });
@@ -91,7 +105,11 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
                 ends.push(end);
                 lanes.push(lane);
             }
-            Err(error) => shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}"))),
+            Err(error) => {
+                shared.control.stop(StopReason::Failed(format!("a lane's task failed: {error}")));
+                // It will not say that it has ended, and everybody waits for the last one to.
+                shared.control.abandon();
+            }
         }
     }
     let end_ns = shared.control.wait_for_end().await;
@@ -123,7 +141,8 @@ async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<I
                 open.push(lane);
             }
             Err(error) => {
-                shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}")))
+                shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}")));
+                shared.control.abandon();
             }
         }
     }
@@ -133,9 +152,14 @@ async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<I
 /// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time too.
 async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
+    // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms and cancels a timer
+    // in the kernel, which costs about a microsecond an operation.
+    let Ok(timer) = Timer::new() else { return };
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
-        tokio::time::sleep_until(at.into()).await;
+        if timer.wait_until(at).await.is_err() {
+            return;
+        }
         shared.tick();
     }
 }

@@ -46,8 +46,8 @@ impl CellRecord {
 impl Run {
     /// Reads the run in `dir`, whether or not it has ended.
     ///
-    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `Damaged` when the
-    /// manifest or the run's own events hold something that no crash explains.
+    /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `DamagedManifest` or
+    /// `Damaged` when the manifest or the run's own events hold something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
         let manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
@@ -73,10 +73,10 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotARun { path: dir.into() },
         _ => Error::Read { path: path.clone(), source },
     })?;
-    let damaged = |error: serde_json::Error| Error::Damaged {
+    let damaged = |error: serde_json::Error| Error::DamagedManifest {
         path: path.clone(),
         line: error.line(),
-        message: error.to_string(),
+        message: error.to_string().replace(&format!(" line {}", error.line()), ""),
     };
     let Version { format_version: found } = serde_json::from_slice(&text).map_err(damaged)?;
     if found > FORMAT_VERSION {

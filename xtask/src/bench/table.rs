@@ -105,7 +105,14 @@ mod tests {
     #[test]
     fn the_table_is_aligned_and_says_what_is_met() {
         let table = text(&[figure(0, &[0.4, 0.41, 0.52]), figure(2, &[13.0])]);
-        insta::assert_snapshot!(table, @"");
+        insta::assert_snapshot!(table, @r"
+        what                               client CPU, µs  range             of it the sampler  rate, per second  target, µs
+        l.i0: 1 client, 100 rows a commit  0.410 a row     0.400 to 0.520    0.012              181234            0.5 met
+        qr100: range queries, 4 clients    13.000 a query  13.000 to 13.000  0.012              181234            12 MISSED
+
+        Medians. Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the load, the
+        sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a second a client).
+        ");
     }
 
     #[test]

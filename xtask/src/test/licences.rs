@@ -18,6 +18,7 @@ pub(super) fn check() -> Result<()> {
     run(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
     let mut command = Command::new(program);
     run(command.args([
+        "--workspace",
         "--offline",
         "--locked",
         "check",

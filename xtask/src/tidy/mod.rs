@@ -1,1 +1,114 @@
-//! x
+//! Rules about the repository that are tests: structure, sizes, documents, words.
+//!
+//! A rule is a function from the [`Repository`] to complaints, beside the test that wants none.
+
+mod dependencies;
+mod functions;
+mod imports;
+mod links;
+mod mentions;
+mod sources;
+mod texts;
+
+use std::fs;
+use std::path::Path;
+
+use crate::places;
+
+/// Made by tools or runs, not by people, and not part of the repository.
+const NOT_OURS: &[&str] = &[".git", "target", "runs"];
+
+/// All files of the repository.
+struct Repository {
+    files: Vec<File>,
+}
+
+struct File {
+    /// From the root, with slashes.
+    path: String,
+    size: u64,
+    is_executable: bool,
+    /// `None` for what is not UTF-8.
+    text: Option<String>,
+}
+
+impl Repository {
+    /// Reads the repository that this was built from.
+    fn load() -> Self {
+        let mut repository = Self { files: Vec::new() };
+        repository.read_folder(places::root(), "");
+        assert!(repository.files.len() > 50, "the repository was not found");
+        repository.files.sort_by(|a, b| a.path.cmp(&b.path));
+        repository
+    }
+
+    /// For tests of the rules: a repository of these paths and texts.
+    fn of(files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| File {
+            path: (*path).to_owned(),
+            size: u64::try_from(text.len()).unwrap(),
+            is_executable: false,
+            text: Some((*text).to_owned()),
+        };
+        Self { files: files.iter().map(file).collect() }
+    }
+
+    fn read_folder(&mut self, folder: &Path, prefix: &str) {
+        use std::os::unix::fs::PermissionsExt;
+
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            let path = format!("{prefix}{name}");
+            if NOT_OURS.contains(&path.as_str()) {
+                continue;
+            }
+            let metadata = entry.metadata().unwrap();
+            if metadata.is_dir() {
+                self.read_folder(&entry.path(), &format!("{path}/"));
+                continue;
+            }
+            let text = String::from_utf8(fs::read(entry.path()).unwrap()).ok();
+            let is_executable = metadata.permissions().mode() & 0o111 != 0;
+            self.files.push(File { path, size: metadata.len(), is_executable, text });
+        }
+    }
+
+    /// Path and text of each file whose name ends so.
+    fn texts<'a>(&'a self, ending: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let texts = self.files.iter().filter_map(|file| Some((file.path.as_str(), file.text.as_deref()?)));
+        texts.filter(move |(path, _)| path.ends_with(ending))
+    }
+
+    /// The text of one file; empty when there is none.
+    fn text(&self, path: &str) -> &str {
+        self.files
+            .iter()
+            .find(|file| file.path == path)
+            .and_then(|file| file.text.as_deref())
+            .unwrap_or_default()
+    }
+
+    fn has_file(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.path == path)
+    }
+
+    fn has_folder(&self, path: &str) -> bool {
+        let prefix = format!("{path}/");
+        path.is_empty() || self.files.iter().any(|file| file.path.starts_with(&prefix))
+    }
+
+    /// Names of the folders directly below `folder`.
+    fn folders_in(&self, folder: &str) -> Vec<&str> {
+        let prefix = format!("{folder}/");
+        let below = self.files.iter().filter_map(|file| file.path.strip_prefix(&prefix)?.split_once('/'));
+        let mut names: Vec<&str> = below.map(|(name, _)| name).collect();
+        names.dedup();
+        names
+    }
+}
+
+/// Fails with all complaints, one a line.
+fn assert_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "{} complaints:\n{}\n", complaints.len(), complaints.join("\n"));
+}

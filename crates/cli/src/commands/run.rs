@@ -114,7 +114,6 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
 /// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
 fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     let (mut writer, manifest) = RunWriter::resume(dir)?;
-    writer.event(&RunEvent::Started { at: time::now(), resumed: true })?;
     let record = Run::open(dir)?;
     let ended: HashSet<CellId> = record
         .cells
@@ -133,6 +132,8 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
             return Err(Ended::new(USAGE, format!("{text}; start a new run")));
         }
     }
+    // Nothing is written to a run that cannot go on.
+    writer.event(&RunEvent::Started { at: time::now(), resumed: true })?;
     let cells: Vec<CellId> = manifest.order.iter().filter(|cell| !ended.contains(cell)).cloned().collect();
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {

@@ -24,8 +24,9 @@ impl Conductor<'_> {
     pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
-        self.progress.cell(id.block, self.plan.blocks, &id.variant);
+        self.progress.cell(id, self.plan.blocks);
         let ending = self.provided_cell(id, &mut writer)?;
+        self.progress.cell_over();
         let (outcome, message) = ending.clone();
         writer.event(&CellEvent::Ended { at: time::now(), outcome, message })?;
         Ok(ending)
@@ -42,7 +43,13 @@ impl Conductor<'_> {
         let place = self.place(id);
         let database = match self.runtime.block_on(Database::provide(variant, &place)) {
             Ok(database) => database,
-            Err(message) => return Ok((Outcome::Failed, Some(message))),
+            Err(message) => {
+                if !self.plan.host.keep_data {
+                    // What is not dbdyno's stays; why the cell failed is said already.
+                    let _ = dbdyno_provision::remove_data(&place.data_dir);
+                }
+                return Ok((Outcome::Failed, Some(message)));
+            }
         };
         let mut ending = self.described_cell(id, writer, &database)?;
         if ending.0 == Outcome::Failed
@@ -136,7 +143,7 @@ impl Conductor<'_> {
                 let message = message.map(|message| format!("step {name}: {message}"));
                 return Ok((outcome, message));
             }
-            self.progress.passed(&id.variant, &id.workload, name);
+            self.progress.passed(name);
             self.progress.busy("between steps");
             let after = self.runtime.block_on(workload.after(index, &mut session));
             if let Some(failed) = write_works(writer, after)? {

@@ -12,6 +12,8 @@ use crate::conductor::variants::{Prepared, Source};
 const DATABASE: &str = "ib";
 /// MariaDB builds with TLS make a key at start, which has taken up to 20 s.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// The greatest value that every server of the family takes for `wait_timeout`: a year.
+const LONGEST_IDLE_SECONDS: u32 = 31_536_000;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
@@ -105,9 +107,14 @@ impl Database {
         Ok(Self { endpoint, owned: true, server: Some(server), data_dir })
     }
 
-    /// A session beside the load, for set-up and checks.
+    /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
+    /// than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
-        self.endpoint.connect().await
+        let mut session = self.endpoint.connect().await?;
+        if matches!(self.endpoint.target, Target::Mysql(_)) {
+            session.query(format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}").as_bytes()).await?;
+        }
+        Ok(session)
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {

@@ -42,7 +42,7 @@ impl StepRun<'_, '_> {
             writer.event(&StepEvent::Warning { text: text.clone() })?;
         }
         let conductor = self.conductor;
-        let forecast = conductor.progress.forecast_of(&self.cell.variant, &self.cell.workload, self.name);
+        let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
         let step = Step {
             spec: &spec,
@@ -127,7 +127,9 @@ impl StepRun<'_, '_> {
     /// One line for the step that is over, its rate computed from the record that was just written.
     fn say(&self, writer: &StepWriter, outcome: Outcome, message: Option<&str>) {
         let CellId { block, variant, .. } = self.cell;
-        let head = format!("{block:>3}  {variant:<16} {:<8}", self.name);
+        let names = self.conductor.variants.iter().map(|variant| variant.info.name.chars().count());
+        let width = names.max().unwrap_or(0);
+        let head = format!("{block:>3}  {variant:<width$}  {:<8}", self.name);
         let text = match outcome {
             Outcome::Completed => headline(writer.dir()),
             Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),

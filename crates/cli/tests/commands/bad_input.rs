@@ -13,55 +13,67 @@ fn refused(desk: &Desk, text: &str, arguments: &[&str]) -> String {
     desk.refusal(&ended)
 }
 
+/// A base directory whose server is this shell script.
+fn fake_server(desk: &Desk, basedir: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = desk.write(&format!("{basedir}/bin/mysqld"), &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 #[test]
 fn an_unknown_key_names_the_one_that_was_meant() {
     let text = plan(ONE_VARIANT, "").replace("load_rows", "load_row");
     let said = refused(&Desk::new(), &text, &[]);
-    insta::assert_snapshot!(said.split("; known keys").next().unwrap(), @"");
+    insta::assert_snapshot!(said.split("; known keys").next().unwrap(), @"exit 2: error: p.toml:6:1: unknown key `load_row` (did you mean `load_rows`?)");
 }
 
 #[test]
 fn an_unknown_key_of_an_override_is_shown_there() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, ""), &["--set", "bloks=3"]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, variant, workload");
 }
 
 #[test]
 fn an_override_without_a_value_is_a_usage_error() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, ""), &["--set", "blocks"]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @"
+    exit 2: error: invalid value 'blocks' for '--set <KEY=VALUE>': write KEY=VALUE, for instance blocks=5
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
 fn a_wrong_unit_is_shown_with_line_and_column() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, "read_write_time = \"1 parsec\""), &[]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:10:19: "parsec" in "1 parsec" is not a unit of time: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
 }
 
 #[test]
 fn a_number_without_a_unit_is_no_duration() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, "read_write_time = 30"), &[]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:10:19: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
 }
 
 #[test]
 fn a_plan_that_is_no_toml_is_shown_where_it_breaks() {
     let said = refused(&Desk::new(), "name = \"test\nblocks = 1\n", &[]);
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r#"exit 2: error: p.toml:1:13: this is not TOML: invalid basic string, expected `"`"#);
 }
 
 #[test]
 fn a_plan_that_is_not_there_is_named() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "missing.toml"])), @"");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "missing.toml"])), @"");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML)");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "missing.toml"])), @"exit 2: error: cannot read the plan missing.toml: No such file or directory (os error 2); give the path of a plan file (TOML)");
 }
 
 #[test]
 fn a_plan_without_variants_says_what_to_add() {
     let desk = Desk::new();
-    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"");
-    insta::assert_snapshot!(refused(&desk, &plan("variant = []", ""), &[]), @"");
+    insta::assert_snapshot!(refused(&desk, &plan("", ""), &[]), @"exit 2: error: p.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
+    insta::assert_snapshot!(refused(&desk, &plan("variant = []", ""), &[]), @"exit 2: error: p.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
 }
 
 #[test]
@@ -69,18 +81,15 @@ fn a_base_directory_without_a_server_is_the_servers_fault() {
     let desk = Desk::new();
     desk.write("empty/readme", "nothing to run here");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"empty\""), "");
-    insta::assert_snapshot!(refused(&desk, &text, &[]), @"");
+    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no MariaDB or MySQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd; give the folder that the server was unpacked or installed into");
 }
 
 #[test]
 fn a_base_directory_whose_server_does_not_run_shows_why() {
-    use std::os::unix::fs::PermissionsExt;
     let desk = Desk::new();
-    let program =
-        desk.write("broken/bin/mysqld", "#!/bin/sh\necho cannot open shared object file >&2\nexit 127\n");
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    fake_server(&desk, "broken", "echo cannot open shared object file >&2\nexit 127");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"broken\""), "");
-    insta::assert_snapshot!(refused(&desk, &text, &[]), @"");
+    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/broken/bin/mysqld --version failed: exit status: 127: cannot open shared object file");
 }
 
 #[test]
@@ -90,14 +99,20 @@ fn an_unknown_server_lists_those_that_are_there() {
     desk.write("p.toml", &plan(&ONE_VARIANT.replace("sqlite", "mysql-8.0.99"), ""));
     let mut command = desk.command(&["run", "p.toml"]);
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-    insta::assert_snapshot!(desk.refusal(&ended), @"");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers (there: mysql-8.0.31); `cargo xtask servers mysql-8.0.99` gets one of the catalogue");
 }
 
 #[test]
 fn an_option_file_that_is_not_there_is_named() {
     let desk = Desk::new();
-    desk.write("p.toml", &plan(&format!("{ONE_VARIANT}\nmy_cnf = \"missing.cnf\""), ""));
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"");
+    fake_server(
+        &desk,
+        "server",
+        "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'",
+    );
+    let variant =
+        ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"server\"\nmy_cnf = \"missing.cnf\"");
+    insta::assert_snapshot!(refused(&desk, &plan(&variant, ""), &[]), @"exit 2: error: variant a: cannot read my_cnf FOLDER/missing.cnf: No such file or directory (os error 2)");
 }
 
 #[test]
@@ -105,7 +120,7 @@ fn a_cpu_that_does_not_exist_is_the_machines_fault() {
     let host = "[host]\nserver_cpus = \"0\"\nclient_cpus = \"8000\"\n";
     let said = refused(&Desk::new(), &format!("{}{host}", plan(ONE_VARIANT, "")), &[]);
     let (head, tail) = said.split_once("it has ").unwrap();
-    insta::assert_snapshot!(head, @"");
+    insta::assert_snapshot!(head, @"exit 3: error: host.client_cpus names CPU 8000, which this process may not use (");
     assert!(tail.trim_end_matches(" CPUs)").parse::<u32>().is_ok_and(|cpus| cpus > 0), "{tail}");
 }
 
@@ -114,8 +129,8 @@ fn a_file_in_the_place_of_the_runs_is_named() {
     let desk = Desk::new();
     desk.write("file", "");
     let said = |out| refused(&desk, &plan(ONE_VARIANT, ""), &["--out", out]);
-    insta::assert_snapshot!(said("file"), @"");
-    insta::assert_snapshot!(said("file/below"), @"");
+    insta::assert_snapshot!(said("file"), @"exit 3: error: cannot make folder file: File exists (os error 17); name another one with --out or host.data_dir");
+    insta::assert_snapshot!(said("file/below"), @"exit 3: error: cannot make folder file/below: Not a directory (os error 20); name another one with --out or host.data_dir");
 }
 
 #[test]
@@ -125,29 +140,29 @@ fn too_little_disk_is_found_before_anything_starts() {
     let said = refused(&desk, &plan(TWO_VARIANTS, ""), &["--set", rows]);
     let (head, rest) = said.split_once("which has ").unwrap();
     let (_, advice) = rest.split_once(" free").unwrap();
-    insta::assert_snapshot!(format!("{head}which has FREE free{advice}"), @"");
+    insta::assert_snapshot!(format!("{head}which has FREE free{advice}"), @"exit 3: error: the plan needs about 195.0 TB in runs, which has FREE free; make room, name another folder with host.data_dir, or plan fewer rows");
 }
 
 #[test]
 fn an_address_without_its_password_is_refused_before_it_is_asked() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"\npassword_env = \"DBDYNO_TEST_UNSET\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"");
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 2: error: variant a: credentials: the environment variable DBDYNO_TEST_UNSET, which should hold the password, is not set");
 }
 
 #[test]
 fn an_address_with_a_password_in_it_is_refused_and_not_repeated() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me:hunter2@127.0.0.1:1/bench\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"");
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @r#"exit 2: error: p.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
 }
 
 #[test]
 fn an_address_where_nobody_listens_is_the_servers_fault() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me@127.0.0.1:1/bench\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"");
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @"exit 4: error: variant a: connecting to 127.0.0.1:1 as me: Connection refused (os error 111); is the server running, and are host and port right? (io)");
 }
 
 #[test]
 fn an_unknown_report_format_lists_those_there_are() {
     let desk = Desk::new();
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "any", "--format", "pdf"])), @"exit 2: error: no report format is called `pdf`; use one of: terminal, md, html, csv, json");
 }

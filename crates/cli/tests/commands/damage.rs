@@ -24,27 +24,33 @@ fn change(path: &Path, change: impl Fn(&str) -> String) {
 fn a_folder_that_is_no_run_is_refused() {
     let desk = Desk::new();
     desk.write("folder/file", "");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "folder"])), @"");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "missing"])), @"");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "folder"])), @"");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "folder"])), @"exit 2: error: folder is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "missing"])), @"exit 2: error: missing is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "folder"])), @"exit 2: error: folder is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named");
 }
 
 #[test]
 fn a_damaged_manifest_is_shown_with_its_line() {
     let desk = Desk::new();
     let manifest = "{\n  \"format_version\": 1,\n  \"tool\": {\n    \"version\" \"0.1.0\"\n";
-    desk.write("runs/r/manifest.json", manifest);
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "runs/r"])), @"");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "runs/r"])), @"");
-    assert_eq!(std::fs::read_to_string(desk.path("runs/r/manifest.json")).unwrap(), manifest);
+    desk.write("runs/20260101T000000Z-test/manifest.json", manifest);
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json line 4 is damaged: expected `:` at column 15; without it nothing of the run can be read, so put a copy in its place");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json line 4 is damaged: expected `:` at column 15; without it nothing of the run can be read, so put a copy in its place");
+    assert_eq!(
+        std::fs::read_to_string(desk.path("runs/20260101T000000Z-test/manifest.json")).unwrap(),
+        manifest
+    );
 }
 
 #[test]
 fn a_run_of_a_later_format_is_refused() {
     let desk = Desk::new();
-    desk.write("runs/r/manifest.json", "{\"format_version\": 999, \"what\": \"nobody knows\"}");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "runs/r"])), @"");
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "runs/r"])), @"");
+    desk.write(
+        "runs/20260101T000000Z-test/manifest.json",
+        "{\"format_version\": 999, \"what\": \"nobody knows\"}",
+    );
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["report", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json has format version 999, this dbdyno reads up to 1; use a newer dbdyno");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "--resume", "runs/20260101T000000Z-test"])), @"exit 3: error: runs/RUN/manifest.json has format version 999, this dbdyno reads up to 1; use a newer dbdyno");
 }
 
 #[test]
@@ -68,7 +74,8 @@ fn a_damaged_line_makes_its_step_invalid_and_leaves_the_others() {
     let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
     report.expect_ok();
     assert!(report.out.contains("qr100, a: invalid"), "{}", report.out);
-    assert!(report.out.contains("intervals.jsonl line 2 is damaged"), "{}", report.out);
+    let unwrapped = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains("intervals.jsonl line 2 is damaged"), "{}", report.out);
 }
 
 #[test]
@@ -78,9 +85,9 @@ fn a_damaged_line_of_the_runs_events_is_named_and_nothing_is_resumed() {
     change(&dir.join("events.jsonl"), |text| text.replacen("cell_started", "cell_\u{0}", 1));
     let before = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
     let report = desk.refusal(&desk.dbdyno(&["report", dir.to_str().unwrap()]));
-    insta::assert_snapshot!(report, @"");
+    insta::assert_snapshot!(report, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line 2 is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; the rest of the run can be read with that file set aside");
     let resumed = desk.refusal(&desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]));
-    insta::assert_snapshot!(resumed, @"");
+    insta::assert_snapshot!(resumed, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line 2 is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; the rest of the run can be read with that file set aside");
     assert_eq!(std::fs::read_to_string(dir.join("events.jsonl")).unwrap(), before);
 }
 

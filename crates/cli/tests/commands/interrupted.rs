@@ -124,7 +124,7 @@ fn a_run_that_is_being_written_is_not_written_twice() {
     let desk = Desk::new();
     let (running, dir) = in_the_last_step(&desk);
     let second = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
-    insta::assert_snapshot!(desk.refusal(&second), @"");
+    insta::assert_snapshot!(desk.refusal(&second), @"exit 3: error: FOLDER/runs/RUN/events.jsonl is being written by another dbdyno; wait until it has ended, or stop it");
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
 }

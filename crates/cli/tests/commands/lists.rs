@@ -10,7 +10,41 @@ fn a_plan_is_explained_without_running_it() {
     let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=2"]);
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
-    insta::assert_snapshot!(ended.out, @"");
+    insta::assert_snapshot!(ended.out, @"
+    plan test: 2 variants x 2 blocks
+
+      rollback  SQLite, embedded  (base)
+      wal       SQLite, embedded
+
+    order of cells
+      block 1: rollback, wal
+      block 2: rollback, wal
+
+    insert-benchmark on rollback, once: about 20 s
+      prepare   server and tables                             0.2 s
+      l.i0      4,000 rows                                    0.1 s
+      l.x       3 indexes on 4,000 rows                       0.0 s
+      l.i1      800 rows in, as many out                      0.1 s
+      l.i2      200 rows in, as many out                      0.1 s
+      settle    cleanup and pause after l.i2                  0.0 s
+      qr100     10s at 100 inserts and deletes/s a client      10 s
+      qp100     10s at 100 inserts and deletes/s a client      10 s
+      verify    6 checks of 4,000 rows                        0.0 s
+
+    insert-benchmark on wal, once: about 20 s
+      prepare   server and tables                             0.2 s
+      l.i0      4,000 rows                                    0.1 s
+      l.x       3 indexes on 4,000 rows                       0.0 s
+      l.i1      800 rows in, as many out                      0.1 s
+      l.i2      200 rows in, as many out                      0.1 s
+      settle    cleanup and pause after l.i2                  0.0 s
+      qr100     10s at 100 inserts and deletes/s a client      10 s
+      qp100     10s at 100 inserts and deletes/s a client      10 s
+      verify    6 checks of 4,000 rows                        0.0 s
+
+    time: about 82 s in all (read-write steps and pauses are exact, the rest is a guess)
+    disk: about 18 MB at most
+    ");
 }
 
 #[test]
@@ -33,12 +67,20 @@ fn the_schema_is_one_json_document() {
 
 #[test]
 fn workloads_are_listed() {
-    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out, @"");
+    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out, @"
+    insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries beside writes at fixed rates
+
+    steps of insert-benchmark: l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
+    ");
 }
 
 #[test]
 fn drivers_are_listed() {
-    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "drivers"]).expect_ok().out, @"");
+    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "drivers"]).expect_ok().out, @"
+    sqlite  SQLite, embedded; no server needed
+    mysql   MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP
+    null    answers at once; shows what dbdyno itself costs
+    ");
 }
 
 #[test]

@@ -101,15 +101,15 @@ fn what_is_not_ours_is_refused_and_a_wrong_password_is_not_shown() {
     );
 
     let ended = run(&desk, &server, "shop", Some(PASSWORD));
-    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 4: error: variant theirs: database shop exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, or hand it over with: CREATE TABLE `shop`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)");
     let orders = ask(&server.options(Some("shop")), &["SELECT id FROM orders"]);
     assert_eq!(orders, [[Some("7".to_owned())]]);
     let tables = "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = 'shop'";
     assert_eq!(ask(&server.options(None), &[tables]), [[Some("1".to_owned())]]);
 
     let ended = run(&desk, &server, "bench", Some("a wrong one"));
-    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 4: error: variant theirs: connecting to SOCKET as bench: server said: Access denied for user 'bench'@'localhost' (using password: YES); check the user and where its password comes from (1045)");
     let ended = run(&desk, &server, "bench", None);
-    insta::assert_snapshot!(said(&desk, &server, &ended), @"");
+    insta::assert_snapshot!(said(&desk, &server, &ended), @"exit 2: error: variant theirs: credentials: the environment variable DBDYNO_TEST_PASSWORD, which should hold the password, is not set");
     assert!(server.is_running() && desk.run_dirs().is_empty());
 }

@@ -9,6 +9,7 @@ mod classes;
 mod execute;
 mod fault;
 mod greeting;
+mod input;
 mod login;
 mod options;
 mod outgoing;

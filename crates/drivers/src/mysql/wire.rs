@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::fault::Fault;
+use super::input::Input;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet;
 use super::scan::{Scanner, Step};
@@ -23,7 +24,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Wire<S> {
     stream: S,
     outgoing: Outgoing,
-    input: Vec<u8>,
+    input: Input,
     /// Bytes at the front of `input` that are done with.
     consumed: usize,
     /// Number of the next packet, in either direction.
@@ -36,7 +37,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self {
             stream,
             outgoing: Outgoing::default(),
-            input: Vec::with_capacity(FIRST_INPUT),
+            input: Input::new(FIRST_INPUT),
             consumed: 0,
             sequence: 0,
         }
@@ -137,17 +138,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// One read into the spare room of the input buffer; what is not done with moves to its front first.
     async fn fill(&mut self) -> Result<(), Fault> {
-        self.input.drain(..self.consumed);
+        self.input.take(self.consumed);
         self.consumed = 0;
-        if self.input.len() == self.input.capacity() {
-            self.input.reserve(self.input.capacity());
-        }
-        let read = self.stream.read_buf(&mut self.input).await?;
+        let read = self.stream.read(self.input.room()).await?;
         if read == 0 {
             return Err(Fault::Closed);
         }
-        if self.input.len() == self.input.capacity() && self.input.capacity() < LARGEST_INPUT {
-            self.input.reserve(self.input.capacity());
+        self.input.filled(read);
+        if self.input.is_full() && self.input.size() < LARGEST_INPUT {
+            self.input.grow();
         }
         Ok(())
     }

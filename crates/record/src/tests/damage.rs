@@ -139,7 +139,7 @@ fn a_damaged_manifest_is_an_error_with_its_line() {
     assert!(message.starts_with("RUN/manifest.json line 9 is damaged: "), "{message}");
     let whole = std::fs::read(dir.join("manifest.json")).unwrap();
     std::fs::write(dir.join("manifest.json"), &whole[..whole.len() / 2]).unwrap();
-    assert!(matches!(Run::open(&dir), Err(Error::Damaged { .. })));
+    assert!(matches!(Run::open(&dir), Err(Error::DamagedManifest { .. })));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Which rows each client has inserted and how many were deleted: what verification compares the tables with.
 
-use dbdyno_loadgen::StepEnd;
+use dbdyno_loadgen::{Coupling, StepEnd};
 
 use crate::insert_benchmark::steps::StepPlan;
 
@@ -23,8 +23,18 @@ pub(crate) struct TableHistory {
     /// A DELETE failed or found fewer rows than it should: its cursor went on over rows that are still there, so that
     /// later ones no longer took the oldest rows.
     pub(crate) strays: bool,
+    /// Rows that answered DELETEs should have taken since the last check, and rows that they took: less would mean that
+    /// the table grows, which the count of what is left cannot tell.
+    pub(crate) deletes: Deletes,
     /// An INSERT was rolled back, and the ids it had drawn are lost.
     pub(crate) gaps: bool,
+}
+
+/// Rows to delete and rows deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Deletes {
+    pub(crate) due: u64,
+    pub(crate) done: u64,
 }
 
 impl TableHistory {
@@ -54,9 +64,23 @@ impl History {
         &self.clients[client as usize - 1]
     }
 
+    #[cfg(test)]
+    pub(crate) fn clients_mut(&mut self) -> &mut [TableHistory] {
+        &mut self.clients
+    }
+
+    /// Deletes have been checked; the next check is of those that follow.
+    pub(crate) fn deletes_checked(&mut self) {
+        self.clients.iter_mut().for_each(|table| table.deletes = Deletes::default());
+    }
+
     /// Takes over what step `index` did.
     pub(crate) fn add(&mut self, index: usize, step: &StepPlan, end: &StepEnd) {
         let kinds = super::lanes::kinds(step);
+        // Deletes may run so far ahead of inserts that a smaller table is found empty.
+        let lead = (Coupling::ORIGINAL_LEAD + 1) * u64::from(step.rows_per_commit);
+        let never_empty: Vec<bool> =
+            (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
         for lane in &end.lanes {
             let table = &mut self.clients[lane.client as usize - 1];
             match kinds[lane.kind] {
@@ -79,6 +103,11 @@ impl History {
                 "delete" => {
                     table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);
                     table.deleted += lane.rows;
+                    if never_empty[lane.client as usize - 1] {
+                        let answered = lane.started - lane.failed_numbers.len() as u64;
+                        table.deletes.due += answered * u64::from(step.rows_per_commit);
+                        table.deletes.done += lane.rows;
+                    }
                 }
                 _ => {}
             }
@@ -90,5 +119,54 @@ impl Inserted {
     /// Rows that are or were in the table.
     pub(crate) fn rows(&self) -> u64 {
         (self.statements - self.failed.len() as u64) * u64::from(self.rows_per_statement)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_loadgen::LaneEnd;
+    use dbdyno_plan::InsertBenchmark as Options;
+    use dbdyno_record::Outcome;
+
+    use super::*;
+    use crate::insert_benchmark::steps;
+
+    /// A client's lanes of `kind` sent `started` statements, which had `rows` rows; `failed` of them failed.
+    fn end(kind: usize, started: u64, rows: u64, failed: &[u64]) -> StepEnd {
+        let lane = LaneEnd {
+            client: 1,
+            kind,
+            started,
+            done: started - failed.len() as u64,
+            rows,
+            retries: 0,
+            failed_numbers: failed.to_vec(),
+            complete: true,
+        };
+        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }
+    }
+
+    /// What is known of the deletes of l.i1 (50 rows each) behind a load of `loaded` statements of 100 rows.
+    fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
+        let steps = steps::plan(&Options { clients: 1, ..Options::default() });
+        let mut history = History::new(1);
+        history.add(0, &steps[0], &end(0, loaded, loaded * 100, &[]));
+        history.add(2, &steps[2], l_i1);
+        let deletes = history.of(1).deletes;
+        history.deletes_checked();
+        assert_eq!(history.of(1).deletes, Deletes::default());
+        deletes
+    }
+
+    #[test]
+    fn deletes_that_took_too_few_rows_are_known() {
+        assert_eq!(deletes(20, &end(1, 8, 390, &[])), Deletes { due: 400, done: 390 });
+        assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
+    }
+
+    #[test]
+    fn nothing_is_due_from_a_table_that_deletes_may_find_empty() {
+        assert_eq!(deletes(4, &end(1, 8, 350, &[])), Deletes::default());
+        assert_eq!(deletes(5, &end(1, 8, 350, &[])), Deletes { due: 400, done: 350 });
     }
 }

@@ -4,6 +4,7 @@
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
 
 mod deviations;
+mod digits;
 mod history;
 mod lanes;
 mod rows;
@@ -191,7 +192,9 @@ impl Workload for InsertBenchmark {
         if !wanted || !self.shared.context.endpoint.capabilities.stores_data {
             return Ok(Vec::new());
         }
-        verify::verify(&self.shared, &self.history, session).await
+        let checks = verify::verify(&self.shared, &self.history, session).await?;
+        self.history.deletes_checked();
+        Ok(checks)
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {

@@ -2,12 +2,13 @@
 
 use dbdyno_plan::InsertBenchmark as Options;
 
+use crate::insert_benchmark::digits::push_part;
 use crate::random::{Philox, draw_below};
 
 /// Characters of the random part of `data`: base64's, as in the original's buffer.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 /// Random characters that one 128-bit draw gives: 6 bits each of four 32-bit words, 5 a word.
-const CHARACTERS_PER_DRAW: u32 = 20;
+const CHARACTERS_PER_DRAW: usize = 20;
 
 /// The four integer columns of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,13 +69,13 @@ impl RowSource {
         let [bits, words @ ..] = self.texts.at(self.client, number, index);
         let length = self.length_min + draw_below(bits, self.lengths);
         let random = random_length(length, self.random_percent);
-        out.resize(out.len() + (length - random) as usize, b'a');
-        let mut left = random;
+        write_filler((length - random) as usize, out);
+        let mut left = random as usize;
         left -= write_characters(&words, left, out);
         let mut more = 1;
         while left > 0 {
             let words = self.texts.at(self.client, number, index + more);
-            left -= write_characters(&words, left.min(CHARACTERS_PER_DRAW), out);
+            left -= write_characters(&words, left, out);
             more += 1;
         }
     }
@@ -85,20 +86,26 @@ fn random_length(length: u32, percent: u32) -> u32 {
     length * 3 * percent / 400
 }
 
+/// Appends `count` times the letter a.
+fn write_filler(count: usize, out: &mut Vec<u8>) {
+    const SHORT: [u8; 32] = [b'a'; 32];
+    if count <= SHORT.len() {
+        push_part(out, &SHORT, count);
+    } else {
+        out.resize(out.len() + count, b'a');
+    }
+}
+
 /// Appends up to `count` characters, five of each word; how many it were.
-fn write_characters(words: &[u32], count: u32, out: &mut Vec<u8>) -> u32 {
-    let mut written = 0;
-    for word in words {
-        let mut bits = *word;
-        for _ in 0..5 {
-            if written == count {
-                return written;
-            }
-            out.push(ALPHABET[(bits & 63) as usize]);
-            bits >>= 6;
-            written += 1;
+fn write_characters(words: &[u32], count: usize, out: &mut Vec<u8>) -> usize {
+    let mut characters = [0; CHARACTERS_PER_DRAW];
+    for (word, five) in words.iter().zip(characters.chunks_exact_mut(5)) {
+        for (place, character) in five.iter_mut().enumerate() {
+            *character = ALPHABET[(word >> (6 * place) & 63) as usize];
         }
     }
+    let written = count.min(words.len() * 5);
+    push_part(out, &characters, written);
     written
 }
 

@@ -168,16 +168,45 @@ mod tests {
 
     #[test]
     fn mysql_statements_have_the_originals_shape() {
-        insta::assert_snapshot!(all(&mysql::capabilities("innodb", true)), @"");
+        insta::assert_snapshot!(all(&mysql::capabilities("innodb", true)), @r"
+        DROP TABLE IF EXISTS pi1
+        CREATE TABLE pi1 (transactionid bigint not null auto_increment primary key, dateandtime datetime, cashregisterid int not null, customerid int not null, productid int not null, price int not null, data varchar(4000)) ENGINE=innodb
+        ALTER TABLE pi1 AUTO_INCREMENT = 3000000000
+        ALTER TABLE pi1 ADD INDEX pi1_marketsegment (productid, customerid, price), ADD INDEX pi1_registersegment (cashregisterid, customerid, price), ADD INDEX pi1_pdc (price, dateandtime, customerid)
+        INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?),(?,?,?,?,?,?)
+        DELETE FROM pi1 WHERE transactionid >= ? ORDER BY transactionid ASC LIMIT ?
+        SELECT productid, customerid, price FROM pi1 FORCE INDEX (pi1_marketsegment) WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
+        SELECT cashregisterid, customerid, price FROM pi1 FORCE INDEX (pi1_registersegment) WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
+        SELECT price, dateandtime, customerid FROM pi1 FORCE INDEX (pi1_pdc) WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
+        SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
+        SELECT min(transactionid) FROM pi1
+        ");
     }
 
     #[test]
     fn sqlite_statements_differ_only_where_sqlite_must() {
-        insta::assert_snapshot!(all(&sqlite::capabilities()), @"");
+        insta::assert_snapshot!(all(&sqlite::capabilities()), @r"
+        DROP TABLE IF EXISTS pi1
+        CREATE TABLE pi1 (transactionid integer primary key, dateandtime text, cashregisterid int not null, customerid int not null, productid int not null, price int not null, data varchar(4000))
+        CREATE INDEX pi1_marketsegment ON pi1 (productid, customerid, price)
+        CREATE INDEX pi1_registersegment ON pi1 (cashregisterid, customerid, price)
+        CREATE INDEX pi1_pdc ON pi1 (price, dateandtime, customerid)
+        INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?),(?,?,?,?,?,?)
+        DELETE FROM pi1 WHERE transactionid IN (SELECT transactionid FROM pi1 WHERE transactionid >= ? ORDER BY transactionid ASC LIMIT ?)
+        SELECT productid, customerid, price FROM pi1 INDEXED BY pi1_marketsegment WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
+        SELECT cashregisterid, customerid, price FROM pi1 INDEXED BY pi1_registersegment WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
+        SELECT price, dateandtime, customerid FROM pi1 INDEXED BY pi1_pdc WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
+        SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
+        SELECT min(transactionid) FROM pi1
+        ");
     }
 
     #[test]
     fn rocksdb_builds_its_indexes_one_by_one() {
-        insta::assert_snapshot!(create_indexes("pi1", &mysql::capabilities("rocksdb", true), 3).join("\n"), @"");
+        insta::assert_snapshot!(create_indexes("pi1", &mysql::capabilities("rocksdb", true), 3).join("\n"), @r"
+        ALTER TABLE pi1 ADD INDEX pi1_marketsegment (productid, customerid, price)
+        ALTER TABLE pi1 ADD INDEX pi1_registersegment (cashregisterid, customerid, price)
+        ALTER TABLE pi1 ADD INDEX pi1_pdc (price, dateandtime, customerid)
+        ");
     }
 }

@@ -6,7 +6,7 @@ use dbdyno_drivers::{AnySession, Session};
 use dbdyno_record::{Check, CheckPart};
 
 use crate::Error;
-use crate::insert_benchmark::history::{History, TableHistory};
+use crate::insert_benchmark::history::{Deletes, History, TableHistory};
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{Setup, sql};
 
@@ -39,9 +39,11 @@ pub(crate) async fn verify(
             return Err(Error::Answer { work, answer: format!("{cells:?}") });
         };
         let of_table = history.of(client);
+        let mut parts = parts(setup, client, of_table, &actual);
+        parts.extend(delete_part(of_table));
         checks.push(Check {
             table,
-            parts: parts(setup, client, of_table, &actual),
+            parts,
             duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0),
         });
     }
@@ -61,6 +63,12 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
         parts.extend(id_parts(first_id, table.rows_inserted(), table.deleted, actual));
     }
     parts
+}
+
+/// Whether each DELETE took as many rows as it should: what is left is counted from what they said they took.
+fn delete_part(table: &TableHistory) -> Option<CheckPart> {
+    let Deletes { due, done } = table.deletes;
+    (due > 0).then(|| part("rows deleted", due.into(), done.into()))
 }
 
 fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
@@ -120,4 +128,181 @@ fn expected(setup: &Setup, client: u32, history: &TableHistory) -> Sums {
         }
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use dbdyno_drivers::{Endpoint, Target, null};
+    use dbdyno_loadgen::{LaneEnd, StepEnd};
+    use dbdyno_plan::{InsertBenchmark as Options, RowsPerCommit};
+    use dbdyno_record::Outcome;
+
+    use super::*;
+    use crate::Context;
+    use crate::insert_benchmark::lanes::Client;
+    use crate::insert_benchmark::lanes::insert::InsertBuilder;
+    use crate::insert_benchmark::steps::{self, StepPlan};
+
+    const CLIENT: u32 = 2;
+
+    fn setup(options: Options) -> Setup {
+        let target = Target::Null(null::Options::default());
+        let endpoint = Endpoint { target, capabilities: null::capabilities() };
+        Setup { options, context: Context { endpoint, owned: true, seed: 3 }, prepared: false }
+    }
+
+    fn small() -> Options {
+        let rows_per_commit = RowsPerCommit { load: 10, write_1: 4, write_2: 3, read_write: 5 };
+        Options { clients: 2, load_rows: 60, write_rows: 50, rows_per_commit, ..Options::default() }
+    }
+
+    /// How a lane of [`CLIENT`] ended that sent all of `step` but whose statements `failed` did not succeed.
+    fn lane(step: &StepPlan, kind: usize, failed: &[u64]) -> LaneEnd {
+        let done = step.inserts - failed.len() as u64;
+        LaneEnd {
+            client: CLIENT,
+            kind,
+            started: step.inserts,
+            done,
+            rows: done * u64::from(step.rows_per_commit),
+            retries: 0,
+            failed_numbers: failed.to_vec(),
+            complete: true,
+        }
+    }
+
+    fn add(history: &mut History, options: &Options, index: usize, lanes: Vec<LaneEnd>) {
+        let end = StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes };
+        history.add(index, &steps::plan(options)[index], &end);
+    }
+
+    /// Load, index and l.i1, with `failed` INSERTs of l.i1 and `deleted` rows gone.
+    fn history(options: &Options, failed: &[u64], deleted: u64) -> History {
+        let steps = steps::plan(options);
+        let mut history = History::new(options.clients);
+        add(&mut history, options, 0, vec![lane(&steps[0], 0, &[])]);
+        add(&mut history, options, 1, vec![LaneEnd { started: 1, ..lane(&steps[1], 0, &[]) }]);
+        add(&mut history, options, 2, vec![lane(&steps[2], 0, failed)]);
+        history.clients_mut()[CLIENT as usize - 1].deleted = deleted;
+        history
+    }
+
+    /// Rows of the text statements that were answered, oldest first: cashregisterid, customerid, productid, price.
+    fn rows_by_text(setup: Setup, failed: &[u64]) -> Vec<[i128; 4]> {
+        let setup = Arc::new(setup);
+        let steps = steps::plan(&setup.options);
+        let mut rows = Vec::new();
+        for (step, plan) in steps.iter().enumerate().take(3) {
+            let rows_before = steps[..step].iter().map(StepPlan::rows).sum();
+            let mut builder = InsertBuilder::new(&Client {
+                setup: Arc::clone(&setup),
+                number: CLIENT,
+                step,
+                rows_before,
+                rows_in_table: 0,
+                rows_per_commit: plan.rows_per_commit,
+            });
+            let answered = (0..plan.inserts).filter(|number| step != 2 || !failed.contains(number));
+            for number in answered {
+                let mut sql = Vec::new();
+                builder.text(number, &mut sql);
+                let sql = String::from_utf8(sql).unwrap();
+                let (_, tuples) = sql.split_once(" VALUES (").unwrap();
+                rows.extend(tuples.split("),(").map(|tuple| {
+                    let cells: Vec<&str> = tuple.split(',').collect();
+                    std::array::from_fn(|column| cells[column + 1].trim_end_matches(".00").parse().unwrap())
+                }));
+            }
+        }
+        rows
+    }
+
+    /// The sums of `rows`, in the order of [`content_parts`].
+    fn sums_of(rows: &[[i128; 4]]) -> Vec<i128> {
+        let sum = |column: usize| rows.iter().map(|row| row[column]).sum();
+        vec![rows.len() as i128, sum(0), sum(1), sum(2), sum(3)]
+    }
+
+    fn expected_values(setup: &Setup, history: &History) -> Vec<i128> {
+        let expected = expected(setup, CLIENT, history.of(CLIENT));
+        content_parts(&expected, &[0; 8]).into_iter().map(|part| part.expected).collect()
+    }
+
+    #[test]
+    fn the_oldest_rows_are_left_out_also_in_the_middle_of_a_statement_and_across_steps() {
+        let rows = rows_by_text(setup(small()), &[]);
+        assert_eq!(rows.len(), 60 + 10 + 40);
+        for deleted in [0, 1, 9, 10, 13, 60, 65, 70, 71, 74, 109, 110] {
+            let values = expected_values(&setup(small()), &history(&small(), &[], deleted));
+            assert_eq!(values, sums_of(&rows[deleted as usize..]), "{deleted} deleted");
+        }
+    }
+
+    #[test]
+    fn failed_statements_are_left_out_and_do_not_count_as_deleted() {
+        let failed = [0, 3, 9];
+        let rows = rows_by_text(setup(small()), &failed);
+        assert_eq!(rows.len(), 60 + 10 + 28);
+        for deleted in [0, 65, 70, 72, 75, 98] {
+            let values = expected_values(&setup(small()), &history(&small(), &failed, deleted));
+            assert_eq!(values, sums_of(&rows[deleted as usize..]), "{deleted} deleted");
+        }
+    }
+
+    #[test]
+    fn sums_beyond_31_and_63_bits_are_exact() {
+        let wide = Options { customers: i32::MAX as u32, ..small() };
+        let values = expected_values(&setup(wide.clone()), &history(&wide, &[], 0));
+        assert!(values[2] > 1 << 32, "{values:?}");
+        assert_eq!(values, sums_of(&rows_by_text(setup(wide), &[])));
+        // A thousand million rows from the greatest id on that a plan may begin with.
+        let first = 1_i128 << 62;
+        let rows = 1_000_000_000;
+        let last = first + rows - 1;
+        let sum = (first + last) * rows / 2;
+        let parts = id_parts(1 << 62, 1_000_000_000, 0, &[0, 0, 0, 0, 0, first, last, sum]);
+        assert!(parts.iter().all(|part| part.expected == part.actual), "{parts:?}");
+    }
+
+    #[test]
+    fn ids_beyond_31_bits_are_known_exactly() {
+        let parts = id_parts(3_000_000_000, 110, 13, &[0; 8]);
+        let expected: Vec<(String, i128)> =
+            parts.into_iter().map(|part| (part.name, part.expected)).collect();
+        let ids = 3_000_000_013_i128..=3_000_000_109;
+        let sum = ids.clone().sum();
+        let named = |name: &str, value| (format!("{name}(transactionid)"), value);
+        assert_eq!(expected, [named("min", *ids.start()), named("max", *ids.end()), named("sum", sum)]);
+    }
+
+    #[test]
+    fn an_empty_table_has_no_ids() {
+        let parts = id_parts(3_000_000_000, 110, 110, &[0; 8]);
+        assert!(parts.iter().all(|part| part.expected == 0), "{parts:?}");
+    }
+
+    fn names(setup: &Setup, history: &History) -> Vec<String> {
+        parts(setup, CLIENT, history.of(CLIENT), &[0; 8]).into_iter().map(|part| part.name).collect()
+    }
+
+    #[test]
+    fn what_is_not_certain_is_not_checked() {
+        let (setup, options) = (setup(small()), small());
+        let steps = steps::plan(&options);
+        let after = |insert: LaneEnd, delete: LaneEnd| {
+            let mut history = history(&options, &[], 0);
+            add(&mut history, &options, 3, vec![insert, delete]);
+            names(&setup, &history)
+        };
+        let (insert, delete) = (lane(&steps[3], 0, &[]), lane(&steps[3], 1, &[]));
+        assert_eq!(after(insert.clone(), delete.clone()).len(), 8);
+        // A deadlock's victim was rolled back and sent again: its first ids are lost.
+        assert_eq!(after(LaneEnd { retries: 1, ..insert.clone() }, delete.clone()).len(), 5);
+        assert_eq!(after(lane(&steps[3], 0, &[1]), delete.clone()).len(), 5);
+        // The cursor went on over rows that are still there.
+        assert_eq!(after(insert.clone(), lane(&steps[3], 1, &[1])), ["rows"]);
+        assert_eq!(after(insert, LaneEnd { rows: delete.rows - 1, ..delete }), ["rows"]);
+    }
 }

@@ -21,7 +21,10 @@ fn small() -> Options {
 #[test]
 fn the_first_inserts_of_seed_1_are_these() {
     let texts = mysql_text(&small()).texts("l.i0", "insert", 2).join("\n");
-    insta::assert_snapshot!(texts, @"");
+    insta::assert_snapshot!(texts, @r"
+        INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',187,88682,2740,128.00,'aaaaaaaaaaalvdHyS'),('2024-01-01 00:00:00',183,27620,6022,245.00,'aaaaaaaaaaaaODtnM6J')
+        INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',645,670,5848,266.00,'aaaaaaaaaaaamHPzqZJ'),('2024-01-01 00:00:00',12,63364,5065,283.00,'aaaaaaaaaaRMhND')
+    ");
     assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 1);
 }
 
@@ -38,7 +41,13 @@ fn the_first_operations_of_later_steps_are_these() {
     let mut points = recorded.lanes("qp1000");
     points.ask(2, "delete", 0);
     lines.push(points.text(2, "query", 0));
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r"
+        INSERT INTO pi2 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',198,66753,5070,262.00,'aaaaaaaaaaO64L4'),('2024-01-01
+        SELECT productid, customerid, price FROM pi2 FORCE INDEX (pi2_marketsegment) WHERE productid >= 5068 ORDER BY productid, customerid, price LIMIT 10
+        SELECT productid, customerid, price FROM pi2 FORCE INDEX (pi2_marketsegment) WHERE productid >= 4210 ORDER BY productid, customerid, price LIMIT 10
+        SELECT productid, customerid, price FROM pi2 FORCE INDEX (pi2_marketsegment) WHERE productid >= 4056 ORDER BY productid, customerid, price LIMIT 10
+        SELECT transactionid, productid, data FROM pi2 WHERE transactionid IN (2876189888,648004895,504763453,1112179545,3451107201,1184462085,2531414039,2155382140,4574827126,2523205382)
+    ");
 }
 
 #[test]

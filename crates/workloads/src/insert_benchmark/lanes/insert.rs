@@ -5,6 +5,7 @@ use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
 use super::connection::{Connection, changed};
+use crate::insert_benchmark::digits::push_decimal;
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{sql, statement_second};
 
@@ -62,6 +63,9 @@ impl InsertLane {
     }
 }
 
+/// Where the time stands in [`InsertBuilder::row_head`].
+const TIME: std::ops::Range<usize> = 2..21;
+
 /// Writes INSERT `number` of a client in a step as text or as parameters.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertBuilder {
@@ -70,8 +74,10 @@ pub(crate) struct InsertBuilder {
     rows_before: u64,
     rows_per_commit: u32,
     clock: dbdyno_plan::Clock,
-    /// `dateandtime` of the last statement and the second it stands for: most statements share it.
-    time: (i64, String),
+    /// The second that `row_head` holds: most statements share it with the one before.
+    second: i64,
+    /// `('YYYY-MM-DD HH:MM:SS',`
+    row_head: [u8; 23],
 }
 
 impl InsertBuilder {
@@ -83,32 +89,32 @@ impl InsertBuilder {
             rows_before: client.rows_before,
             rows_per_commit: client.rows_per_commit,
             clock: options.clock,
-            time: (i64::MIN, String::new()),
+            second: i64::MIN,
+            row_head: *b"('0000-00-00 00:00:00',",
         }
     }
 
     /// The whole statement; `price` is written with two decimals into its integer column, as the original does.
     pub(crate) fn text(&mut self, number: u64, out: &mut Vec<u8>) {
         self.set_time(number);
-        let mut digits = itoa::Buffer::new();
         out.clear();
         out.extend_from_slice(self.prefix.as_bytes());
         for row in 0..self.rows_per_commit {
             let numbers = self.rows.numbers(number, row);
-            out.extend_from_slice(if row == 0 { b"('" } else { b",('" });
-            out.extend_from_slice(self.time.1.as_bytes());
-            out.extend_from_slice(b"',");
-            out.extend_from_slice(digits.format(numbers.cashregisterid).as_bytes());
+            out.extend_from_slice(&self.row_head);
+            push_decimal(out, numbers.cashregisterid);
             out.push(b',');
-            out.extend_from_slice(digits.format(numbers.customerid).as_bytes());
+            push_decimal(out, numbers.customerid);
             out.push(b',');
-            out.extend_from_slice(digits.format(numbers.productid).as_bytes());
+            push_decimal(out, numbers.productid);
             out.push(b',');
-            out.extend_from_slice(digits.format(numbers.price).as_bytes());
+            push_decimal(out, numbers.price);
             out.extend_from_slice(b".00,'");
             self.rows.write_data(number, row, out);
-            out.extend_from_slice(b"')");
+            out.extend_from_slice(b"'),");
         }
+        // The comma behind the last row.
+        out.pop();
     }
 
     /// Six parameters a row, reusing the texts that are already there.
@@ -117,7 +123,7 @@ impl InsertBuilder {
         out.resize(self.rows_per_commit as usize * 6, Param::Int(0));
         for (row, params) in (0..self.rows_per_commit).zip(out.chunks_exact_mut(6)) {
             let numbers = self.rows.numbers(number, row);
-            set_text(&mut params[0], |text| text.extend_from_slice(self.time.1.as_bytes()));
+            set_text(&mut params[0], |text| text.extend_from_slice(&self.row_head[TIME]));
             params[1] = Param::Int(i64::from(numbers.cashregisterid));
             params[2] = Param::Int(i64::from(numbers.customerid));
             params[3] = Param::Int(i64::from(numbers.productid));
@@ -129,9 +135,14 @@ impl InsertBuilder {
     fn set_time(&mut self, number: u64) {
         let rows_before = self.rows_before + number * u64::from(self.rows_per_commit);
         let second = statement_second(self.clock, rows_before);
-        if self.time.0 != second {
+        if self.second != second {
             let time = jiff::Timestamp::from_second(second).unwrap_or_default();
-            self.time = (second, time.strftime("%Y-%m-%d %H:%M:%S").to_string());
+            let text = time.strftime("%Y-%m-%d %H:%M:%S").to_string();
+            // Times of a run lie between the years 1000 and 9999, so that the length is always the same.
+            if text.len() == TIME.len() {
+                self.row_head[TIME].copy_from_slice(text.as_bytes());
+            }
+            self.second = second;
         }
     }
 }

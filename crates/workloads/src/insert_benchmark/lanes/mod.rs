@@ -3,7 +3,7 @@
 mod connection;
 mod delete;
 mod index;
-mod insert;
+pub(crate) mod insert;
 mod point;
 mod range;
 

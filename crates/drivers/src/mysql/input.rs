@@ -1,0 +1,76 @@
+//! What has been read and not yet taken. The buffer is filled with zeroes once, not before every read.
+
+use std::ops::Deref;
+
+/// A buffer that is read into at its end and taken from at its front.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// Always initialised to its whole length; the first `filled` bytes are from the server.
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Input {
+    pub(super) fn new(size: usize) -> Self {
+        Self { bytes: vec![0; size], filled: 0 }
+    }
+
+    /// Takes `count` bytes from the front; the rest moves there.
+    pub(super) fn take(&mut self, count: usize) {
+        self.bytes.copy_within(count..self.filled, 0);
+        self.filled -= count;
+    }
+
+    /// Where the next read goes. Never empty: a full buffer doubles.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        if self.is_full() {
+            self.grow();
+        }
+        &mut self.bytes[self.filled..]
+    }
+
+    /// A read brought `count` bytes.
+    pub(super) fn filled(&mut self, count: usize) {
+        self.filled += count;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.filled == self.bytes.len()
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn grow(&mut self) {
+        self.bytes.resize(self.bytes.len() * 2, 0);
+    }
+}
+
+impl Deref for Input {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_out_in_the_order_in_which_they_were_read() {
+        let mut input = Input::new(4);
+        input.room()[..3].copy_from_slice(b"abc");
+        input.filled(3);
+        input.take(2);
+        assert_eq!(&input[..], b"c");
+        input.room()[..3].copy_from_slice(b"def");
+        input.filled(3);
+        assert!(input.is_full());
+        input.room()[..2].copy_from_slice(b"gh");
+        input.filled(2);
+        assert_eq!((&input[..], input.size()), (&b"cdefgh"[..], 8));
+    }
+}

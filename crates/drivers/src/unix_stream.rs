@@ -1,0 +1,156 @@
+//! A unix socket that wakes its reader only when there is something to read.
+//!
+//! tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a request out of a unix
+//! socket, the kernel reports the socket as writable again (`unix_write_space`), which wakes the client once more for
+//! nothing while it waits for its answer: a context switch for every request. Here only reading is registered; writing is
+//! tried at once, and registered for the rare request that does not fit into the socket's buffer.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+
+/// A connected unix socket.
+#[derive(Debug)]
+pub(crate) struct UnixStream {
+    reader: AsyncFd<StdStream>,
+    /// Made when a write first has to wait.
+    writer: Option<AsyncFd<StdStream>>,
+}
+
+impl UnixStream {
+    /// Connects to the socket at `path`.
+    pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
+        let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
+        Ok(Self { reader: register(stream, Interest::READABLE)?, writer: None })
+    }
+
+    fn writer(&mut self) -> io::Result<&AsyncFd<StdStream>> {
+        if self.writer.is_none() {
+            self.writer = Some(register(self.reader.get_ref().try_clone()?, Interest::WRITABLE)?);
+        }
+        self.writer.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "the replacement is an unsafe function; a std stream owns its descriptor for life"
+)]
+fn register(stream: StdStream, interest: Interest) -> io::Result<AsyncFd<StdStream>> {
+    AsyncFd::with_interest(stream, interest)
+}
+
+impl AsyncRead for UnixStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = ready!(self.reader.poll_read_ready(cx))?;
+            let space = buf.initialize_unfilled();
+            let wanted = space.len();
+            match ready.get_inner().read(space) {
+                Ok(read) => {
+                    // A short read has emptied the socket: the next one need not find that out with a call of its own.
+                    if read > 0 && read < wanted {
+                        ready.clear_ready();
+                    }
+                    buf.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => ready.clear_ready(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+impl AsyncWrite for UnixStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        loop {
+            match this.reader.get_ref().write(bytes) {
+                Ok(written) => return Poll::Ready(Ok(written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut ready = ready!(this.writer()?.poll_write_ready(cx))?;
+                    ready.clear_ready();
+                    // Writable again in the meantime, or else woken when it is: the next write or wait tells.
+                    match this.reader.get_ref().write(bytes) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        other => return Poll::Ready(other),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.reader.get_ref().shutdown(std::net::Shutdown::Write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    fn connected() -> (tempfile::TempDir, UnixListener) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let listener = UnixListener::bind(folder.path().join("s")).expect("a socket");
+        (folder, listener)
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn requests_and_answers_larger_than_the_sockets_buffers_get_through() {
+        let (folder, listener) = connected();
+        let echo = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().expect("a connection");
+            let mut all = Vec::new();
+            peer.read_to_end(&mut all).expect("all bytes");
+            peer.write_all(&all).expect("all bytes back");
+        });
+        let mut stream = UnixStream::connect(&folder.path().join("s")).await.expect("connected");
+        let sent: Vec<u8> = (0..5_000_000_u32).map(|n| (n % 251) as u8).collect();
+        stream.write_all(&sent).await.expect("written");
+        stream.shutdown().await.expect("shut down");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).await.expect("read");
+        assert!(received == sent);
+        echo.join().expect("the peer ends");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn many_short_answers_are_all_seen() {
+        let (folder, listener) = connected();
+        let peer = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().expect("a connection");
+            let mut request = [0; 8];
+            for _ in 0..20_000 {
+                peer.read_exact(&mut request).expect("a request");
+                peer.write_all(&request[..4]).expect("half an answer");
+                peer.write_all(&request[4..]).expect("the other half");
+            }
+        });
+        let mut stream = UnixStream::connect(&folder.path().join("s")).await.expect("connected");
+        for number in 0..20_000_u64 {
+            stream.write_all(&number.to_le_bytes()).await.expect("written");
+            let mut answer = [0; 8];
+            stream.read_exact(&mut answer).await.expect("read");
+            assert_eq!(u64::from_le_bytes(answer), number);
+        }
+        peer.join().expect("the peer ends");
+        assert_eq!(stream.read(&mut [0; 1]).await.expect("end of stream"), 0);
+    }
+}

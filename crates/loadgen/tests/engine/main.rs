@@ -1,0 +1,5 @@
+//! The engine against a database of our own that does what it is told.
+
+mod faults;
+mod honesty;
+mod support;

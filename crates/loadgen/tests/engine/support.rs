@@ -1,0 +1,208 @@
+//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dbdyno_loadgen::{
+    Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads, run,
+};
+use dbdyno_record::{
+    CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Run, RunWriter, StepEvent, StepRecord,
+    StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
+};
+
+/// What the pretended database does with operation `number`.
+pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Answer(Duration),
+    Fail(ErrorClass),
+    Hang,
+    Panic,
+}
+
+struct Pretend {
+    behaviour: Behaviour,
+    open: Result<(), Failure>,
+    attempts: u32,
+    closing: Duration,
+}
+
+impl Lane for Pretend {
+    async fn open(&mut self) -> Result<(), Failure> {
+        self.open.clone()
+    }
+
+    async fn prepare(&mut self, number: u64, notes: &mut Notes) -> Result<(), Failure> {
+        self.attempts = 0;
+        if number == 0 {
+            notes.lookup("min_id", Duration::from_micros(7), Some(3_000_000_000));
+        }
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        self.attempts += 1;
+        match (self.behaviour)(number) {
+            Act::Answer(after) => {
+                tokio::time::sleep(after).await;
+                Ok(Done { rows: 2, received_bytes: 10 })
+            }
+            Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
+            Act::Fail(class) => {
+                Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() })
+            }
+            Act::Hang => std::future::pending().await,
+            Act::Panic => panic!("the pretended database breaks"),
+        }
+    }
+
+    async fn close(self) {
+        tokio::time::sleep(self.closing).await;
+    }
+}
+
+pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSpec {
+    let role = if limit == Limit::UntilClientEnds { Role::Follows } else { Role::Decides };
+    LaneSpec { client, kind, pace, limit, role, coupling: None }
+}
+
+pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
+    let kind = |kind: &&str| KindSpec {
+        kind: (*kind).to_owned(),
+        connections_per_client: 1,
+        pace: String::new(),
+        protocol: "text".into(),
+        rows_per_operation: 2,
+        statement: String::new(),
+    };
+    StepSpec {
+        name: "step".into(),
+        clients,
+        headline: Headline { kind: kinds[0].into(), unit: Unit::Operations, label: "operations/s".into() },
+        window: WindowRule::FirstEnded,
+        target: None,
+        kinds: kinds.iter().map(kind).collect(),
+        options: serde_json::Map::new(),
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        format_version: dbdyno_record::FORMAT_VERSION,
+        tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
+        run_id: "run".into(),
+        name: "run".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        seed: 1,
+        blocks: 1,
+        base: "a".into(),
+        margin: 0.02,
+        host: HostInfo::default(),
+        plan_toml: String::new(),
+        variants: Vec::new(),
+        workloads: vec![WorkloadInfo {
+            name: "w".into(),
+            version: 1,
+            follows: String::new(),
+            options: serde_json::Map::new(),
+            deviations: Vec::new(),
+            steps: vec!["step".into()],
+        }],
+        order: vec![CellId { block: 1, variant: "a".into(), workload: "w".into() }],
+    }
+}
+
+struct Quiet;
+impl Observer for Quiet {}
+
+pub(crate) struct Options {
+    pub(crate) cap: Option<Duration>,
+    pub(crate) cancel: Arc<AtomicBool>,
+    pub(crate) threads: Threads,
+    /// How long a connection takes to close.
+    pub(crate) closing: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cap: None,
+            cancel: Arc::default(),
+            threads: Threads { count: Some(2), ..Threads::default() },
+            closing: Duration::ZERO,
+        }
+    }
+}
+
+pub(crate) fn run_step(
+    spec: &StepSpec,
+    lanes: Vec<(LaneSpec, Behaviour)>,
+    options: Options,
+) -> (StepEnd, StepRecord) {
+    let opened = lanes.into_iter().map(|(lane, behaviour)| (lane, behaviour, Ok(()))).collect();
+    run_opened(spec, opened, options)
+}
+
+pub(crate) fn run_opened(
+    spec: &StepSpec,
+    lanes: Vec<(LaneSpec, Behaviour, Result<(), Failure>)>,
+    options: Options,
+) -> (StepEnd, StepRecord) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let writer = RunWriter::create(folder.path(), &manifest()).expect("a run directory");
+    let cell = writer.cell(&manifest().order[0]).expect("a cell");
+    let mut step = cell.step("step").expect("a step");
+    step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() })
+        .expect("an event");
+    let closing = options.closing;
+    let lanes = lanes
+        .into_iter()
+        .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0, closing }))
+        .collect();
+    let end = run(
+        Step { spec, lanes, threads: options.threads, time_cap: options.cap, cancel: &options.cancel },
+        &mut step,
+        &mut Quiet,
+    )
+    .expect("the engine works");
+    step.sync().expect("a synced step");
+    let mut read = Run::open(&folder.path().join("run")).expect("a readable run");
+    let record = read.cells.remove(0).steps.remove(0);
+    assert_eq!(record.damaged, None);
+    assert_accounts_balance(&record);
+    (end, record)
+}
+
+/// due = done + failed + dropped + backlog + in flight, for each client and kind, at every cut.
+fn assert_accounts_balance(record: &StepRecord) {
+    let mut books = std::collections::HashMap::new();
+    for interval in &record.intervals {
+        let (due, ended) = books.entry((interval.client, interval.kind.clone())).or_insert((0, 0));
+        *due += interval.due;
+        *ended += interval.done + interval.failed + interval.dropped;
+        assert_eq!(*due, *ended + interval.backlog + interval.in_flight, "{interval:?}");
+    }
+}
+
+pub(crate) fn answers(after: Duration) -> Behaviour {
+    Arc::new(move |_| Act::Answer(after))
+}
+
+pub(crate) fn sum(record: &StepRecord, kind: &str, field: fn(&dbdyno_record::Interval) -> u64) -> u64 {
+    record.intervals.iter().filter(|interval| interval.kind == kind).map(field).sum()
+}
+
+pub(crate) fn percentile(record: &StepRecord, clock: &str, quantile: f64) -> u64 {
+    let mut spans =
+        record.histograms.iter().filter(|span| format!("{:?}", span.clock).to_lowercase() == clock);
+    let mut merged = spans.next().expect("a histogram").histogram().expect("readable");
+    spans.for_each(|span| merged.add(span.histogram().expect("readable")).expect("same bounds"));
+    merged.value_at_quantile(quantile)
+}
+
+pub(crate) fn even(per_second: u64) -> Pace {
+    Pace::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
+}

@@ -1,0 +1,75 @@
+//! Source files: each begins with its one job, is short, and only two of them print.
+
+use super::{Repository, assert_none};
+
+/// Lines of a source file, and of one that holds only tests.
+const MAX_LINES: usize = 400;
+const MAX_TEST_LINES: usize = 600;
+
+/// Files that are longer, each with its reason.
+const LONG_FILES: &[(&str, &str)] = &[];
+
+/// Where the commands speak.
+const PRINTING: &[&str] = &["crates/cli/src/terminal.rs", "xtask/src/terminal.rs"];
+
+fn without_job(repository: &Repository) -> Vec<String> {
+    let without = repository.texts(".rs").filter(|(_, text)| !text.starts_with("//! "));
+    without
+        .map(|(path, _)| format!("{path}: does not begin with a `//!` line that says its one job"))
+        .collect()
+}
+
+fn too_long(repository: &Repository, allowed: &[(&str, &str)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in repository.texts(".rs") {
+        let lines = text.lines().count();
+        let limit = if is_test(path) { MAX_TEST_LINES } else { MAX_LINES };
+        match (lines > limit, allowed.iter().any(|(allowed, _)| *allowed == path)) {
+            (true, false) => complaints.push(format!("{path}: {lines} lines; at most {limit}")),
+            (false, true) => complaints.push(format!("{path}: needs no entry in LONG_FILES")),
+            _ => {}
+        }
+    }
+    complaints
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("_tests.rs")
+}
+
+/// clippy holds that nothing prints, except where it is told to look away.
+fn printing(repository: &Repository) -> Vec<String> {
+    let lint = concat!("clippy::", "print_");
+    let others =
+        repository.texts(".rs").filter(|(path, text)| text.contains(lint) && !PRINTING.contains(path));
+    others
+        .map(|(path, _)| format!("{path}: turns off a lint against printing; only these print: {PRINTING:?}"))
+        .collect()
+}
+
+#[test]
+fn every_source_file_begins_with_its_job_and_is_short_and_does_not_print() {
+    let repository = Repository::load();
+    assert_none(&without_job(&repository));
+    assert_none(&too_long(&repository, LONG_FILES));
+    assert_none(&printing(&repository));
+}
+
+#[test]
+fn a_file_without_a_job_a_long_one_and_one_that_prints_are_found() {
+    let (short, long) = ("//! x\n".repeat(400), "//! x\n".repeat(401));
+    let print = concat!("#![allow(clippy::", "print_stdout)]\n");
+    let repository = Repository::of(&[
+        ("a/src/short.rs", short.as_str()),
+        ("a/src/long.rs", long.as_str()),
+        ("a/tests/long.rs", long.as_str()),
+        ("a/src/loud.rs", print),
+        ("crates/cli/src/terminal.rs", print),
+    ]);
+    assert_eq!(too_long(&repository, &[]), ["a/src/long.rs: 401 lines; at most 400"]);
+    let allowed = [("a/src/long.rs", "why"), ("a/src/short.rs", "stale")];
+    assert_eq!(too_long(&repository, &allowed), ["a/src/short.rs: needs no entry in LONG_FILES"]);
+    assert_eq!(without_job(&repository).len(), 2);
+    assert!(printing(&repository)[0].starts_with("a/src/loud.rs: "));
+    assert_eq!(printing(&repository).len(), 1);
+}

@@ -1,0 +1,134 @@
+//! All files: no machine's paths, no words of unfinished work, no registry's host, no blanks at line ends, no big files.
+
+use super::{Repository, assert_none};
+
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Words that must not be in any file, each with the reason. They are cut in two, so that this file may hold them.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("TO", "DO"), "finish it, or open an issue"),
+    (concat!("FIX", "ME"), "finish it, or open an issue"),
+    (concat!("XX", "X"), "finish it, or open an issue"),
+    (concat!("dbg", "!("), "left over from looking for a fault"),
+    (concat!("/wo", "rk/"), "a path of one machine"),
+    (concat!("/sr", "v/"), "a path of one machine"),
+    (concat!("/ro", "ot/"), "a path of one machine"),
+    (concat!("registry.npm", "js"), "clients know their registry"),
+    (concat!("repo.maven", ".apache"), "clients know their registry"),
+    (concat!("repo1.maven", ".org"), "clients know their registry"),
+    (concat!("static.crates", ".io"), "clients know their registry"),
+    (concat!("index.crates", ".io"), "clients know their registry"),
+    (concat!("deb.debian", ".org"), "clients know their registry"),
+];
+
+/// Written by tools, and shown as they wrote it.
+const GENERATED: &[&str] = &["Cargo.lock"];
+
+/// The only files that are run as they are.
+const EXECUTABLE: &[&str] = &[".ci/run"];
+
+fn banned(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in repository.texts("").filter(|(path, _)| !GENERATED.contains(path)) {
+        for (number, line) in text.lines().enumerate() {
+            let found = BANNED.iter().filter(|(word, _)| line.contains(word));
+            complaints.extend(found.map(|(word, why)| format!("{path}:{}: {word}: {why}", number + 1)));
+        }
+    }
+    complaints
+}
+
+fn untidy(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in repository.texts("").filter(|(path, _)| !is_recorded(path)) {
+        for (number, line) in text.lines().enumerate() {
+            if line.ends_with([' ', '\t', '\r']) {
+                complaints.push(format!("{path}:{}: a blank at the end of the line", number + 1));
+            }
+            if line.contains('\t') {
+                complaints.push(format!("{path}:{}: a tab", number + 1));
+            }
+        }
+        if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
+            complaints.push(format!("{path}: does not end in one line end"));
+        }
+    }
+    complaints
+}
+
+/// What kernels and programs have said is kept as they said it.
+fn is_recorded(path: &str) -> bool {
+    path.contains("/tests/proc/") || path.ends_with(".snap")
+}
+
+/// Files that should not be there, or not so.
+fn misplaced(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in &repository.files {
+        let (path, mut complain) =
+            (&file.path, |what: &str| complaints.push(format!("{}: {what}", file.path)));
+        if file.size > MAX_BYTES {
+            complain("is larger than 1 MiB");
+        }
+        if file.is_executable != EXECUTABLE.contains(&path.as_str()) {
+            complain("is executable and should not be, or the other way round");
+        }
+        if [".snap.new", ".pending-snap", ".orig", ".rej", ".bak"].iter().any(|ending| path.ends_with(ending))
+        {
+            complain("was left behind by a tool");
+        }
+    }
+    complaints
+}
+
+#[test]
+fn no_file_has_what_no_file_should_have() {
+    let repository = Repository::load();
+    assert_none(&banned(&repository));
+    assert_none(&untidy(&repository));
+    assert_none(&misplaced(&repository));
+}
+
+#[test]
+fn the_changelog_has_a_place_for_what_comes_next() {
+    assert!(Repository::load().text("CHANGELOG.md").contains("\n## Unreleased\n"));
+}
+
+#[test]
+fn every_banned_word_is_found_with_its_line() {
+    for (word, why) in BANNED {
+        let text = format!("fine\nnot {word} fine\n");
+        assert_eq!(banned(&Repository::of(&[("a.md", &text)])), [format!("a.md:2: {word}: {why}")]);
+        assert!(banned(&Repository::of(&[("Cargo.lock", &text)])).is_empty());
+    }
+}
+
+#[test]
+fn blanks_tabs_and_missing_line_ends_are_found() {
+    let found = untidy(&Repository::of(&[
+        ("a", "x \ny\tz\n"),
+        ("b", "x"),
+        ("c", "x\n\n"),
+        ("d", ""),
+        ("e.snap", "x \n"),
+    ]));
+    insta::assert_snapshot!(found.join("\n"), @r"
+    a:1: a blank at the end of the line
+    a:2: a tab
+    b: does not end in one line end
+    c: does not end in one line end
+    ");
+}
+
+#[test]
+fn big_executable_and_left_over_files_are_found() {
+    let mut repository = Repository::of(&[("a", ""), ("b.rs", ""), ("c.snap.new", ""), (".ci/run", "")]);
+    repository.files[0].size = MAX_BYTES + 1;
+    repository.files[1].is_executable = true;
+    insta::assert_snapshot!(misplaced(&repository).join("\n"), @r"
+    a: is larger than 1 MiB
+    b.rs: is executable and should not be, or the other way round
+    c.snap.new: was left behind by a tool
+    .ci/run: is executable and should not be, or the other way round
+    ");
+}
