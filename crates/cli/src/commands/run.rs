@@ -190,7 +190,7 @@ fn info(about: About) -> WorkloadInfo {
 fn tool() -> ToolInfo {
     ToolInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("DBDYNO_COMMIT").unwrap_or("unknown").to_owned(),
+        commit: env!("DBDYNO_COMMIT").to_owned(),
         build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
     }
 }

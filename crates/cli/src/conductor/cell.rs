@@ -1,6 +1,8 @@
 //! One cell: a variant with fresh data, through all steps of a workload.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use dbdyno_drivers::describe;
 use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
@@ -145,8 +147,17 @@ impl Conductor<'_> {
             }
             self.progress.passed(name);
             self.progress.busy("between steps");
-            let after = self.runtime.block_on(workload.after(index, &mut session));
-            if let Some(failed) = write_works(writer, after)? {
+            // The pause in it may last many minutes: Ctrl-C does not wait for its end.
+            let after = self.runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    after = workload.after(index, &mut session) => Some(after),
+                    () = cancelled(&self.cancel) => None,
+                }
+            });
+            if let Some(after) = after
+                && let Some(failed) = write_works(writer, after)?
+            {
                 return Ok(failed);
             }
             if self.cancelled() {
@@ -158,6 +169,14 @@ impl Conductor<'_> {
         }
         self.runtime.block_on(dbdyno_drivers::Session::close(session));
         Ok((Outcome::Completed, None))
+    }
+}
+
+/// Ends when the user wants the run to end.
+async fn cancelled(cancel: &AtomicBool) {
+    const POLL: Duration = Duration::from_millis(50);
+    while !cancel.load(Ordering::Relaxed) {
+        tokio::time::sleep(POLL).await;
     }
 }
 

@@ -13,14 +13,6 @@ fn refused(desk: &Desk, text: &str, arguments: &[&str]) -> String {
     desk.refusal(&ended)
 }
 
-/// A base directory whose server is this shell script.
-fn fake_server(desk: &Desk, basedir: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-
-    let program = desk.write(&format!("{basedir}/bin/mysqld"), &format!("#!/bin/sh\n{script}\n"));
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 #[test]
 fn an_unknown_key_names_the_one_that_was_meant() {
     let text = plan(ONE_VARIANT, "").replace("load_rows", "load_row");
@@ -87,7 +79,7 @@ fn a_base_directory_without_a_server_is_the_servers_fault() {
 #[test]
 fn a_base_directory_whose_server_does_not_run_shows_why() {
     let desk = Desk::new();
-    fake_server(&desk, "broken", "echo cannot open shared object file >&2\nexit 127");
+    desk.fake_server("broken", "echo cannot open shared object file >&2\nexit 127");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"broken\""), "");
     insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/broken/bin/mysqld --version failed: exit status: 127: cannot open shared object file");
 }
@@ -105,8 +97,7 @@ fn an_unknown_server_lists_those_that_are_there() {
 #[test]
 fn an_option_file_that_is_not_there_is_named() {
     let desk = Desk::new();
-    fake_server(
-        &desk,
+    desk.fake_server(
         "server",
         "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'",
     );

@@ -1,13 +1,14 @@
 //! Runs that are cut short, by Ctrl-C or by kill -9, and go on.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use dbdyno_analyse::Validity;
-use dbdyno_record::{Outcome, Run, RunEvent};
+use dbdyno_record::{Outcome, Run, RunEvent, StepRecord};
 use nix::sys::signal::Signal;
 
-use crate::support::{Desk, Running, faults, findings, wait_until_in_step};
+use crate::support::{Desk, Running, faults, findings, wait_for, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
 /// Starts a run and returns when its last step's first second is recorded.
@@ -103,20 +104,43 @@ fn sigterm_ends_a_run_as_ctrl_c_does() {
 }
 
 #[test]
-fn a_second_ctrl_c_ends_at_once() {
+fn ctrl_c_does_not_wait_for_the_end_of_a_pause() {
     let desk = Desk::new();
-    // Waiting before the read-write steps takes no notice of the first one for a while.
-    desk.write("p.toml", &plan(TWO_VARIANTS, "settle_wait = \"60s\"").replace("settle_wait = \"0s\"\n", ""));
+    let text = plan(TWO_VARIANTS, "").replace("settle_wait = \"0s\"", "settle_wait = \"10m\"");
+    desk.write("p.toml", &text);
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
     wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/l.i2"));
+    sleep(Duration::from_millis(500));
     running.signal(Signal::SIGINT);
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    let ended = running.wait();
+    ended.expect_code(130);
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(run.cells[0].steps.last().and_then(StepRecord::outcome), Some(Outcome::Completed));
+    assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Interrupted, .. })));
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let desk = Desk::new();
+    // A server that initialises for a while, which the first Ctrl-C waits for.
+    let begun = desk.path("begun");
+    let script = format!(
+        "case \"$*\" in\n*--version*) echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)';;\n\
+         *) touch {}; exec sleep 20;;\nesac",
+        begun.display()
+    );
+    desk.fake_server("server", &script);
+    desk.write("p.toml", &plan("[[variant]]\nname = \"slow\"\nbasedir = \"server\"", ""));
+    let running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    wait_for("the server to initialise", || begun.exists().then_some(()));
+    running.signal(Signal::SIGINT);
+    sleep(Duration::from_millis(200));
     let asked = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
-    assert!(asked.elapsed().as_secs() < 2, "it took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(2), "it took {:?}", asked.elapsed());
 }
 
 #[test]

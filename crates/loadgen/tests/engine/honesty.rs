@@ -126,6 +126,7 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(end.lanes[0].retries, 2);
     assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
     assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);

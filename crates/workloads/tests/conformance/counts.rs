@@ -70,11 +70,11 @@ fn all_ten_steps_send_exactly_the_originals_statements() {
 /// Statements about the table of `client`, in the order in which they were sent.
 fn texts(asked: &[Asked], client: u32) -> Vec<&str> {
     let table = format!(" pi{client} ");
-    let text = |asked| match asked {
-        &Asked::Query(ref sql) if sql.contains(&table) => Some(sql.as_str()),
+    let statements = asked.iter().filter_map(|asked| match asked {
+        Asked::Query(sql) => Some(sql.as_str()),
         _ => None,
-    };
-    asked.iter().filter_map(text).collect()
+    });
+    statements.filter(|sql| sql.contains(&table)).collect()
 }
 
 /// Most statements that one of the two streams was ahead of the other; 0 for a step without deletes.
