@@ -1,7 +1,5 @@
 //! Tells the binary which commit it was built from, so that every record can say so.
 
-#![expect(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
-
 use std::path::Path;
 use std::process::Command;
 

@@ -39,7 +39,7 @@ fn numbers(benchmark: &InsertBenchmark) -> [(&'static str, u64, u64, u64); 18] {
         ("customers", benchmark.customers.into(), 1, i32::MAX as u64),
         ("max_price", benchmark.max_price.into(), 1, i32::MAX as u64),
         ("data_random_percent", benchmark.data_random_percent.into(), 0, 100),
-        ("secondary_indexes", benchmark.secondary_indexes.into(), 0, 3),
+        ("secondary_indexes", benchmark.secondary_indexes.into(), 1, 3),
         ("first_id", benchmark.first_id, 1, MAX_FIRST_ID),
     ]
 }

@@ -50,7 +50,7 @@ pub struct InsertBenchmark {
     pub data_length_max: u32,
     /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
     pub data_random_percent: u32,
-    /// Secondary indexes, 0 to 3.
+    /// Secondary indexes, 1 to 3; range queries need one.
     pub secondary_indexes: u32,
     /// How statements are sent; `auto` is text where the original sends text.
     pub protocol: Protocol,

@@ -122,7 +122,7 @@ fn numbers_outside_their_range_are_refused_where_they_stand() {
     insta::assert_snapshot!(broken("clients = 2", "time_cap = 0.5"), @"plan.toml:10:12: time_cap is a multiple of read_write_time and must be at least 1");
     insta::assert_snapshot!(broken("clients = 2", "time_cap = nan"), @"plan.toml:10:12: time_cap is a multiple of read_write_time and must be at least 1");
     insta::assert_snapshot!(broken("clients = 2", "sla_share = 95"), @"plan.toml:10:13: sla_share must be above 0 and at most 1, e.g. 0.95");
-    insta::assert_snapshot!(broken("clients = 2", "secondary_indexes = 4"), @"plan.toml:10:21: secondary_indexes is 4, but must be 0 to 3");
+    insta::assert_snapshot!(broken("clients = 2", "secondary_indexes = 4"), @"plan.toml:10:21: secondary_indexes is 4, but must be 1 to 3");
 }
 
 #[test]

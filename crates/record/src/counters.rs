@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterHeader {
-    /// `host`, `server`, `client`, `disk`, `status`, `size`, `sampler`
+    /// `host`, `server`, `switches`, `client`, `disk`, `status`, `size`, `sampler`
     pub source: String,
     /// What is sampled: device name, process id, path, ...
     pub about: Map<String, Value>,

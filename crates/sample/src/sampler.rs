@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
-use crate::sources::{Client, Disk, Host, Own, Server, Size, Source, Status};
+use crate::sources::{Client, Disk, Host, Own, Server, ServerSwitches, Size, Source, Status};
 use crate::tally::Tally;
 use crate::{Config, Error};
 
@@ -171,6 +171,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
+        quick.push(source("switches", move || Ok(ServerSwitches::new(pid))));
     }
     quick.push(source("client", Client::open));
     quick.push(source("host", Host::open));

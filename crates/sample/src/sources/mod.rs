@@ -16,6 +16,7 @@ mod process;
 mod server;
 mod size;
 mod status;
+mod switches;
 mod threads;
 
 pub(crate) use client::Client;
@@ -25,11 +26,13 @@ pub(crate) use own::Own;
 pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
+pub(crate) use switches::ServerSwitches;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
 pub const ALL: &[(&str, &str)] = &[
     ("host", "CPU time of the whole machine, context switches, pressure"),
-    ("server", "CPU time, context switches, memory and IO of the server's process"),
+    ("server", "CPU time, memory and IO of the server's process"),
+    ("switches", "context switches of the server's threads"),
     ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),
     ("status", "the server's own counters, under the server's names"),

@@ -1,21 +1,19 @@
-//! Source `server`: CPU time, context switches, memory and IO of the server's process.
+//! Source `server`: CPU time, memory and IO of the server's process. Its context switches: [`super::switches`].
 //!
 //! Keys: `cpu_us`, exact, of all threads that ever were (the process' CPU clock); `cpu_user_us` and `cpu_kernel_us`,
-//! its split as the kernel sees it, in steps of a tick (10 ms); `voluntary_switches`, `involuntary_switches` of all
-//! threads; `minor_faults`, `major_faults`; and those of [`super::footprint`].
+//! its split as the kernel sees it, in steps of a tick (10 ms); `minor_faults`, `major_faults`; and those of
+//! [`super::footprint`].
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Map, Value};
 
 use super::footprint::{Footprint, gone};
 use super::host::TICK_US;
 use super::process::parse_process_stat;
-use super::threads::ThreadSwitches;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
-use crate::cost_limit::CostLimit;
 use crate::proc_file::ProcFile;
 
 /// The server's process.
@@ -25,8 +23,6 @@ pub(crate) struct Server {
     clock: ProcessClock,
     stat: ProcFile,
     footprint: Footprint,
-    switches: ThreadSwitches,
-    switches_limit: CostLimit,
 }
 
 impl Server {
@@ -38,8 +34,6 @@ impl Server {
             clock: ProcessClock::of(pid)?,
             stat: ProcFile::open(format!("/proc/{pid}/stat"))?,
             footprint,
-            switches: ThreadSwitches::of(pid),
-            switches_limit: CostLimit::new(Duration::ZERO),
         })
     }
 }
@@ -53,7 +47,7 @@ impl Source for Server {
         about([("pid", self.pid.into()), ("sees_io", self.footprint.sees_io().into())])
     }
 
-    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
         // The clock goes by number and the file by process: only the file can tell that the number is another's now.
         let cpu_us = self.clock.cpu_us();
@@ -68,11 +62,6 @@ impl Source for Server {
         values.set("minor_faults", stat.minor_faults);
         values.set("major_faults", stat.major_faults);
         self.footprint.read(values)?;
-        if self.switches_limit.is_due(moment, at) {
-            let switches = self.switches_limit.measure(at, || self.switches.read())?;
-            values.set("voluntary_switches", switches.voluntary);
-            values.set("involuntary_switches", switches.involuntary);
-        }
         Ok(Some(at))
     }
 }
