@@ -140,7 +140,7 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
         Some(StopReason::TimeCap(cap)) => (
             Outcome::Failed,
             Some(format!(
-                "not done after its time cap of {} s; raise time_cap or lower the rates",
+                "not done after its time cap of {} s; the server was too slow or stopped answering; raise time_cap or lower the rates",
                 cap.as_secs()
             )),
         ),

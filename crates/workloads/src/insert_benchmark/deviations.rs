@@ -38,7 +38,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         add(
             "verify",
             "nothing is checked",
-            "row counts, column sums and ids are read and compared outside the clock",
+            "row counts, column sums and ids are read and compared outside the clock; reading brings whole tables through memory",
         );
     }
     if let SettleWait::Fixed(wait) = options.settle_wait {
