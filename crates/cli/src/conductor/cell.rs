@@ -92,7 +92,7 @@ impl Conductor<'_> {
         database: &Database,
     ) -> Result<Ending, Ended> {
         for text in database.notes() {
-            writer.event(&CellEvent::Warning { at: time::now(), text })?;
+            writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         let described = self.runtime.block_on(async {
             let mut session = database.connect().await?;

@@ -56,9 +56,9 @@ pub const METRICS: &[MetricColumn] = &[
         |m| m.cpupq,
         "CPU of the whole host, client included, per query (per insert in l.* steps).",
     ),
-    column("dbgb1", "GiB", 1, |m| m.dbgb1, "Size of the database's tables and indexes."),
-    column("dbgb2", "GiB", 1, |m| m.dbgb2, "Size of the whole data directory with its logs."),
-    column("rss", "GiB", 1, |m| m.rss, "Greatest resident memory of the server process."),
+    column("dbgb1", "GiB", 3, |m| m.dbgb1, "Size of the database's tables and indexes."),
+    column("dbgb2", "GiB", 3, |m| m.dbgb2, "Size of the whole data directory with its logs."),
+    column("rss", "GiB", 3, |m| m.rss, "Greatest resident memory of the server process."),
     column("maxop", "s", 3, |m| m.maxop, "Longest service time of an insert (l.*) or a query (q*)."),
     column(
         "p50",

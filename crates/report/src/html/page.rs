@@ -241,8 +241,12 @@ fn charts(step: &StepFindings, names: &[String], points: usize) -> Vec<ChartView
             times.push(line(time));
         }
     }
-    let blocks = if has_blocks(step) { " One line a block." } else { "" };
     let mut views = Vec::new();
+    // A step that answers once, at its end, has no course to show.
+    if !rates.iter().any(|line| line.points.iter().filter(|(_, rate)| *rate > 0.0).count() > 1) {
+        return views;
+    }
+    let blocks = if has_blocks(step) { " One line a block." } else { "" };
     let mut add = |caption: String, unit: &str, lines: &[Line]| {
         if let Some(svg) = chart(&caption, unit, lines, points) {
             views.push(ChartView { caption, svg });
