@@ -83,6 +83,11 @@ pub enum CellEvent {
         duration_us: u64,
         details: Map<String, Value>,
     },
+    /// Something that a reader may want to know and need not worry about.
+    Note {
+        at: String,
+        text: String,
+    },
     Warning {
         at: String,
         text: String,
