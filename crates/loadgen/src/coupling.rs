@@ -57,7 +57,8 @@ impl Coupling {
         self.changed.notify_waiters();
     }
 
-    fn may_send(&self, side: Side, number: u64) -> bool {
+    /// Whether operation `number` of `side` may be sent now.
+    pub(crate) fn may_send(&self, side: Side, number: u64) -> bool {
         let other = 1 - index(side);
         self.ended[other].load(Ordering::Acquire)
             || number < self.answered[other].load(Ordering::Acquire) + self.most

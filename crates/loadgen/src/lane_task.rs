@@ -13,6 +13,8 @@ use crate::timer::Timer;
 use crate::worker::Shared;
 use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, Notes, Pace};
 
+/// Due time of an operation that is due when it is sent.
+const WHEN_SENT: u64 = u64::MAX;
 /// How often one operation is sent again before it counts as failed.
 const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
@@ -69,12 +71,10 @@ impl LaneTask {
         match (timer, control.wait_for_start().await) {
             (Ok(timer), Some(start)) => {
                 let _ = timer.wait_until(start).await;
-                tokio::select! {
-                    biased;
-                    all = self.operate(&mut lane, &timer, start) => complete = all,
-                    // Gives up an answer that may never come; what was sent stays counted as in flight.
-                    () = grace_after_stop(&control) => {}
-                }
+                // Of an answer that is given up, the operation stays counted as in flight.
+                let shared = Rc::clone(&self.shared);
+                complete =
+                    shared.abandon.unless(self.operate(&mut lane, &timer, start)).await.unwrap_or(false);
             }
             (Err(error), _) => control.stop(StopReason::Failed(format!(
                 "cannot make a timer: {error}; raise the limit on open files (ulimit -n)"
@@ -131,10 +131,12 @@ impl LaneTask {
         self.wait_for_horizon(timer, start).await
     }
 
-    /// Waits for the other lane and for the due time; `None` when the step or the lane's client ended meanwhile.
+    /// Waits for the other lane and for the due time, which it returns; `None` when the step or the lane's client ended meanwhile.
     async fn wait_until_due(&mut self, number: u64, timer: &Timer, start: Instant) -> Option<u64> {
         let control = Arc::clone(&self.shared.control);
-        if let Some((coupling, side)) = &self.spec.coupling {
+        if let Some((coupling, side)) = &self.spec.coupling
+            && !coupling.may_send(*side, number)
+        {
             tokio::select! {
                 biased;
                 () = coupling.wait(*side, number) => {}
@@ -142,7 +144,7 @@ impl LaneTask {
             }
         }
         let due = match self.spec.pace {
-            Pace::Closed => return Some(control.now_ns()),
+            Pace::Closed => return Some(WHEN_SENT),
             Pace::Constant { .. } => self.spec.pace.due(number).unwrap_or_default(),
             Pace::Burst { per_second } => self.burst_due(number, per_second, &control),
         };
@@ -286,13 +288,6 @@ impl LaneTask {
             let _ = self.shared.messages.send(Message::Lookup { at_ns, client: self.spec.client, lookup });
         }
     }
-}
-
-/// Ends some seconds after a stop: time for answers that are on their way.
-async fn grace_after_stop(control: &Control) {
-    const GRACE: Duration = Duration::from_secs(5);
-    control.wait_for_stop().await;
-    tokio::time::sleep(GRACE).await;
 }
 
 pub(crate) fn describe(failure: &Failure) -> String {

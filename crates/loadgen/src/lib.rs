@@ -6,6 +6,7 @@
 //! seconds, at the end of the common window and at the end of the step, by the time at which each answer was
 //! complete.
 
+mod abandon;
 mod batch;
 mod collector;
 mod control;

@@ -10,12 +10,16 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use tokio::task::LocalSet;
 
+use crate::abandon::Abandon;
 use crate::collector::Message;
 use crate::control::{Control, StopReason};
 use crate::lane_task::{LaneTask, describe};
 use crate::recorder::Recorder;
 use crate::timer::Timer;
 use crate::{Lane, LaneEnd, LaneSpec};
+
+/// Time for answers that are on their way when a step is stopped.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What a worker thread is given.
 pub(crate) struct Job<F> {
@@ -32,6 +36,7 @@ pub(crate) struct Job<F> {
 pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) abandon: Abandon,
     pub(crate) messages: Sender<Message>,
 }
 
@@ -83,7 +88,12 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
         let _ = sender.send(Message::Batch(batch));
     });
     let recorder = RefCell::new(Recorder::new(job.kinds, specs.clone(), hand_over));
-    let shared = Rc::new(Shared { control: job.control, recorder, messages: job.messages });
+    let shared = Rc::new(Shared {
+        control: job.control,
+        recorder,
+        abandon: Abandon::default(),
+        messages: job.messages,
+    });
 
     let opening = Instant::now();
     let lanes = open_all(&shared, job.lanes.into_iter().map(|(_, factory)| factory())).await;
@@ -97,6 +107,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
         ));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
+    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
     let mut ends = Vec::new();
     let mut lanes = Vec::new();
     for task in tasks {
@@ -114,6 +125,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
     }
     let end_ns = shared.control.wait_for_end().await;
     cutter.abort();
+    patience.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_end_ns());
     for lane in lanes {
         lane.close().await;
@@ -147,6 +159,13 @@ async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<I
         }
     }
     open
+}
+
+/// Gives answers some seconds after a stop, then gives them up.
+async fn abandon_after_stop(shared: Rc<Shared>) {
+    shared.control.wait_for_stop().await;
+    tokio::time::sleep(GRACE).await;
+    shared.abandon.now();
 }
 
 /// Cuts the book shortly after each whole second, so that an idle or waiting worker reports in time too.

@@ -18,6 +18,9 @@ use crate::places;
 /// Made by tools or runs, not by people, and not part of the repository.
 const NOT_OURS: &[&str] = &[".git", "target", "runs"];
 
+/// Texts of failed golden tests that wait for a look; git ignores them too.
+const PENDING: &[&str] = &[".snap.new", ".pending-snap"];
+
 /// All files of the repository.
 struct Repository {
     files: Vec<File>,
@@ -60,7 +63,7 @@ impl Repository {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
             let path = format!("{prefix}{name}");
-            if NOT_OURS.contains(&path.as_str()) {
+            if NOT_OURS.contains(&path.as_str()) || PENDING.iter().any(|ending| path.ends_with(ending)) {
                 continue;
             }
             let metadata = entry.metadata().unwrap();

@@ -73,8 +73,7 @@ fn misplaced(repository: &Repository) -> Vec<String> {
         if file.is_executable != EXECUTABLE.contains(&path.as_str()) {
             complain("is executable and should not be, or the other way round");
         }
-        if [".snap.new", ".pending-snap", ".orig", ".rej", ".bak"].iter().any(|ending| path.ends_with(ending))
-        {
+        if [".orig", ".rej", ".bak"].iter().any(|ending| path.ends_with(ending)) {
             complain("was left behind by a tool");
         }
     }
@@ -122,13 +121,13 @@ fn blanks_tabs_and_missing_line_ends_are_found() {
 
 #[test]
 fn big_executable_and_left_over_files_are_found() {
-    let mut repository = Repository::of(&[("a", ""), ("b.rs", ""), ("c.snap.new", ""), (".ci/run", "")]);
+    let mut repository = Repository::of(&[("a", ""), ("b.rs", ""), ("c.rs.orig", ""), (".ci/run", "")]);
     repository.files[0].size = MAX_BYTES + 1;
     repository.files[1].is_executable = true;
     insta::assert_snapshot!(misplaced(&repository).join("\n"), @r"
     a: is larger than 1 MiB
     b.rs: is executable and should not be, or the other way round
-    c.snap.new: was left behind by a tool
+    c.rs.orig: was left behind by a tool
     .ci/run: is executable and should not be, or the other way round
     ");
 }

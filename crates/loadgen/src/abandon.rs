@@ -1,0 +1,69 @@
+//! Gives up answers that may never come, once a stopped step has waited long enough for them.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::{Poll, Waker};
+
+/// Shared by the lanes of one thread. It costs a lane one look at a flag for each time it is woken, which is why it is
+/// not a `select!` over a notification.
+#[derive(Debug, Default)]
+pub(crate) struct Abandon {
+    given_up: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Abandon {
+    /// From now on [`Abandon::unless`] waits for nothing.
+    pub(crate) fn now(&self) {
+        self.given_up.set(true);
+        for waker in self.waiting.take() {
+            waker.wake();
+        }
+    }
+
+    /// The outcome of `work`, or `None` when it was given up first.
+    pub(crate) async fn unless<F: Future>(&self, work: F) -> Option<F::Output> {
+        let mut work = pin!(work);
+        let mut registered: Option<Waker> = None;
+        poll_fn(|context| {
+            if self.given_up.get() {
+                return Poll::Ready(None);
+            }
+            let Poll::Ready(outcome) = work.as_mut().poll(context) else {
+                // A task keeps its waker, so this happens once.
+                if !registered.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+                    registered = Some(context.waker().clone());
+                    self.waiting.borrow_mut().push(context.waker().clone());
+                }
+                return Poll::Pending;
+            };
+            Poll::Ready(Some(outcome))
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn work_that_ends_is_not_touched() {
+        assert_eq!(Abandon::default().unless(ready(7)).await, Some(7));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn waiting_work_ends_when_it_is_given_up() {
+        let abandon = Abandon::default();
+        let waits = abandon.unless(pending::<u32>());
+        let gives_up = async {
+            tokio::task::yield_now().await;
+            abandon.now();
+        };
+        assert_eq!(tokio::join!(waits, gives_up).0, None);
+        assert_eq!(abandon.unless(pending::<u32>()).await, None);
+    }
+}
