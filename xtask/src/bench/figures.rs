@@ -32,7 +32,6 @@ pub(super) struct Spread {
 /// What was run where, as the run recorded it.
 pub(super) struct RunFacts {
     pub(super) server: String,
-    pub(super) version: String,
     pub(super) tool: String,
     pub(super) host: String,
 }
@@ -92,7 +91,6 @@ impl RunFacts {
         let gib = host["memory_bytes"].as_f64().unwrap_or_default() / f64::from(1 << 30);
         Self {
             server: text(&variant["server"]),
-            version: text(&variant["version_text"]),
             tool: format!("dbdyno {} ({} build)", text(&tool["version"]), text(&tool["build"])),
             host: format!(
                 "{}, {} CPUs, {gib:.0} GiB, {}, Linux {}, {}; server on CPUs {}, client on CPUs {}",

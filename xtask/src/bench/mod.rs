@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
     if let (true, Some(facts)) = (args.save, facts) {
         let page = places::root().join(PAGE);
         std::fs::create_dir_all(page.parent().expect("it lies in docs"))?;
-        std::fs::write(&page, table::page(&figures, &facts, &started))?;
+        std::fs::write(&page, table::page(&figures, &facts, &started, &server, machine::cpus()))?;
         terminal::note(&format!("written: {PAGE}"));
     }
     Ok(figures.iter().all(Figure::is_met))

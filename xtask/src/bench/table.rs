@@ -39,13 +39,18 @@ pub(super) fn text(figures: &[Figure]) -> String {
     format!("{}\n\nMedians. {}", lines.join("\n"), what_is_counted())
 }
 
-/// The whole page.
-pub(super) fn page(figures: &[Figure], facts: &RunFacts, moment: &Moment) -> String {
+/// The whole page. `server` is the name in the servers folder, `cpus` the number of the machine's CPUs.
+pub(super) fn page(
+    figures: &[Figure],
+    facts: &RunFacts,
+    moment: &Moment,
+    server: &str,
+    cpus: usize,
+) -> String {
     let line = |row: &[String; 6]| format!("| {} |", row.join(" | "));
     let rows: Vec<String> = figures.iter().map(|figure| line(&cells(figure))).collect();
     let rounds = figures.first().map_or(0, |figure| figure.samples.len());
-    let plans: Vec<String> = ALL.iter().map(|plan| plan.text(&facts.server, 2)).collect();
-    let plans = plans.join("\n");
+    let plans = ALL.iter().map(|plan| format!("```toml\n{}```\n", plan.text(server, cpus)));
     format!(
         "# What the load client costs: Insert Benchmark
 
@@ -58,16 +63,14 @@ other; medians and ranges over the rounds.
 
 {counted}
 
-* date: {date}; load average before the first run: {load}
+* date: {date}; load average of the minute before: {load}
 * machine: {host}
-* server: {server}, {version}, started by dbdyno, unix socket
+* server: {server_build}, started by dbdyno, unix socket
 * client: {tool}
 
-The plans (with the CPUs of a machine that has two) and the server's option file:
+The plans and the server's option file:
 
-```toml
-{plans}```
-
+{plans}
 ```ini
 {MY_CNF}```
 ",
@@ -77,9 +80,9 @@ The plans (with the CPUs of a machine that has two) and the server's option file
         date = moment.date,
         load = moment.load,
         host = facts.host,
-        server = facts.server,
-        version = facts.version,
+        server_build = facts.server,
         tool = facts.tool,
+        plans = plans.collect::<Vec<_>>().join("\n"),
     )
 }
 
@@ -118,13 +121,12 @@ mod tests {
     #[test]
     fn the_page_names_machine_server_and_plans() {
         let facts = RunFacts {
-            server: "mariadb-10.11.5".to_owned(),
-            version: "10.11.5-MariaDB".to_owned(),
+            server: "MariaDB 10.11.5".to_owned(),
             tool: "dbdyno 0.1.0 (release build)".to_owned(),
             host: "a CPU".to_owned(),
         };
         let moment = Moment { date: "2026-01-02 03:04 UTC".to_owned(), load: "0.10".to_owned() };
-        let page = page(&[figure(0, &[0.4])], &facts, &moment);
+        let page = page(&[figure(0, &[0.4])], &facts, &moment, "mariadb-10.11.5", 4);
         for part in [
             "| l.i0: 1 client, 100 rows a commit | 0.400 a row |",
             "2026-01-02",

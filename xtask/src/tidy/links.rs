@@ -18,6 +18,19 @@ fn complaints(repository: &Repository) -> Vec<String> {
     complaints
 }
 
+/// Pages of docs/ that no other page leads to.
+fn unlinked(repository: &Repository) -> Vec<String> {
+    let goals =
+        |(from, text)| links(text).map(move |link| resolved(from, link.split('#').next().unwrap_or(link)));
+    let pages: Vec<(&str, &str)> = repository.texts(".md").collect();
+    let is_linked = |page: &str| {
+        let mut others = pages.iter().filter(|(path, _)| *path != page);
+        others.any(|other| goals(*other).any(|goal| goal == page))
+    };
+    let alone = pages.iter().filter(|(path, _)| path.starts_with("docs/") && !is_linked(path));
+    alone.map(|(path, _)| format!("{path}: no other page leads to it")).collect()
+}
+
 /// Lines outside of fenced blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
@@ -57,8 +70,21 @@ fn resolved(from: &str, link: &str) -> String {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
-    assert_none(&complaints(&Repository::load()));
+fn every_link_leads_somewhere_and_every_page_is_led_to() {
+    let repository = Repository::load();
+    assert_none(&complaints(&repository));
+    assert_none(&unlinked(&repository));
+}
+
+#[test]
+fn a_page_that_only_links_to_itself_is_found() {
+    let pages = [
+        ("README.md", "[a](docs/x/a.md#part)"),
+        ("docs/x/a.md", "[b](../b.md)"),
+        ("docs/b.md", ""),
+        ("docs/x/c.md", "[c](c.md)"),
+    ];
+    assert_eq!(unlinked(&Repository::of(&pages)), ["docs/x/c.md: no other page leads to it"]);
 }
 
 #[test]
