@@ -5,7 +5,7 @@
 //! nothing while it waits for its answer: a context switch for every request. Here only reading is registered; writing is
 //! tried at once, and registered for the rare request that does not fit into the socket's buffer.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::pin::Pin;
@@ -27,6 +27,29 @@ impl UnixStream {
     pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
         let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
         Ok(Self { reader: register(stream, Interest::READABLE)?, writer: None })
+    }
+
+    /// Writes at once if there is room, else waits for it.
+    fn poll_write_with(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl Fn(&StdStream) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            match write(self.reader.get_ref()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let mut ready = ready!(self.writer()?.poll_write_ready(cx))?;
+                    ready.clear_ready();
+                    // There is room by now, or else the next wait ends when there is.
+                    match write(self.reader.get_ref()) {
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                        other => return Poll::Ready(other),
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return Poll::Ready(other),
+            }
+        }
     }
 
     fn writer(&mut self) -> io::Result<&AsyncFd<StdStream>> {
@@ -70,23 +93,19 @@ impl AsyncRead for UnixStream {
 
 impl AsyncWrite for UnixStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        loop {
-            match this.reader.get_ref().write(bytes) {
-                Ok(written) => return Poll::Ready(Ok(written)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let mut ready = ready!(this.writer()?.poll_write_ready(cx))?;
-                    ready.clear_ready();
-                    // Writable again in the meantime, or else woken when it is: the next write or wait tells.
-                    match this.reader.get_ref().write(bytes) {
-                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                        other => return Poll::Ready(other),
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        self.get_mut().poll_write_with(cx, |mut stream| stream.write(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.get_mut().poll_write_with(cx, |mut stream| stream.write_vectored(pieces))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {

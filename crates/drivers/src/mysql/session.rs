@@ -140,11 +140,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// See [`Session::query`].
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.begin()?;
-        let message = self.wire.message();
-        message.reserve(sql.len() + 1);
-        message.push(QUERY);
-        message.extend_from_slice(sql);
-        let outcome = self.exchange().await;
+        let outcome = match self.wire.send_command(QUERY, sql).await {
+            Ok(()) => self.answer().await,
+            Err(fault) => Err(fault),
+        };
         self.end(outcome, || excerpt(sql))
     }
 
@@ -211,6 +210,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Sends the message and counts through the answer: the hot path.
     async fn exchange(&mut self) -> Result<Answer, Fault> {
         self.wire.send().await?;
+        self.answer().await
+    }
+
+    async fn answer(&mut self) -> Result<Answer, Fault> {
         let mut scanner = self.wire.scanner(self.agreed.deprecate_eof);
         let mut local_file = false;
         loop {

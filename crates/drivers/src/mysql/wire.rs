@@ -1,5 +1,6 @@
 //! Packets over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::io::IoSlice;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -15,6 +16,9 @@ const FIRST_INPUT: usize = 16 << 10;
 
 /// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
 const LARGEST_INPUT: usize = 256 << 10;
+
+/// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
+const WORTH_GATHERING: usize = 1024;
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -50,11 +54,44 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Sends the message as a new command.
     pub(super) async fn send(&mut self) -> Result<(), Fault> {
+        self.check_all_taken()?;
+        self.sequence = 0;
+        self.reply().await
+    }
+
+    fn check_all_taken(&self) -> Result<(), Fault> {
         if self.consumed < self.input.len() {
             return Err(Fault::Malformed("bytes behind the end of the last answer"));
         }
-        self.sequence = 0;
-        self.reply().await
+        Ok(())
+    }
+
+    /// Sends a command of one byte with `body` behind it. A long body goes to the kernel from where it lies; a short one is
+    /// cheaper to copy behind its header.
+    pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
+        if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
+            let message = self.message();
+            message.reserve(body.len() + 1);
+            message.push(command);
+            message.extend_from_slice(body);
+            return self.send().await;
+        }
+        self.check_all_taken()?;
+        self.sequence = 1;
+        let size = (body.len() as u32 + 1).to_le_bytes();
+        let head = [size[0], size[1], size[2], 0, command];
+        match self.write_both(&head, body).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+        }
+    }
+
+    async fn write_both(&mut self, head: &[u8], body: &[u8]) -> std::io::Result<()> {
+        let written = self.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]).await?;
+        if written < head.len() {
+            self.stream.write_all(&head[written..]).await?;
+        }
+        self.stream.write_all(&body[written.saturating_sub(head.len())..]).await
     }
 
     /// Sends the message as the next packet of the exchange that is going on.
@@ -149,5 +186,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             self.input.grow();
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn bodies_of_any_length_arrive_whole_through_a_narrow_stream() {
+        for length in [0, 1, WORTH_GATHERING - 1, WORTH_GATHERING, 5_000, MAX_PAYLOAD - 2, MAX_PAYLOAD - 1] {
+            let (client, mut server) = tokio::io::duplex(if length > 100_000 { 1 << 16 } else { 37 });
+            let body: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
+            let mut wire = Wire::new(client);
+            let sends = async {
+                wire.send_command(3, &body).await.expect("sent");
+                drop(wire);
+            };
+            let mut received = Vec::new();
+            let (_, read) = tokio::join!(sends, server.read_to_end(&mut received));
+            read.expect("read");
+            let header = [received[0], received[1], received[2], 0];
+            assert_eq!(u32::from_le_bytes(header) as usize, length + 1, "{length}");
+            assert_eq!((received[3], received[4]), (0, 3));
+            assert!(received[5..5 + length] == body[..], "{length}");
+            // A payload of the greatest length is followed by an empty packet.
+            assert_eq!(received.len(), 5 + length + if length + 1 == MAX_PAYLOAD { HEADER } else { 0 });
+        }
     }
 }
