@@ -9,7 +9,15 @@ use crate::terminal;
 
 /// The servers that the tests start: the oldest and newest kind of initialisation and login of each product. All come
 /// from archives that do not change.
-const CI_SET: &[&str] = &["mariadb-10.1.23", "mariadb-10.11.5", "mysql-5.6.24", "mysql-8.0.31"];
+const CI_SET: &[&str] = &[
+    "mariadb-10.1.23",
+    "mariadb-10.11.5",
+    "mysql-5.6.24",
+    "mysql-8.0.31",
+    "pg-9.6.24",
+    "pg-15.19",
+    "pg-18.6",
+];
 
 /// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, else ~/.cache/dbdyno/servers.
 ///

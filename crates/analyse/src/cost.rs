@@ -7,9 +7,17 @@ use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::span::tally;
 
-/// InnoDB counts each fsync(2) and fdatasync(2) it makes here, data files and redo log alike. `Innodb_os_log_fsyncs`
-/// is a part of it, so adding the two would count the log twice. The binary log's fsyncs are in neither.
-const FSYNCS: [&str; 1] = ["Innodb_data_fsyncs"];
+/// Where servers count their fsyncs: the first of these sets that a server has all of is summed.
+///
+/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
+/// of it, so adding the two would count the log twice. The binary log's fsyncs are in neither. PostgreSQL 16 and 17 count
+/// the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
+const FSYNCS: [&[&str]; 4] = [
+    &["Innodb_data_fsyncs"],
+    &["pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"],
+    &["pg_stat_wal.wal_sync"],
+    &["pg_stat_io.fsyncs"],
+];
 
 /// Kinds whose statements each commit once.
 const WRITERS: [&str; 2] = ["insert", "delete"];
@@ -76,7 +84,7 @@ fn fsyncs_per_commit(step: &Measured<'_>) -> Option<f64> {
     if step.spec.window == WindowRule::LastEnded {
         return None;
     }
-    let fsyncs = step.change("status", &FSYNCS)?;
+    let fsyncs = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
     let commits: f64 =
         WRITERS.iter().map(|kind| tally(step.intervals, kind, fsyncs.between).operations).sum();
     (commits > 0.0).then(|| fsyncs.value / commits)
@@ -142,6 +150,21 @@ mod tests {
         assert_eq!(cost.server_switches, Some(2.0)); // (900 + 100) / 500
         assert_eq!(cost.fsyncs_per_commit, Some(2.5)); // 50 of Innodb_data_fsyncs / 20 statements
         assert_eq!(cost.sampler_core_share, Some(0.002)); // 5000 us / 2.5 s
+    }
+
+    #[test]
+    fn postgres_counts_fsyncs_of_log_and_data_files_in_each_versions_way() {
+        let fsyncs = |keys: &[&str], values: Vec<i64>| {
+            let mut counters = counters();
+            let samples = [(0, vec![0; values.len()]), (2_500_000, values)];
+            counters.extend(series("status", keys, &samples));
+            cost_of(Hosting::Process, &counters).fsyncs_per_commit
+        };
+        let (log, files) = ("pg_stat_wal.wal_sync", "pg_stat_io.fsyncs");
+        assert_eq!(fsyncs(&[log, "other"], vec![20, 7]), Some(1.0));
+        assert_eq!(fsyncs(&[log, files], vec![20, 10]), Some(1.5));
+        assert_eq!(fsyncs(&[files, "other"], vec![40, 7]), Some(2.0));
+        assert_eq!(fsyncs(&["other"], vec![7]), None);
     }
 
     #[test]

@@ -41,8 +41,22 @@ pub enum Upkeep {
     AnalyzeOnly,
     /// `ANALYZE`, then a WAL checkpoint where there is a WAL.
     Sqlite,
+    /// `VACUUM (ANALYZE)` of all tables at the same time, then `CHECKPOINT`.
+    Postgres,
     /// Nothing to do.
     None,
+}
+
+/// Where the keys come from that a server fills in, which decides how the next one is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeySource {
+    /// The table itself, one above its greatest key; the next one cannot be set.
+    Table,
+    /// A counter of the table: `ALTER TABLE t AUTO_INCREMENT = n`.
+    TableCounter,
+    /// A sequence named `t_column_seq`: `ALTER SEQUENCE ... RESTART WITH n`. Each session takes keys in blocks, whose
+    /// size is the sequence's (`CACHE n`), and leaves gaps.
+    Sequence,
 }
 
 /// Facts about a database that shape SQL and scheduling.
@@ -64,8 +78,10 @@ pub struct Capabilities {
     pub blocking: bool,
     /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the server.
     pub drops_binlog: bool,
-    /// The table's next key can be set: `ALTER TABLE t AUTO_INCREMENT = n`.
-    pub sets_next_key: bool,
+    /// Where automatic keys come from.
+    pub key_source: KeySource,
+    /// As long as nobody else inserts and nothing fails, automatic keys have no gaps.
+    pub contiguous_keys: bool,
     /// The engine answers with real data; `false` only for the null driver, whose contents cannot be checked.
     pub stores_data: bool,
 }

@@ -1,6 +1,6 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
-use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql, null, sqlite};
+use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql, null, postgres, sqlite};
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.
 #[derive(Debug, Clone)]
@@ -13,6 +13,7 @@ pub struct Endpoint {
 #[derive(Debug, Clone)]
 pub enum Target {
     Mysql(mysql::Options),
+    Postgres(postgres::Options),
     Sqlite(sqlite::Options),
     Null(null::Options),
 }
@@ -21,6 +22,7 @@ pub enum Target {
 #[derive(Debug)]
 pub enum AnySession {
     Mysql(mysql::MysqlSession),
+    Postgres(postgres::PostgresSession),
     Sqlite(sqlite::SqliteSession),
     Null(null::NullSession),
 }
@@ -33,6 +35,9 @@ impl Endpoint {
     pub async fn connect(&self) -> Result<AnySession, DbError> {
         Ok(match &self.target {
             Target::Mysql(options) => AnySession::Mysql(mysql::MysqlSession::connect(options).await?),
+            Target::Postgres(options) => {
+                AnySession::Postgres(postgres::PostgresSession::connect(options).await?)
+            }
             Target::Sqlite(options) => AnySession::Sqlite(sqlite::SqliteSession::open(options)?),
             Target::Null(options) => AnySession::Null(null::NullSession::new(options)),
         })
@@ -43,6 +48,7 @@ impl Session for AnySession {
     async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         match self {
             Self::Mysql(session) => session.query(sql).await,
+            Self::Postgres(session) => session.query(sql).await,
             Self::Sqlite(session) => session.query(sql).await,
             Self::Null(session) => session.query(sql).await,
         }
@@ -51,6 +57,7 @@ impl Session for AnySession {
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         match self {
             Self::Mysql(session) => session.prepare(sql).await,
+            Self::Postgres(session) => session.prepare(sql).await,
             Self::Sqlite(session) => session.prepare(sql).await,
             Self::Null(session) => session.prepare(sql).await,
         }
@@ -59,6 +66,7 @@ impl Session for AnySession {
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
         match self {
             Self::Mysql(session) => session.execute(statement, params).await,
+            Self::Postgres(session) => session.execute(statement, params).await,
             Self::Sqlite(session) => session.execute(statement, params).await,
             Self::Null(session) => session.execute(statement, params).await,
         }
@@ -67,6 +75,7 @@ impl Session for AnySession {
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         match self {
             Self::Mysql(session) => session.rows(sql).await,
+            Self::Postgres(session) => session.rows(sql).await,
             Self::Sqlite(session) => session.rows(sql).await,
             Self::Null(session) => session.rows(sql).await,
         }
@@ -75,6 +84,7 @@ impl Session for AnySession {
     async fn close(self) {
         match self {
             Self::Mysql(session) => session.close().await,
+            Self::Postgres(session) => session.close().await,
             Self::Sqlite(session) => session.close().await,
             Self::Null(session) => session.close().await,
         }

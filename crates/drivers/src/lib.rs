@@ -7,16 +7,21 @@
 mod capabilities;
 mod endpoint;
 mod error;
+mod excerpt;
+mod input;
+mod options;
 mod session;
 mod status;
+mod stream;
 mod unix_stream;
 mod upkeep;
 
 pub mod mysql;
 pub mod null;
+pub mod postgres;
 pub mod sqlite;
 
-pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
@@ -27,5 +32,6 @@ pub use upkeep::{UpkeepReport, drop_binlog, settle};
 pub const ALL: &[(&str, &str)] = &[
     ("sqlite", "SQLite, embedded; no server needed"),
     ("mysql", "MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
+    ("postgres", "PostgreSQL 9.6 to 19, over unix socket or TCP"),
     ("null", "answers at once; shows what dbdyno itself costs"),
 ];

@@ -1,6 +1,10 @@
 //! A server's own counters, and who it says it is.
 
+mod postgres;
+
 use std::collections::BTreeMap;
+
+pub(crate) use postgres::major as postgres_major;
 
 use crate::{AnySession, Class, DbError, Session};
 
@@ -32,22 +36,25 @@ const SECRET_VARIABLES: &[&str] = &["report_password", "wsrep_sst_auth", "wsrep_
 /// Who a server says it is and how it is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// `MariaDB`, `MySQL`, `Percona Server`, `SQLite` or `null`.
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite` or `null`.
     pub product: String,
     /// The first three numbers of the version: `[10, 11, 19]`.
     pub version: [u32; 3],
     /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
     pub version_text: String,
-    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB 5.6.35-80.0`.
+    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB 5.6.35-80.0`. PostgreSQL:
+    /// the default table access method, `heap`.
     pub engine: String,
     /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this session.
     pub settings: BTreeMap<String, String>,
 }
 
 /// The server's counters now, under its own names: numbers as they are, fractions rounded, anything above the range
-/// of `i64` as its maximum, words left out. Empty for the null driver.
+/// of `i64` as its maximum, words left out. Empty for the null driver. PostgreSQL: the columns of its statistics views for
+/// the session's database and the server, as `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
 ///
-/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`), SQLite a short read lock.
+/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL, SQLite a short read
+/// lock.
 ///
 /// # Errors
 /// As [`Session::rows`].
@@ -56,13 +63,14 @@ pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, D
         AnySession::Null(_) => Ok(BTreeMap::new()),
         AnySession::Sqlite(_) => Ok(numbers(pragmas(session, SQLITE_COUNTERS).await?)),
         AnySession::Mysql(_) => Ok(numbers(name_value_pairs(session, "SHOW GLOBAL STATUS").await?)),
+        AnySession::Postgres(_) => Ok(numbers(postgres::counters(session).await?)),
     }
 }
 
 /// Who the server is: product, version, engine, and all its settings as they are in force.
 ///
 /// # Errors
-/// As [`Session::rows`]; Fatal if a server of the MySQL family does not tell its version.
+/// As [`Session::rows`]; Fatal if a server does not tell its version.
 pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
     match session {
         AnySession::Null(_) => Ok(Description {
@@ -74,6 +82,7 @@ pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> 
         }),
         AnySession::Sqlite(_) => describe_sqlite(session).await,
         AnySession::Mysql(_) => describe_mysql(session).await,
+        AnySession::Postgres(_) => postgres::describe(session).await,
     }
 }
 

@@ -4,6 +4,8 @@
 //! work runs inside W and only the remainder is slept; work that takes longer is followed by no sleep. What the work
 //! is depends on the engine ([`Upkeep`]). The original knows no SQLite; there it is `ANALYZE`, then a WAL checkpoint.
 
+mod postgres;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -29,10 +31,11 @@ const MYROCKS_COMPACTION_MAX: Duration = Duration::from_secs(1200);
 /// What was done, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpkeepReport {
-    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder.
+    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder. PostgreSQL's `vacuum`
+    /// parts go on at the same time.
     pub parts: Vec<(String, Duration)>,
     /// Numbers seen: `dirty_pages_before` and `_after`, `history_list_length_before` and `_after`,
-    /// `wal_frames_left`. One that the server does not tell is absent.
+    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not tell is absent.
     pub facts: BTreeMap<String, i64>,
     /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this work 1`.
     pub settings: Vec<String>,
@@ -66,6 +69,7 @@ pub async fn settle(
     match capabilities.upkeep {
         Upkeep::None => {}
         Upkeep::Sqlite => work.sqlite(tables).await?,
+        Upkeep::Postgres => work.postgres(tables, owned).await?,
         Upkeep::InnoDb if owned => work.innodb(tables).await?,
         Upkeep::MyRocks if owned => work.myrocks(tables).await?,
         Upkeep::AnalyzeOnly => work.analyze(tables).await?,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::check_address::address_problem;
+use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_workload::insert_benchmark_problem;
 use crate::document::Segment;
 use crate::{Plan, Variant, VariantKind};
@@ -174,9 +174,22 @@ fn option_problem(variant: &Variant) -> Found {
     let is_started = matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
     let is_address = matches!(kind, VariantKind::Address(_));
     let is_sqlite = kind == VariantKind::Sqlite;
+    let is_postgres =
+        variant.postgresql_conf.is_some() || variant.address.as_deref().is_some_and(is_postgres_address);
     let misplaced = [
         ("my_cnf", variant.my_cnf.is_some(), is_started, "a server that dbdyno starts (server or basedir)"),
-        ("engine", variant.engine.is_some(), is_started || is_address, "a MariaDB or MySQL server"),
+        (
+            "postgresql_conf",
+            variant.postgresql_conf.is_some(),
+            is_started,
+            "a server that dbdyno starts (server or basedir)",
+        ),
+        (
+            "engine",
+            variant.engine.is_some(),
+            (is_started || is_address) && !is_postgres,
+            "a MariaDB or MySQL server",
+        ),
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
@@ -185,6 +198,10 @@ fn option_problem(variant: &Variant) -> Found {
         if is_said && !fits {
             return Some((key, format!("has {key}, which is only for {only_for}")));
         }
+    }
+    if variant.my_cnf.is_some() && variant.postgresql_conf.is_some() {
+        let message = "has my_cnf and postgresql_conf at once: a server reads only one of them";
+        return Some(("postgresql_conf", message.to_owned()));
     }
     if variant.password_env.is_some() && variant.option_file.is_some() {
         let message = "has password_env and option_file at once: the password comes from one of them";

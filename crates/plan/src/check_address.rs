@@ -1,17 +1,28 @@
 //! Checks the address of a server that somebody else runs, above all that no password is in it.
 
+/// How the address of a PostgreSQL server begins.
+const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// Whether `address` is that of a PostgreSQL server.
+pub(crate) fn is_postgres_address(address: &str) -> bool {
+    POSTGRES.iter().any(|scheme| address.starts_with(scheme))
+}
+
 /// What is wrong with an address, as the end of a sentence "... has an address that". It never quotes the address.
 pub(crate) fn address_problem(address: &str) -> Option<String> {
     if holds_password(address) {
         return Some(
             "holds a password: take it out and say password_env = \"NAME\" (an environment variable) or \
-             option_file = \"PATH\" (a MySQL option file)"
+             option_file = \"PATH\" (a MySQL option file, or a password file of PostgreSQL)"
                 .to_owned(),
         );
     }
-    let form =
-        "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path";
-    let Some(rest) = address.strip_prefix("mysql://") else { return Some(form.to_owned()) };
+    let form = "is not of the form mysql://user@host:port/database or mysql://user@localhost/database?socket=/path, or the \
+         same with postgres://";
+    let schemes = ["mysql://"].into_iter().chain(POSTGRES);
+    let Some(rest) = schemes.into_iter().find_map(|scheme| address.strip_prefix(scheme)) else {
+        return Some(form.to_owned());
+    };
     let (location, _) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, database) = location.split_once('/').unwrap_or((location, ""));
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -66,6 +77,8 @@ mod tests {
             "mysql://db.example:3307/bench",
             "mysql://root@[::1]:3306/bench",
             "mysql://root@[::1]/bench",
+            "postgres://bench@db.example:5433/bench",
+            "postgresql://bench@localhost/bench?socket=/run/postgresql",
         ] {
             assert_eq!(address_problem(address), None, "{address}");
         }
@@ -93,7 +106,8 @@ mod tests {
     #[test]
     fn other_mistakes_are_named() {
         let check = |address| address_problem(address).expect("must be refused");
-        assert!(check("postgres://root@localhost/bench").starts_with("is not of the form"));
+        assert!(check("oracle://root@localhost/bench").starts_with("is not of the form"));
+        assert!(check("postgres://root@localhost").starts_with("names no database"));
         assert!(check("mysql://").starts_with("is not of the form"));
         assert!(check("mysql://@localhost/bench").starts_with("is not of the form"));
         assert!(check("mysql://root@localhost").starts_with("names no database"));

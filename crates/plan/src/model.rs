@@ -57,20 +57,24 @@ pub struct Variant {
     pub name: String,
     /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.5`).
     pub server: Option<String>,
-    /// Base directory of a MariaDB or MySQL server that dbdyno starts with a fresh data directory.
+    /// Base directory of a MariaDB, MySQL or PostgreSQL server that dbdyno starts with a fresh data directory.
     pub basedir: Option<PathBuf>,
-    /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`.
-    /// It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
+    /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
+    /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
     pub address: Option<String>,
-    /// The server's own option file, relative to the plan; only for servers that dbdyno starts.
+    /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
     pub my_cnf: Option<PathBuf>,
-    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out.
+    /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that
+    /// `initdb` writes.
+    pub postgresql_conf: Option<PathBuf>,
+    /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
     pub engine: Option<String>,
     /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
     pub pragmas: std::collections::BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
     pub password_env: Option<String>,
-    /// MySQL option file whose `[client]` group holds user and password for `address`.
+    /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
+    /// password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
 }
 
@@ -79,7 +83,7 @@ pub struct Variant {
 pub enum VariantKind {
     Sqlite,
     Null,
-    /// Base directory of a MySQL-family server that dbdyno starts.
+    /// Base directory of a server that dbdyno starts.
     BaseDir(PathBuf),
     /// Name to be looked up in the servers folder.
     Named(String),

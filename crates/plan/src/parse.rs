@@ -13,8 +13,8 @@ use crate::{Plan, check};
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`. Relative paths in it (`my_cnf`, `basedir`, `option_file`, `data_dir`)
-/// become absolute, counted from the plan's folder.
+/// Reads and checks the plan file at `path`. Relative paths in it (`my_cnf`, `postgresql_conf`, `basedir`,
+/// `option_file`, `data_dir`) become absolute, counted from the plan's folder.
 ///
 /// # Errors
 /// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] when the plan is wrong.
@@ -78,6 +78,7 @@ fn resolve_paths(plan: &mut Plan, folder: &Path) {
     for variant in &mut plan.variants {
         resolve(&mut variant.basedir);
         resolve(&mut variant.my_cnf);
+        resolve(&mut variant.postgresql_conf);
         resolve(&mut variant.option_file);
     }
 }

@@ -47,8 +47,8 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, engine, pragmas, password_env, option_file");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, engine, pragmas, password_env, option_file");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
     insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, keep_data");
@@ -97,6 +97,8 @@ fn variants_say_exactly_one_server_and_nothing_that_does_not_go_with_it() {
     insta::assert_snapshot!(broken("\"sqlite\"", "\"../evil\""), @"plan.toml:4:10: variant `a` has a server that is neither sqlite, null nor a name in the servers folder; for a path say basedir");
     let key = "server = \"sqlite\"\npragmas = { key = \"hunter2;\" }";
     insta::assert_snapshot!(broken("server = \"sqlite\"", key), @"plan.toml:5:11: variant `a` has a pragma that is not a name and a plain value: key");
+    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "my_cnf = \"b.cnf\"\npostgresql_conf = \"b.conf\""), @"plan.toml:9:19: variant `b` has my_cnf and postgresql_conf at once: a server reads only one of them");
+    insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "postgresql_conf = \"b.conf\"\nengine = \"innodb\""), @"plan.toml:9:10: variant `b` has engine, which is only for a MariaDB or MySQL server");
     insta::assert_snapshot!(broken("my_cnf = \"b.cnf\"", "engine = \"innodb; drop\""), @"plan.toml:8:10: variant `b` has an engine that is not a plain name such as innodb");
 }
 
@@ -128,11 +130,11 @@ fn numbers_outside_their_range_are_refused_where_they_stand() {
 #[test]
 fn a_password_in_an_address_is_refused_and_not_repeated() {
     let message = broken("server = \"sqlite\"", "address = \"mysql://root:hunter2@localhost/db\"");
-    insta::assert_snapshot!(message, @r#"plan.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
+    insta::assert_snapshot!(message, @r#"plan.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
     let external = GOOD.replacen("server = \"sqlite\"", "address = \"mysql://root@localhost/db\"", 1);
     let overrides = [("variant.a.address".to_owned(), "mysql://root:hunter2@localhost/db".to_owned())];
     let message = parse_with(&external, "plan.toml", &overrides).expect_err("a password").to_string();
-    insta::assert_snapshot!(message, @r#"--set variant.a.address: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
+    insta::assert_snapshot!(message, @r#"--set variant.a.address: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
 }
 
 #[test]

@@ -5,23 +5,51 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::mysql::{Address, Options, Secret};
+use dbdyno_drivers::postgres;
 
 use crate::Error;
 use crate::option_file::{self, Item};
 
-const DEFAULT_PORT: u16 = 3306;
+/// What an address says of the server behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// MariaDB, MySQL, Percona Server.
+    Mysql,
+    Postgres,
+}
 
-/// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`.
+/// How an address begins.
+const SCHEMES: &[(&str, Family)] = &[
+    ("mysql://", Family::Mysql),
+    ("mariadb://", Family::Mysql),
+    ("postgres://", Family::Postgres),
+    ("postgresql://", Family::Postgres),
+];
+
+impl Family {
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Mysql => 3306,
+            Self::Postgres => 5432,
+        }
+    }
+}
+
+/// The kind of server that `address` is of, and the rest of it.
+fn split_scheme(address: &str) -> Option<(Family, &str)> {
+    SCHEMES.iter().find_map(|(scheme, family)| Some((*family, address.strip_prefix(scheme)?)))
+}
+
+/// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
+/// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
 ///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
 ///
 /// # Errors
 /// [`Error::Address`]; a password in the address is one, as arguments and plans are read by others.
-pub fn parse(address: &str) -> Result<Options, Error> {
-    let rest = ["mysql://", "mariadb://"]
-        .iter()
-        .find_map(|scheme| address.strip_prefix(scheme))
-        .ok_or_else(|| wrong("it does not begin with mysql://"))?;
+pub fn parse(address: &str) -> Result<(Family, Options), Error> {
+    let (family, rest) =
+        split_scheme(address).ok_or_else(|| wrong("it begins with neither mysql:// nor postgres://"))?;
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
     let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
@@ -35,12 +63,26 @@ pub fn parse(address: &str) -> Result<Options, Error> {
     }
     let socket = query.map(socket_of).transpose()?;
     let address = match socket {
-        Some(socket) if host.is_empty() || host == "localhost" => Address::Socket(socket),
-        Some(_) => return Err(wrong("a socket is on this machine: the host must be localhost or left out")),
-        None => tcp(host)?,
+        Some(socket) => Address::Socket(socket_file(socket, host, family)?),
+        None => tcp(host, family.default_port())?,
     };
     let database = Some(decoded(database)?).filter(|name| !name.is_empty());
-    Ok(Options { database, ..Options::new(address, decoded(user)?) })
+    Ok((family, Options { database, ..Options::new(address, decoded(user)?) }))
+}
+
+/// The socket itself. A folder is told from a socket by its name, because the server may not run yet.
+fn socket_file(given: PathBuf, host: &str, family: Family) -> Result<PathBuf, Error> {
+    let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
+    let is_postgres = family == Family::Postgres;
+    let (name, port) = match host.split_once(':') {
+        Some((name, port)) if is_postgres => (name, port_of(port)?),
+        _ => (host, family.default_port()),
+    };
+    if !(name.is_empty() || name == "localhost") {
+        return Err(elsewhere());
+    }
+    let is_file = given.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".s.PGSQL."));
+    Ok(if is_postgres && !is_file { postgres::socket_path(&given, port) } else { given })
 }
 
 fn wrong(why: impl Into<String>) -> Error {
@@ -59,7 +101,7 @@ fn socket_of(query: &str) -> Result<PathBuf, Error> {
     socket.filter(|path| path.is_absolute()).ok_or_else(|| wrong("socket= needs an absolute path"))
 }
 
-fn tcp(host: &str) -> Result<Address, Error> {
+fn tcp(host: &str, default_port: u16) -> Result<Address, Error> {
     let (host, port) = match host.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or_else(|| wrong("[ without ] around the host"))?;
@@ -70,15 +112,13 @@ fn tcp(host: &str) -> Result<Address, Error> {
     if host.is_empty() {
         return Err(wrong("it names no host"));
     }
-    let port = match port {
-        None => DEFAULT_PORT,
-        Some(port) => port
-            .parse()
-            .ok()
-            .filter(|port| *port != 0)
-            .ok_or_else(|| wrong("the port is no number from 1 to 65535"))?,
-    };
+    let port = port.map_or(Ok(default_port), port_of)?;
     Ok(Address::Tcp { host: decoded(host)?, port })
+}
+
+fn port_of(text: &str) -> Result<u16, Error> {
+    let port = text.parse().ok().filter(|port| *port != 0);
+    port.ok_or_else(|| wrong("the port is no number from 1 to 65535"))
 }
 
 fn decoded(text: &str) -> Result<String, Error> {
@@ -97,22 +137,24 @@ fn decoded(text: &str) -> Result<String, Error> {
     String::from_utf8(bytes).map_err(|_| broken())
 }
 
-/// Completes `options` with a password from the environment variable `password_env`, or with user and password
-/// from the `[client]` group of `option_file`. A user in the address and a password in the environment go first.
-/// Also returns warnings for the user.
+/// Completes `options` with a password from the environment variable `password_env`, or from `option_file`: user and
+/// password from its `[client]` group, or, for PostgreSQL, the password from a password file. A user in the address and
+/// a password in the environment go first. Also returns warnings for the user.
 ///
 /// # Errors
 /// [`Error::Credentials`] when the variable is not set or no user is named, [`Error::OptionFile`].
 pub fn credentials(
+    family: Family,
     options: Options,
     password_env: Option<&str>,
     option_file: Option<&Path>,
 ) -> Result<(Options, Vec<String>), Error> {
     let variable = |name: &str| std::env::var(name).ok();
-    complete(options, password_env, option_file, variable)
+    complete(family, options, password_env, option_file, variable)
 }
 
 fn complete(
+    family: Family,
     mut options: Options,
     password_env: Option<&str>,
     option_file: Option<&Path>,
@@ -120,7 +162,10 @@ fn complete(
 ) -> Result<(Options, Vec<String>), Error> {
     let mut warnings = Vec::new();
     if let Some(path) = option_file {
-        let client = read_client_group(path)?;
+        let client = match family {
+            Family::Mysql => read_client_group(path)?,
+            Family::Postgres => read_pass_file(path, &options)?,
+        };
         if let Some(user) = client.user.filter(|_| options.user.is_empty()) {
             options.user = user;
         }
@@ -134,8 +179,12 @@ fn complete(
         options.password = Secret::new(variable(name).ok_or(Error::Credentials { why })?);
     }
     if options.user.is_empty() {
-        let why =
-            "no user: name one in the address (mysql://user@host/database) or in the option file's [client]";
+        let why = match family {
+            Family::Mysql => {
+                "no user: name one in the address (mysql://user@host/database) or in the option file's [client]"
+            }
+            Family::Postgres => "no user: name one in the address (postgres://user@host/database)",
+        };
         return Err(Error::Credentials { why: why.to_owned() });
     }
     Ok((options, warnings))
@@ -169,6 +218,14 @@ fn read_client_group(path: &Path) -> Result<ClientGroup, Error> {
     Ok(client)
 }
 
+fn read_pass_file(path: &Path, options: &Options) -> Result<ClientGroup, Error> {
+    let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let password = crate::postgres::password(&text, options)
+        .ok_or_else(|| wrong("no line fits host, port, database and user of the address".to_owned()))?;
+    Ok(ClientGroup { user: None, password: Some(password) })
+}
+
 fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
     let metadata = fs::metadata(path).map_err(Error::io("cannot look at", path))?;
     let open = metadata.permissions().mode() & 0o044 != 0;
@@ -181,9 +238,11 @@ fn readable_by_others(path: &Path) -> Result<Option<String>, Error> {
 mod tests {
     use super::*;
 
+    const HOW: &str = "; write mysql://user@host:port/database or postgres://user@host:port/database";
+
     fn shown(address: &str) -> String {
         match parse(address) {
-            Ok(options) => format!("{:?} {:?} {:?}", options.address, options.user, options.database),
+            Ok((_, options)) => format!("{:?} {:?} {:?}", options.address, options.user, options.database),
             Err(error) => error.to_string(),
         }
     }
@@ -197,6 +256,10 @@ mod tests {
             "mysql://a%40b@[::1]:3306/my%2Fdb",
             "mysql://root@localhost/ib?socket=/run/my%20sql/s.sock",
             "mysql:///ib?socket=/s",
+            "postgres://ann@db.example/ib",
+            "postgresql://ann@localhost/ib?socket=/run/postgresql",
+            "postgres://ann@localhost:5433/ib?socket=/run/postgresql",
+            "postgres://ann@localhost/ib?socket=/run/.s.PGSQL.5434",
         ];
         insta::assert_snapshot!(addresses.map(shown).join("\n"), @r#"
         Tcp { host: "db.example", port: 3307 } "ann" Some("ib")
@@ -205,13 +268,17 @@ mod tests {
         Tcp { host: "::1", port: 3306 } "a@b" Some("my/db")
         Socket("/run/my sql/s.sock") "root" Some("ib")
         Socket("/s") "" Some("ib")
+        Tcp { host: "db.example", port: 5432 } "ann" Some("ib")
+        Socket("/run/postgresql/.s.PGSQL.5432") "ann" Some("ib")
+        Socket("/run/postgresql/.s.PGSQL.5433") "ann" Some("ib")
+        Socket("/run/.s.PGSQL.5434") "ann" Some("ib")
         "#);
     }
 
     #[test]
     fn wrong_addresses_say_why_and_never_repeat_themselves() {
         let addresses = [
-            "postgres://ann@h/d",
+            "oracle://ann@h/d",
             "mysql://ann:hunter2@h/d",
             "mysql://ann@/d",
             "mysql://ann@h:99999/d",
@@ -222,9 +289,9 @@ mod tests {
             "mysql://ann@h/d?socket=/s",
             "mysql://ann@/d?socket=s",
         ];
-        let said = addresses.map(shown).join("\n").replace("; write mysql://user@host:port/database", "");
+        let said = addresses.map(shown).join("\n").replace(HOW, "");
         insta::assert_snapshot!(said, @r"
-        server address: it does not begin with mysql://
+        server address: it begins with neither mysql:// nor postgres://
         server address: it holds a password; put it into an environment variable or an option file instead
         server address: it names no host
         server address: the port is no number from 1 to 65535
@@ -248,35 +315,48 @@ mod tests {
     #[test]
     fn the_option_file_gives_user_and_password_and_is_warned_of_when_open() {
         let text = "[mysql]\npassword=not-this\n[client]\nuser=bob\npassword='p#1' # his\n";
-        let bare = parse("mysql://h/d").unwrap();
+        let bare = parse("mysql://h/d").unwrap().1;
         let (options, warnings) =
-            complete(bare.clone(), None, Some(file(text, 0o600).path()), |_| None).unwrap();
+            complete(Family::Mysql, bare.clone(), None, Some(file(text, 0o600).path()), |_| None).unwrap();
         assert_eq!((options.user.as_str(), options.password), ("bob", Secret::new("p#1")));
         assert!(warnings.is_empty());
         let open = file(text, 0o644);
-        let (_, warnings) = complete(bare, None, Some(open.path()), |_| None).unwrap();
+        let (_, warnings) = complete(Family::Mysql, bare, None, Some(open.path()), |_| None).unwrap();
         assert!(warnings[0].contains("others may read it: chmod 600"), "{warnings:?}");
-        let named = parse("mysql://ann@h/d").unwrap();
-        assert_eq!(complete(named, None, Some(open.path()), |_| None).unwrap().0.user, "ann");
+        let named = parse("mysql://ann@h/d").unwrap().1;
+        assert_eq!(complete(Family::Mysql, named, None, Some(open.path()), |_| None).unwrap().0.user, "ann");
     }
 
     #[test]
     fn the_environment_gives_the_password_and_a_missing_variable_is_named() {
-        let ann = parse("mysql://ann@h/d").unwrap();
+        let ann = parse("mysql://ann@h/d").unwrap().1;
         let set = |name: &str| (name == "DB_PASSWORD").then(|| "secret".to_owned());
-        let (options, _) = complete(ann.clone(), Some("DB_PASSWORD"), None, set).unwrap();
+        let (options, _) = complete(Family::Mysql, ann.clone(), Some("DB_PASSWORD"), None, set).unwrap();
         assert_eq!(options.password, Secret::new("secret"));
         assert!(!format!("{options:?}").contains("secret"));
-        let error = complete(ann, Some("DB_PASSWORT"), None, set).unwrap_err().to_string();
+        let error = complete(Family::Mysql, ann, Some("DB_PASSWORT"), None, set).unwrap_err().to_string();
         insta::assert_snapshot!(error, @"credentials: the environment variable DB_PASSWORT, which should hold the password, is not set");
     }
 
     #[test]
     fn no_user_and_an_include_are_errors() {
-        let bare = parse("mysql://h/d").unwrap();
-        let error = complete(bare.clone(), None, None, |_| None).unwrap_err().to_string();
+        let bare = parse("mysql://h/d").unwrap().1;
+        let error = complete(Family::Mysql, bare.clone(), None, None, |_| None).unwrap_err().to_string();
         assert!(error.starts_with("credentials: no user"), "{error}");
-        let error = complete(bare, None, Some(file("!include /x\n", 0o600).path()), |_| None).unwrap_err();
+        let error = complete(Family::Mysql, bare, None, Some(file("!include /x\n", 0o600).path()), |_| None)
+            .unwrap_err();
         assert!(error.to_string().contains("it includes another file"), "{error}");
+    }
+
+    #[test]
+    fn a_password_file_gives_the_password_of_the_line_that_fits() {
+        let (family, ann) = parse("postgres://ann@h/d").unwrap();
+        let closed = file("h:5432:d:ann:p#1\n", 0o600);
+        let (options, warnings) = complete(family, ann.clone(), None, Some(closed.path()), |_| None).unwrap();
+        assert_eq!(options.password, Secret::new("p#1"));
+        assert!(warnings.is_empty());
+        let other = file("h:5433:d:ann:p#1\n", 0o600);
+        let error = complete(family, ann, None, Some(other.path()), |_| None).unwrap_err().to_string();
+        assert!(error.ends_with("no line fits host, port, database and user of the address"), "{error}");
     }
 }

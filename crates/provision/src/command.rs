@@ -6,8 +6,17 @@ use crate::my_cnf::MyCnf;
 use crate::{BaseDir, Error};
 
 /// Variables that would add groups, sockets or ports to what the command line says.
-pub(crate) const FOREIGN_VARIABLES: &[&str] =
-    &["MYSQL_GROUP_SUFFIX", "MYSQL_HOME", "MYSQL_UNIX_PORT", "MYSQL_TCP_PORT", "MARIADB_HOME"];
+pub(crate) const FOREIGN_VARIABLES: &[&str] = &[
+    "MYSQL_GROUP_SUFFIX",
+    "MYSQL_HOME",
+    "MYSQL_UNIX_PORT",
+    "MYSQL_TCP_PORT",
+    "MARIADB_HOME",
+    "PGDATA",
+    "PGPORT",
+    "PGDATESTYLE",
+    "PGCLIENTENCODING",
+];
 
 /// Where one server's files are; all absolute.
 #[derive(Debug, Clone, Copy)]

@@ -109,7 +109,7 @@ fn wipe(path: &Path) -> Result<(), Error> {
 
 fn wait_for_leaving_server(path: &Path) -> Result<(), Error> {
     let deadline = Instant::now() + LEAVING;
-    while let Some(pid) = server_on(path) {
+    while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
         // One that dbdyno still owns will not leave; one without its parent was told to end when that died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
@@ -125,6 +125,23 @@ fn server_on(path: &Path) -> Option<u32> {
     let (pid, noted) = mark.lines().find_map(|line| line.strip_prefix("server "))?.split_once(' ')?;
     let pid = pid.parse().ok()?;
     (started(pid)? == noted).then_some(pid)
+}
+
+/// A process of PostgreSQL that works in `path`: when the server's first process was killed, the others end a little
+/// later, and may still write.
+fn worker_in(path: &Path) -> Option<u32> {
+    let path = path.canonicalize().ok()?;
+    if !path.join("PG_VERSION").exists() {
+        return None;
+    }
+    let works_there = |pid: &u32| {
+        let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).ok();
+        let is_server = || link("exe").is_some_and(|program| program.ends_with("postgres"));
+        link("cwd").as_ref() == Some(&path) && is_server()
+    };
+    let names =
+        fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter_map(|name| name.parse().ok()).find(works_there)
 }
 
 /// When process `pid` started, in clock ticks since boot; `None` when it has ended.

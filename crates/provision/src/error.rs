@@ -9,7 +9,7 @@ use dbdyno_drivers::DbError;
 pub enum Error {
     /// A folder that was said to be a base directory holds no server program.
     #[error(
-        "{path} holds no MariaDB or MySQL server: looked for {looked_for}; \
+        "{path} holds no MariaDB, MySQL or PostgreSQL server: looked for {looked_for}; \
          give the folder that the server was unpacked or installed into", path = .path.display()
     )]
     NoServer { path: PathBuf, looked_for: String },
@@ -62,6 +62,10 @@ pub enum Error {
     #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
     SocketTooLong { path: PathBuf },
 
+    /// PostgreSQL does not run as root.
+    #[error("PostgreSQL does not run as root, and this machine {why}")]
+    NoUser { why: String },
+
     /// The CPUs asked for cannot be used.
     #[error("cannot run the server on CPUs {cpus}: {why}; this machine lets dbdyno use {usable}")]
     Pin { cpus: String, why: String, usable: String },
@@ -78,7 +82,9 @@ pub enum Error {
     NoAnswer { server: String, seconds: u64, log: PathBuf, log_tail: String },
 
     /// An address that is not understood. The text of the address is not repeated: it may hold a password.
-    #[error("server address: {why}; write mysql://user@host:port/database")]
+    #[error(
+        "server address: {why}; write mysql://user@host:port/database or postgres://user@host:port/database"
+    )]
     Address { why: String },
 
     /// No way to log in.
@@ -92,10 +98,9 @@ pub enum Error {
     /// A database that exists and does not carry dbdyno's mark.
     #[error(
         "database {database} exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, \
-         or hand it over with: CREATE TABLE `{quoted}`.dbdyno_mark (created DATETIME NOT NULL PRIMARY KEY, \
-         tool VARCHAR(40) NOT NULL)"
+         or hand it over with: {statement}"
     )]
-    DatabaseNotOurs { database: String, quoted: String },
+    DatabaseNotOurs { database: String, statement: String },
 
     /// The server said no.
     #[error("{what}: {source}")]

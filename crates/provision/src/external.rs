@@ -1,6 +1,6 @@
 //! A database on a server that somebody else runs: made with dbdyno's mark, or refused.
 
-use dbdyno_drivers::{DbError, Session, first_i64};
+use dbdyno_drivers::{DbError, Session, first_i64, postgres};
 
 use crate::Error;
 
@@ -39,10 +39,18 @@ pub async fn claim<S: Session>(session: &mut S, database: &str) -> Result<Claim,
         return Ok(Claim::Created);
     }
     if count(session, &marked_sql(database), database).await? == 0 {
-        let quoted = database.replace('`', "``");
-        return Err(Error::DatabaseNotOurs { database: database.to_owned(), quoted });
+        let statement = mark_sql(&quoted(database));
+        return Err(Error::DatabaseNotOurs { database: database.to_owned(), statement });
     }
     Ok(Claim::Ours)
+}
+
+/// [`claim`] on PostgreSQL, where a session belongs to one database: the one of `options` does not matter.
+///
+/// # Errors
+/// As [`claim`].
+pub async fn claim_postgres(options: &postgres::Options, database: &str) -> Result<Claim, Error> {
+    crate::postgres::claim(options, database).await
 }
 
 async fn count<S: Session>(session: &mut S, sql: &str, database: &str) -> Result<i64, Error> {
@@ -78,15 +86,22 @@ fn marked_sql(database: &str) -> String {
     )
 }
 
+fn quoted(database: &str) -> String {
+    format!("`{}`", database.replace('`', "``"))
+}
+
+fn mark_sql(quoted: &str) -> String {
+    format!(
+        "CREATE TABLE {quoted}.{MARK_TABLE} (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)"
+    )
+}
+
 fn create_sql(database: &str) -> [String; 3] {
-    let database = format!("`{}`", database.replace('`', "``"));
+    let quoted = quoted(database);
     [
-        format!("CREATE DATABASE {database}"),
-        format!(
-            "CREATE TABLE {database}.{MARK_TABLE} \
-             (created DATETIME NOT NULL PRIMARY KEY, tool VARCHAR(40) NOT NULL)"
-        ),
-        format!("INSERT INTO {database}.{MARK_TABLE} VALUES (NOW(), 'dbdyno {}')", env!("CARGO_PKG_VERSION")),
+        format!("CREATE DATABASE {quoted}"),
+        mark_sql(&quoted),
+        format!("INSERT INTO {quoted}.{MARK_TABLE} VALUES (NOW(), 'dbdyno {}')", env!("CARGO_PKG_VERSION")),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::{BaseDir, Error};
+use crate::{Base, Error};
 
 /// The folder of base directories: `$DBDYNO_SERVERS`, else `$XDG_CACHE_HOME/dbdyno/servers`, else
 /// `~/.cache/dbdyno/servers`.
@@ -29,7 +29,7 @@ pub fn list(servers_dir: &Path) -> Vec<String> {
         .flatten()
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with(['.', '_']) && !name.contains(".partial"))
-        .filter(|name| crate::basedir::find_program(&servers_dir.join(name)).is_some())
+        .filter(|name| Base::is_in(&servers_dir.join(name)))
         .collect();
     names.sort();
     names
@@ -38,16 +38,16 @@ pub fn list(servers_dir: &Path) -> Vec<String> {
 /// Opens the base directory `name` in [`servers_dir`].
 ///
 /// # Errors
-/// [`Error::NotInFolder`], which lists what is there; those of [`BaseDir::open`].
-pub fn find_named(name: &str) -> Result<BaseDir, Error> {
+/// [`Error::NotInFolder`], which lists what is there; those of [`Base::open`].
+pub fn find_named(name: &str) -> Result<Base, Error> {
     find_in(&servers_dir(), name)
 }
 
-fn find_in(folder: &Path, name: &str) -> Result<BaseDir, Error> {
+fn find_in(folder: &Path, name: &str) -> Result<Base, Error> {
     let path = folder.join(name);
     let plain = !name.is_empty() && !name.contains('/') && name != ".." && name != ".";
     if plain && path.is_dir() {
-        return BaseDir::open(path);
+        return Base::open(path);
     }
     let there = list(folder);
     let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };

@@ -1,21 +1,12 @@
-//! Making a data directory: one of three ways, by product, version and what the build brings along.
+//! Making a data directory of MariaDB and MySQL: one of three ways, by product, version and what the build brings along.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 
 use crate::command::part_options;
+use crate::installer::Installer;
 use crate::my_cnf::MyCnf;
-use crate::process::Process;
-use crate::{BaseDir, Error, launch, log};
-
-/// No server takes a minute on an idle machine; a busy one gets ten.
-const LIMIT: Duration = Duration::from_secs(600);
+use crate::{BaseDir, Error};
 
 /// Scripts of the share folder that make the system tables, in their order; builds have the first and the last.
 const SYSTEM_TABLES: &[&str] =
@@ -112,34 +103,14 @@ impl Making<'_> {
         }
         line.extend_from_slice(options);
         line.extend_from_slice(&self.settings);
-        self.run_line(&line, sql)
-    }
-
-    fn run_line(&self, line: &[String], sql: &str) -> Result<(), Error> {
-        let failed = |why: String| Error::Initialise {
-            server: self.base.title(),
-            why: format!("{}: {why}", line.join(" ")),
-            log_tail: log::reason(&self.log, 0),
+        let installer = Installer {
+            title: self.base.title(),
+            log: &self.log,
+            // MySQL 5.6's script looks for its parts from where it is called.
+            folder: self.base.prefix(),
+            tmp_dir: &self.tmp_dir,
         };
-        let mut command = launch::detached(line, &self.log)?;
-        // MySQL 5.6's script looks for its parts from where it is called.
-        command.current_dir(self.base.prefix()).env("TMPDIR", &self.tmp_dir).stdin(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // A server that ended early closes the pipe; its exit status tells more than the broken pipe.
-            let _ = stdin.write_all(sql.as_bytes());
-        }
-        let process = Process::new(child);
-        match process.wait(LIMIT) {
-            Some(status) if status.success() => Ok(()),
-            Some(status) => Err(failed(status.to_string())),
-            None => {
-                // The script's server is in the script's process group.
-                let _ = i32::try_from(process.pid()).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL));
-                let _ = process.wait(Duration::from_secs(5));
-                Err(failed(format!("not done after {} s", LIMIT.as_secs())))
-            }
-        }
+        installer.run(&line, sql)
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::Error;
@@ -23,17 +24,39 @@ impl Drop for Unpin {
     }
 }
 
-/// The command line for `program`, through `setpriv` where there is one: the kernel then ends the server when the
-/// spawning thread ends, even by `kill -9`. `false` when there is none.
-pub(crate) fn command_line(program: &Path, options: &[String]) -> (Vec<String>, bool) {
-    let setpriv = find_in_path("setpriv");
-    let mut line = Vec::with_capacity(options.len() + 5);
-    if let Some(setpriv) = &setpriv {
-        line.extend([setpriv.display().to_string(), "--pdeathsig".into(), "TERM".into(), "--".into()]);
+/// How a server is called, and how it is asked to end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) words: Vec<String>,
+    /// The kernel ends the server when the spawning thread ends, even by `kill -9`.
+    pub(crate) ends_with_us: bool,
+    pub(crate) stop_signal: Signal,
+}
+
+/// The command line for a server of MariaDB or MySQL, which ends cleanly on SIGTERM.
+pub(crate) fn command_line(program: &Path, options: &[String]) -> Line {
+    line(find_in_path("setpriv").as_deref(), &[], Signal::SIGTERM, program, options)
+}
+
+/// The command line for `program`, through `setpriv` where there is one.
+pub(crate) fn line(
+    setpriv: Option<&Path>,
+    setpriv_options: &[String],
+    stop_signal: Signal,
+    program: &Path,
+    options: &[String],
+) -> Line {
+    let mut words = Vec::with_capacity(setpriv_options.len() + options.len() + 5);
+    if let Some(setpriv) = setpriv {
+        words.push(setpriv.display().to_string());
+        words.extend_from_slice(setpriv_options);
+        // Last: a change of user takes it back.
+        let signal = stop_signal.as_str().trim_start_matches("SIG");
+        words.extend(["--pdeathsig", signal, "--"].map(str::to_owned));
     }
-    line.push(program.display().to_string());
-    line.extend_from_slice(options);
-    (line, setpriv.is_some())
+    words.push(program.display().to_string());
+    words.extend_from_slice(options);
+    Line { words, ends_with_us: setpriv.is_some(), stop_signal }
 }
 
 /// A command with nothing of the caller's environment that servers obey, in a process group of its own, so that

@@ -1,21 +1,25 @@
 //! Get, configure, initialise, start, pin and stop servers; name and claim those that somebody else runs.
 //!
-//! A [`BaseDir`] is an unpacked server build. [`Server::start`] gives it a fresh data directory and runs it on a
-//! private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.
+//! A [`Base`] is an unpacked server build. [`Server::start`] and [`PgServer::start`] give it a fresh data directory and
+//! run it on a private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.
 //! [`fetch`] fills the servers folder from the catalogue `servers.toml`.
 
+mod base;
 mod basedir;
 mod command;
 mod datadir;
 mod error;
 mod folder;
 mod initialise;
+mod installer;
 mod launch;
 mod log;
 mod my_cnf;
 mod option_file;
+mod postgres;
 mod process;
 mod ready;
+mod running;
 mod server;
 mod template;
 
@@ -23,10 +27,13 @@ pub mod address;
 pub mod external;
 pub mod fetch;
 
-pub use address::credentials;
+pub use address::{Family, credentials};
+pub use base::Base;
 pub use basedir::{BaseDir, Product, Version};
 pub use datadir::remove_data;
 pub use error::Error;
 pub use folder::{find_named, list, servers_dir};
+pub use postgres::{PgBase, PgServer, PgServerSpec};
 pub use process::Stopped;
+pub use running::Running;
 pub use server::{Server, ServerSpec};

@@ -14,6 +14,9 @@ const LAST_LINES: usize = 15;
 /// how it shuts down.
 const ERROR_LINES: usize = 5;
 
+/// What marks such a line: MariaDB and MySQL, PostgreSQL.
+const ERRORS: [&str; 2] = ["[ERROR]", "FATAL:  "];
+
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
@@ -29,7 +32,8 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
 pub(crate) fn reason(path: &Path, start: u64) -> String {
     shown(path, start, |all| {
         let (before, last) = all.split_at(all.len().saturating_sub(LAST_LINES));
-        let errors: Vec<&str> = before.iter().copied().filter(|line| line.contains("[ERROR]")).collect();
+        let errors: Vec<&str> =
+            before.iter().copied().filter(|line| ERRORS.iter().any(|mark| line.contains(mark))).collect();
         let errors = &errors[errors.len().saturating_sub(ERROR_LINES)..];
         let gap: &[&str] = if errors.is_empty() { &[] } else { &["[...]"] };
         [errors, gap, last].concat().join("\n")

@@ -32,11 +32,13 @@ pub struct Stopped {
 pub(crate) struct Process {
     child: Mutex<Child>,
     pid: u32,
+    stop_signal: Signal,
 }
 
 impl Process {
-    pub(crate) fn new(child: Child) -> Self {
-        Self { pid: child.id(), child: Mutex::new(child) }
+    /// A process that takes `stop_signal` as a request to end soon and cleanly.
+    pub(crate) fn new(child: Child, stop_signal: Signal) -> Self {
+        Self { pid: child.id(), child: Mutex::new(child), stop_signal }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -60,7 +62,7 @@ impl Process {
         }
     }
 
-    /// Asks with SIGTERM, waits up to `limit`, then kills.
+    /// Asks by the signal that means a clean end, waits up to `limit`, then kills.
     ///
     /// # Errors
     /// When even the killed process cannot be waited for.
@@ -76,7 +78,7 @@ impl Process {
         if let Some(status) = self.exit_status() {
             return Ok(ended(status, false, true));
         }
-        self.signal(Signal::SIGTERM);
+        self.signal(self.stop_signal);
         if let Some(status) = self.wait(limit) {
             return Ok(ended(status, false, false));
         }
@@ -111,7 +113,7 @@ mod tests {
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = [0; 1];
         child.stdout.take().unwrap().read_exact(&mut ready).unwrap();
-        Process::new(child)
+        Process::new(child, Signal::SIGTERM)
     }
 
     #[test]

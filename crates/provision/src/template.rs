@@ -10,18 +10,34 @@ use crate::{BaseDir, Error, datadir, initialise};
 /// Part of the key: rises when templates are made differently.
 const FORMAT: u32 = 1;
 
-/// The template for `base` and `my_cnf` in `template_dir`; made if it is not there.
+/// The template for a MariaDB or MySQL server.
+///
+/// # Errors
+/// Those of initialising, I/O.
+pub(crate) fn of_mysql(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Result<PathBuf, Error> {
+    let product = base.product().to_string().to_lowercase().replace(' ', "-");
+    let (version, program) = (base.version().text.as_str(), base.program());
+    let key = key(base.path(), version, program, &my_cnf.initial_options(base))?;
+    let name = format!("{product}-{}-{key}", base.version());
+    ready(&name, template_dir, |work| initialise::initialise(base, my_cnf, work))
+}
+
+/// The template `name` in `template_dir`. If it is not there, `make` makes it in an empty folder and returns where.
 ///
 /// It is made under another name and renamed when done, so that one that is there is whole, whoever makes it and
 /// whenever they are killed.
 ///
 /// # Errors
-/// Those of initialising, I/O.
-pub(crate) fn ready(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Result<PathBuf, Error> {
+/// Those of `make`, I/O.
+pub(crate) fn ready(
+    name: &str,
+    template_dir: &Path,
+    make: impl FnOnce(&Path) -> Result<PathBuf, Error>,
+) -> Result<PathBuf, Error> {
     fs::create_dir_all(template_dir).map_err(Error::io("cannot make the template folder", template_dir))?;
     let template_dir =
         template_dir.canonicalize().map_err(Error::io("cannot find the template folder", template_dir))?;
-    let template = template_dir.join(name(base, my_cnf)?);
+    let template = template_dir.join(name);
     if template.join(datadir::MARK).is_file() {
         return Ok(template);
     }
@@ -30,7 +46,7 @@ pub(crate) fn ready(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Resu
         .prefix(".new-")
         .tempdir_in(&template_dir)
         .map_err(Error::io("cannot make a folder in", template_dir.clone()))?;
-    let data = initialise::initialise(base, my_cnf, work.path())?;
+    let data = make(work.path())?;
     datadir::mark(&data)?;
     match fs::rename(&data, &template) {
         // Somebody else made the same one meanwhile.
@@ -41,21 +57,19 @@ pub(crate) fn ready(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Resu
     }
 }
 
-/// Readable, and different for whatever makes a different data directory: also for a program that was rebuilt in
-/// place, which its size and time of change show.
-fn name(base: &BaseDir, my_cnf: &MyCnf) -> Result<String, Error> {
-    let program = fs::metadata(base.program()).map_err(Error::io("cannot look at", base.program()))?;
+/// The part of a template's name that differs for whatever makes a different data directory: also for a program that
+/// was rebuilt in place, which its size and time of change show.
+pub(crate) fn key(base: &Path, version: &str, program: &Path, options: &[String]) -> Result<String, Error> {
+    let file = fs::metadata(program).map_err(Error::io("cannot look at", program))?;
     let key = format!(
-        "{FORMAT}\n{}\n{}\n{} {}.{}\n{}",
-        base.path().display(),
-        base.version().text,
-        program.len(),
-        program.mtime(),
-        program.mtime_nsec(),
-        my_cnf.initial_options(base).join("\n")
+        "{FORMAT}\n{}\n{version}\n{} {}.{}\n{}",
+        base.display(),
+        file.len(),
+        file.mtime(),
+        file.mtime_nsec(),
+        options.join("\n")
     );
-    let product = base.product().to_string().to_lowercase().replace(' ', "-");
-    Ok(format!("{product}-{}-{:016x}", base.version(), fnv1a(key.as_bytes())))
+    Ok(format!("{:016x}", fnv1a(key.as_bytes())))
 }
 
 /// The hash FNV-1a, 64 bits: the same in each release of the compiler, unlike the standard library's.

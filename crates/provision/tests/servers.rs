@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::Session;
 use dbdyno_drivers::mysql::MysqlSession;
 use dbdyno_provision::{
-    BaseDir, Error, Product, Server, ServerSpec, external, find_named, list, servers_dir,
+    Base, BaseDir, Error, Product, Server, ServerSpec, external, find_named, list, servers_dir,
 };
 use tempfile::TempDir;
 
@@ -33,7 +33,15 @@ fn require(prefix: &str) -> BaseDir {
     let name = name.unwrap_or_else(|| {
         panic!("no server {prefix}* in {}; get one with `cargo xtask servers {wanted}`", folder.display())
     });
-    find_named(name).unwrap()
+    mysql(name).unwrap()
+}
+
+/// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
+fn mysql(name: &str) -> Option<BaseDir> {
+    match find_named(name).unwrap() {
+        Base::Mysql(base) => Some(base),
+        Base::Postgres(_) => None,
+    }
 }
 
 /// Templates are shared by the tests of this file: each build is initialised once.
@@ -102,7 +110,7 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     let names = list(&servers_dir());
     assert!(names.len() >= REQUIRED.len(), "only {names:?} in {}", servers_dir().display());
     for name in names {
-        let base = find_named(&name).unwrap();
+        let Some(base) = mysql(&name) else { continue };
         let folder = new_folder();
         let server =
             Server::start(&spec(&base, folder.path())).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -288,7 +296,7 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
 #[test]
 fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
     for name in list(&servers_dir()) {
-        let base = find_named(&name).unwrap();
+        let Some(base) = mysql(&name) else { continue };
         let folder = new_folder();
         let spec = ServerSpec { engine: "rocksdb".to_owned(), ..spec(&base, folder.path()) };
         let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());

@@ -10,6 +10,8 @@ use dbdyno_drivers::Endpoint;
 pub struct Config {
     /// Process of the server; `None` for an embedded database and for a server on another machine.
     pub server_pid: Option<u32>,
+    /// The server is that process and its children, as PostgreSQL is; all are sampled together.
+    pub server_tree: bool,
     /// The server's data directory: its size, and the block device that holds it.
     pub data_dir: Option<PathBuf>,
     /// Files of the benchmark's own database: `<data_dir>/ib`, or the folder of an SQLite file.
@@ -27,6 +29,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             server_pid: None,
+            server_tree: false,
             data_dir: None,
             database_dir: None,
             status: None,

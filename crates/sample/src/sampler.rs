@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
-use crate::sources::{Client, Disk, Host, Own, Server, ServerSwitches, Size, Source, Status};
+use crate::sources::{Client, Disk, Host, Own, Server, ServerSwitches, ServerTree, Size, Source, Status};
 use crate::tally::Tally;
 use crate::{Config, Error};
 
@@ -169,7 +169,10 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
 /// `sampler` comes last, so that it counts what the round has cost.
 fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
-    if let Some(pid) = config.server_pid {
+    if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
+        quick.push(source("server", move || ServerTree::open(pid)));
+        quick.push(source("switches", move || Ok(ServerSwitches::of_tree(pid))));
+    } else if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
         quick.push(source("switches", move || Ok(ServerSwitches::new(pid))));
     }

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Class, DbError, Endpoint, Session, Target, mysql, null, sqlite};
-use dbdyno_provision::{Server, ServerSpec, remove_data};
+use dbdyno_drivers::{
+    AnySession, Class, DbError, Endpoint, Session, Target, first_i64, mysql, null, postgres, sqlite,
+};
+use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, remove_data};
 
 use crate::conductor::variants::{Prepared, Source};
 
@@ -14,6 +16,9 @@ const DATABASE: &str = "ib";
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// The greatest value that every server of the family takes for `wait_timeout`: a year.
 const LONGEST_IDLE_SECONDS: u32 = 31_536_000;
+/// The same for PostgreSQL, where 0 is for ever; the setting came with 14.
+const NEVER_IDLE_TOO_LONG: &str =
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
@@ -32,8 +37,10 @@ pub(crate) struct Database {
     pub(crate) endpoint: Endpoint,
     /// dbdyno may change global settings and drop binary logs.
     pub(crate) owned: bool,
-    server: Option<Server>,
+    server: Option<Running>,
     data_dir: Option<PathBuf>,
+    /// Folder of the benchmark's own tables.
+    database_dir: Option<PathBuf>,
 }
 
 impl Database {
@@ -43,25 +50,21 @@ impl Database {
     /// One sentence, with the end of the server's log where there is one.
     pub(crate) async fn provide(variant: &Prepared, place: &Place) -> Result<Self, String> {
         match &variant.source {
-            Source::Null => Ok(Self {
-                endpoint: Endpoint {
-                    target: Target::Null(null::Options::default()),
-                    capabilities: null::capabilities(),
-                },
-                owned: true,
-                server: None,
-                data_dir: None,
-            }),
+            Source::Null => {
+                let target = Target::Null(null::Options::default());
+                Ok(Self::without_server(Endpoint { target, capabilities: null::capabilities() }, true))
+            }
             Source::Sqlite { pragmas } => Self::sqlite(pragmas, place).map_err(|error| error.to_string()),
-            Source::External { options, engine } => Ok(Self {
-                endpoint: Endpoint {
-                    target: Target::Mysql(options.clone()),
-                    capabilities: mysql::capabilities(engine, false),
-                },
-                owned: false,
-                server: None,
-                data_dir: None,
-            }),
+            Source::External { options, engine } => {
+                let target = Target::Mysql(options.clone());
+                let capabilities = mysql::capabilities(engine, false);
+                Ok(Self::without_server(Endpoint { target, capabilities }, false))
+            }
+            Source::ExternalPostgres { options } => {
+                let target = Target::Postgres(options.clone());
+                let capabilities = postgres::capabilities();
+                Ok(Self::without_server(Endpoint { target, capabilities }, false))
+            }
             Source::Owned { base, my_cnf, engine } => {
                 let spec = ServerSpec {
                     base: (**base).clone(),
@@ -76,7 +79,24 @@ impl Database {
                 let server = Server::start(&spec).map_err(|error| error.to_string())?;
                 Self::with_schema(server, engine).await.map_err(|error| error.to_string())
             }
+            Source::OwnedPostgres { base, conf } => {
+                let spec = PgServerSpec {
+                    base: (**base).clone(),
+                    conf: conf.clone(),
+                    cpus: place.server_cpus.clone(),
+                    data_dir: place.data_dir.clone(),
+                    log: place.log.clone(),
+                    template_dir: place.template_dir.clone(),
+                    start_timeout: START_TIMEOUT,
+                };
+                let server = PgServer::start(&spec).map_err(|error| error.to_string())?;
+                Self::with_postgres_database(server).await.map_err(|error| error.to_string())
+            }
         }
+    }
+
+    fn without_server(endpoint: Endpoint, owned: bool) -> Self {
+        Self { endpoint, owned, server: None, data_dir: None, database_dir: None }
     }
 
     fn sqlite(pragmas: &[(String, String)], place: &Place) -> Result<Self, DbError> {
@@ -92,7 +112,8 @@ impl Database {
         sqlite::wipe(&options.path)?;
         sqlite::create_marked(&options)?;
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-        Ok(Self { endpoint, owned: true, server: None, data_dir: Some(place.data_dir.clone()) })
+        let folder = Some(place.data_dir.clone());
+        Ok(Self { endpoint, owned: true, server: None, data_dir: folder.clone(), database_dir: folder })
     }
 
     async fn with_schema(server: Server, engine: &str) -> Result<Self, DbError> {
@@ -102,23 +123,55 @@ impl Database {
         let mut session = without.connect().await?;
         session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         session.close().await;
-        let data_dir = Some(server.data_dir().to_owned());
         let endpoint = Endpoint { target: Target::Mysql(server.options(Some(DATABASE))), capabilities };
-        Ok(Self { endpoint, owned: true, server: Some(server), data_dir })
+        let database_dir = server.data_dir().join(DATABASE);
+        Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
+    }
+
+    async fn with_postgres_database(server: PgServer) -> Result<Self, DbError> {
+        const MAINTENANCE: &str = "postgres";
+        let capabilities = postgres::capabilities();
+        let target = Target::Postgres(server.options(MAINTENANCE));
+        let mut session = Endpoint { target, capabilities: capabilities.clone() }.connect().await?;
+        session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
+        let oid = format!("SELECT oid FROM pg_database WHERE datname = '{DATABASE}'");
+        let oid = first_i64(&session.rows(&oid).await?);
+        session.close().await;
+        let endpoint = Endpoint { target: Target::Postgres(server.options(DATABASE)), capabilities };
+        let database_dir = oid.map(|oid| server.data_dir().join(format!("base/{oid}")));
+        Ok(Self::with_server(endpoint, server.into_running(), database_dir))
+    }
+
+    fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
+        let data_dir = Some(server.data_dir().to_owned());
+        Self { endpoint, owned: true, server: Some(server), data_dir, database_dir }
     }
 
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
     /// than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect().await?;
-        if matches!(self.endpoint.target, Target::Mysql(_)) {
-            session.query(format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}").as_bytes()).await?;
+        match self.endpoint.target {
+            Target::Mysql(_) => {
+                let sql = format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}");
+                session.query(sql.as_bytes()).await?;
+            }
+            Target::Postgres(_) => {
+                session.query(NEVER_IDLE_TOO_LONG.as_bytes()).await?;
+            }
+            Target::Sqlite(_) | Target::Null(_) => {}
         }
         Ok(session)
     }
 
+    /// The server's first process, if dbdyno started it.
     pub(crate) fn pid(&self) -> Option<u32> {
-        self.server.as_ref().map(Server::pid)
+        self.server.as_ref().map(Running::pid)
+    }
+
+    /// The server is that process and its children.
+    pub(crate) fn is_process_tree(&self) -> bool {
+        matches!(self.endpoint.target, Target::Postgres(_))
     }
 
     /// Folder whose size and device are sampled.
@@ -128,14 +181,14 @@ impl Database {
 
     /// Folder of the benchmark's own tables.
     pub(crate) fn database_dir(&self) -> Option<PathBuf> {
-        let data_dir = self.data_dir.as_deref()?;
-        Some(if self.server.is_some() { data_dir.join(DATABASE) } else { data_dir.to_owned() })
+        self.database_dir.clone()
     }
 
     /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a question would take a
     /// lock on the very file that is being measured.
     pub(crate) fn status_endpoint(&self) -> Option<Endpoint> {
-        matches!(self.endpoint.target, Target::Mysql(_)).then(|| self.endpoint.clone())
+        let has_server = matches!(self.endpoint.target, Target::Mysql(_) | Target::Postgres(_));
+        has_server.then(|| self.endpoint.clone())
     }
 
     /// What the record should know about how the server was started.

@@ -104,6 +104,7 @@ impl StepRun<'_, '_> {
     fn sampler_config(&self) -> Config {
         Config {
             server_pid: self.database.pid(),
+            server_tree: self.database.is_process_tree(),
             data_dir: self.database.data_dir(),
             database_dir: self.database.database_dir(),
             status: self.database.status_endpoint(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use dbdyno_drivers::mysql::{self, Options};
 use dbdyno_drivers::{Endpoint, Session, Target};
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{BaseDir, address, credentials, external, find_named};
+use dbdyno_provision::{Base, BaseDir, Family, PgBase, address, credentials, external, find_named};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
@@ -33,10 +33,17 @@ pub(crate) enum Source {
         my_cnf: Option<PathBuf>,
         engine: String,
     },
+    OwnedPostgres {
+        base: Box<PgBase>,
+        conf: Option<PathBuf>,
+    },
     /// Somebody else runs it.
     External {
         options: Options,
         engine: String,
+    },
+    ExternalPostgres {
+        options: Options,
     },
 }
 
@@ -71,7 +78,7 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             Ok(Prepared { source: Source::Null, info: info("null", "null".to_owned(), String::new(), false) })
         }
         VariantKind::BaseDir(path) => {
-            let base = BaseDir::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
+            let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
             owned(variant, base, engine, info)
         }
         VariantKind::Named(name) => {
@@ -79,64 +86,87 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             owned(variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let options = reach(variant, &text, runtime).map_err(|ended| Ended {
+            let (family, options) = reach(variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
-            let info = info("mysql", text, String::new(), true);
-            Ok(Prepared { source: Source::External { options, engine }, info })
+            let (driver, source) = match family {
+                Family::Mysql => ("mysql", Source::External { options, engine }),
+                Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
+            };
+            Ok(Prepared { source, info: info(driver, text, String::new(), true) })
         }
     }
 }
 
 fn owned(
     variant: &Variant,
-    base: BaseDir,
+    base: Base,
     engine: String,
     info: impl Fn(&str, String, String, bool) -> VariantInfo,
 ) -> Result<Prepared, Ended> {
-    let config = match &variant.my_cnf {
+    let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
+    let title = base.title();
+    let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let (Variant { my_cnf, postgresql_conf, .. }, is_postgres) = (variant, matches!(base, Base::Postgres(_)));
+    let misplaced = [
+        ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
+        ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
+        ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
+    ];
+    if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
+        return Err(refuse(format!("{key} is not for {title}; {help}")));
+    }
+    let config = match my_cnf.as_ref().or(postgresql_conf.as_ref()) {
         None => String::new(),
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
-            Ended::new(
-                USAGE,
-                format!("variant {}: cannot read my_cnf {}: {error}", variant.name, path.display()),
-            )
+            let key = if is_postgres { "postgresql_conf" } else { "my_cnf" };
+            refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
-    let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let info = info("mysql", format!("{} ({folder})", base.title()), config, false);
-    Ok(Prepared {
-        source: Source::Owned { base: Box::new(base), my_cnf: variant.my_cnf.clone(), engine },
-        info,
-    })
+    let (driver, source) = match base {
+        Base::Mysql(base) => {
+            ("mysql", Source::Owned { base: Box::new(base), my_cnf: my_cnf.clone(), engine })
+        }
+        Base::Postgres(base) => {
+            ("postgres", Source::OwnedPostgres { base: Box::new(base), conf: postgresql_conf.clone() })
+        }
+    };
+    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false) })
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill.
-fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<Options, Ended> {
-    let parsed = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
+    let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
-        credentials(parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
             .map_err(|error| Ended::new(USAGE, error))?;
     for warning in warnings {
         terminal::warning(&warning);
     }
     let Some(database) = options.database.clone() else {
-        return Err(Ended::new(
-            USAGE,
-            format!("{text} names no database: write mysql://user@host:port/database"),
-        ));
+        return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };
-    // The database may not exist yet, so the first login goes without it.
+    runtime.block_on(async {
+        match family {
+            Family::Mysql => claim(&options, &database).await,
+            Family::Postgres => external::claim_postgres(&options, &database)
+                .await
+                .map(|_| ())
+                .map_err(|error| Ended::new(SERVER, error)),
+        }
+    })?;
+    Ok((family, options))
+}
+
+/// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.
+async fn claim(options: &Options, database: &str) -> Result<(), Ended> {
     let endpoint = Endpoint {
         target: Target::Mysql(Options { database: None, ..options.clone() }),
         capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
     };
-    runtime.block_on(async {
-        let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
-        let claimed = external::claim(&mut session, &database).await;
-        session.close().await;
-        claimed.map(|_| ()).map_err(|error| Ended::new(SERVER, error))
-    })?;
-    Ok(options)
+    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let claimed = external::claim(&mut session, database).await;
+    session.close().await;
+    claimed.map(|_| ()).map_err(|error| Ended::new(SERVER, error))
 }

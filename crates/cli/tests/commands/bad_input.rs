@@ -73,7 +73,7 @@ fn a_base_directory_without_a_server_is_the_servers_fault() {
     let desk = Desk::new();
     desk.write("empty/readme", "nothing to run here");
     let text = plan(&ONE_VARIANT.replace("server = \"sqlite\"", "basedir = \"empty\""), "");
-    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no MariaDB or MySQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd; give the folder that the server was unpacked or installed into");
+    insta::assert_snapshot!(refused(&desk, &text, &[]), @"exit 4: error: variant a: FOLDER/empty holds no MariaDB, MySQL or PostgreSQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn an_address_without_its_password_is_refused_before_it_is_asked() {
 #[test]
 fn an_address_with_a_password_in_it_is_refused_and_not_repeated() {
     let variant = "[[variant]]\nname = \"a\"\naddress = \"mysql://me:hunter2@127.0.0.1:1/bench\"";
-    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @r#"exit 2: error: p.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file)"#);
+    insta::assert_snapshot!(refused(&Desk::new(), &plan(variant, ""), &[]), @r#"exit 2: error: p.toml:4:11: variant `a` has an address that holds a password: take it out and say password_env = "NAME" (an environment variable) or option_file = "PATH" (a MySQL option file, or a password file of PostgreSQL)"#);
 }
 
 #[test]

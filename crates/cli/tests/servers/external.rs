@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_provision::{Server, ServerSpec, find_named};
+use dbdyno_provision::{Base, Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
 use crate::support::{Desk, Ended, faults, findings};
@@ -14,8 +14,9 @@ const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
 /// Somebody's server with a user `bench` who has a password and may make databases.
 fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+    let Base::Mysql(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix} is no MySQL") };
     let spec = ServerSpec {
-        base: find_named(&require(prefix)).unwrap(),
+        base,
         my_cnf: None,
         cpus: None,
         data_dir: desk.path("theirs/data"),

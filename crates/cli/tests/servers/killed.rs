@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 
 use crate::support::{Desk, findings, wait_until_in_step};
 use crate::watch::{process_is_there, server_of, wait_until_gone};
-use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_8_0, small_plan, variant};
+use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_8_0, POSTGRES_15, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
@@ -25,9 +25,19 @@ fn one_failed_and_the_other_completed(run: &Run) {
 }
 
 #[test]
-fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
+fn a_mariadb_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
+    a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(MARIADB_10_11);
+}
+
+/// Its other processes end after the first one that is killed, and its data goes only then.
+#[test]
+fn a_postgres_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on() {
+    a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(POSTGRES_15);
+}
+
+fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str) {
     let desk = Desk::new();
-    let variants = variant("victim", MARIADB_10_11, "") + SQLITE;
+    let variants = variant("victim", prefix, "") + SQLITE;
     desk.write("p.toml", &small_plan(&variants, "read_write_time = \"3s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
@@ -74,9 +84,18 @@ fn a_server_that_dies_at_start_shows_its_logs_last_lines_and_the_rest_goes_on() 
 }
 
 #[test]
-fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on() {
+fn a_killed_dbdyno_leaves_no_mysql_and_its_run_goes_on() {
+    a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(MYSQL_8_0);
+}
+
+#[test]
+fn a_killed_dbdyno_leaves_no_postgres_and_its_run_goes_on() {
+    a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(POSTGRES_18);
+}
+
+fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(prefix: &str) {
     let desk = Desk::new();
-    desk.write("p.toml", &small_plan(&variant("victim", MYSQL_8_0, ""), "read_write_time = \"2s\""));
+    desk.write("p.toml", &small_plan(&variant("victim", prefix, ""), "read_write_time = \"2s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");

@@ -1,4 +1,5 @@
-//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, MariaDB 10.11, MySQL 5.6, MySQL 8.0.
+//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, MariaDB 10.11, MySQL 5.6, MySQL 8.0,
+//! PostgreSQL 9.6, 15 and 18.
 //!
 //! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache folder). One that is
 //! absent fails its tests: a test that skips proves nothing.
@@ -9,6 +10,7 @@ mod end_to_end;
 mod external;
 mod killed;
 mod options;
+mod postgres;
 #[path = "../support/mod.rs"]
 mod support;
 mod tampering;
@@ -20,6 +22,9 @@ pub(crate) const MARIADB_10_1: &str = "mariadb-10.1.";
 pub(crate) const MARIADB_10_11: &str = "mariadb-10.11.";
 pub(crate) const MYSQL_5_6: &str = "mysql-5.6.";
 pub(crate) const MYSQL_8_0: &str = "mysql-8.0.";
+pub(crate) const POSTGRES_9_6: &str = "pg-9.6.";
+pub(crate) const POSTGRES_15: &str = "pg-15.";
+pub(crate) const POSTGRES_18: &str = "pg-18.";
 
 /// The catalogue's name for each.
 const CATALOGUE: &[(&str, &str)] = &[
@@ -27,6 +32,9 @@ const CATALOGUE: &[(&str, &str)] = &[
     (MARIADB_10_11, "mariadb-10.11-debian"),
     (MYSQL_5_6, "mysql-5.6.24"),
     (MYSQL_8_0, "mysql-8.0.31"),
+    (POSTGRES_9_6, "pg-9.6.24"),
+    (POSTGRES_15, "pg-15.19"),
+    (POSTGRES_18, "pg-18.6"),
 ];
 
 /// The name in the servers folder that begins with `prefix`.
@@ -55,3 +63,6 @@ pub(crate) fn small_plan(variants: &str, options: &str) -> String {
 
 /// Little memory, quick to initialise, and a value that the tests find again in the records.
 pub(crate) const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\n";
+
+/// The same for PostgreSQL.
+pub(crate) const POSTGRESQL_CONF: &str = "shared_buffers = 64MB\n";

@@ -9,23 +9,21 @@ mod classes;
 mod execute;
 mod fault;
 mod greeting;
-mod input;
 mod login;
-mod options;
 mod outgoing;
 mod packet;
 mod rsa;
 mod scan;
 mod session;
-mod stream;
 #[cfg(test)]
 mod testing;
 mod wire;
 
-pub use options::{Address, Options, Secret};
 pub use session::MysqlSession;
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+pub use crate::options::{Address, Options, Secret};
+
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
 
 /// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter). `owned` says that dbdyno
 /// started the server and may drop its binary logs.
@@ -47,7 +45,8 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         text_by_default: true,
         blocking: false,
         drops_binlog: owned,
-        sets_next_key: true,
+        key_source: KeySource::TableCounter,
+        contiguous_keys: true,
         stores_data: true,
     }
 }

@@ -5,13 +5,14 @@ use std::fmt;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::execute::Prepared;
-use super::fault::{Fault, excerpt};
+use super::fault::Fault;
 use super::login::{Agreed, login};
 use super::packet::{self, Reader};
 use super::scan::Step;
-use super::stream::Stream;
 use super::wire::Wire;
 use super::{Address, Options, cells};
+use crate::excerpt::excerpt;
+use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
 
 /// First bytes of the commands.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::fault::Fault;
-use super::input::Input;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet;
 use super::scan::{Scanner, Step};
+use crate::input::Input;
 
 /// First size of the input buffer: a server's own network buffer, so that most answers come with one read.
 const FIRST_INPUT: usize = 16 << 10;

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub use journal::{Asked, Journal};
 
 use crate::{
-    Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, Param, Session, Statement, Upkeep,
+    Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, KeySource, Param, Session,
+    Statement, Upkeep,
 };
 
 /// What the null database answers.
@@ -40,7 +41,8 @@ pub fn capabilities() -> Capabilities {
         text_by_default: true,
         blocking: false,
         drops_binlog: false,
-        sets_next_key: true,
+        key_source: KeySource::TableCounter,
+        contiguous_keys: true,
         stores_data: false,
     }
 }

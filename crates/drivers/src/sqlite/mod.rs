@@ -17,7 +17,7 @@ mod wait;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
 
 pub use mark::{APPLICATION_ID, create_marked, database_files, is_marked, wipe};
 pub use session::SqliteSession;
@@ -46,7 +46,8 @@ pub fn capabilities() -> Capabilities {
         text_by_default: false,
         blocking: true,
         drops_binlog: false,
-        sets_next_key: false,
+        key_source: KeySource::Table,
+        contiguous_keys: true,
         stores_data: true,
     }
 }

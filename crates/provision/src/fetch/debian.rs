@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::run::run;
-use super::{Goal, Source, postgres_programs, unfetchable};
+use super::{Goal, Source, unfetchable};
 use crate::Error;
+use crate::postgres::find_programs;
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -165,7 +166,7 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|name| goal.base.join(name));
     let libraries = format!("{}:{}", libraries[0].display(), libraries[1].display());
     let folders = ["usr/bin", "usr/sbin"].map(|name| goal.partial.join(name));
-    for folder in folders.into_iter().chain(postgres_programs(goal.partial)) {
+    for folder in folders.into_iter().chain(find_programs(goal.partial)) {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for program in entries.flatten().map(|entry| entry.path()).filter(|path| is_program(path)) {
             let mut command = Command::new("patchelf");

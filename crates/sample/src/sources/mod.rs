@@ -18,6 +18,7 @@ mod size;
 mod status;
 mod switches;
 mod threads;
+mod tree;
 
 pub(crate) use client::Client;
 pub(crate) use disk::{Disk, parse_diskstats};
@@ -27,6 +28,7 @@ pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
 pub(crate) use switches::ServerSwitches;
+pub(crate) use tree::ServerTree;
 
 /// Every source: its name, which is also its counter file's, and what it counts.
 pub const ALL: &[(&str, &str)] = &[
@@ -61,6 +63,12 @@ impl Values {
         } else {
             self.0.insert(key.to_owned(), value);
         }
+    }
+
+    /// Sets `key` to `value`, unless it is higher already.
+    pub(crate) fn raise(&mut self, key: &str, value: i64) {
+        let value = self.0.get(key).map_or(value, |known| value.max(*known));
+        self.set(key, value);
     }
 
     /// Replaces all counters.

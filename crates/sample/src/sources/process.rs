@@ -9,6 +9,11 @@ pub(crate) struct ProcessStat {
     pub(crate) major_faults: i64,
     pub(crate) user_ticks: i64,
     pub(crate) kernel_ticks: i64,
+    /// The same of children that have ended and were waited for, and of theirs.
+    pub(crate) ended_minor_faults: i64,
+    pub(crate) ended_major_faults: i64,
+    pub(crate) ended_user_ticks: i64,
+    pub(crate) ended_kernel_ticks: i64,
 }
 
 impl ProcessStat {
@@ -24,12 +29,25 @@ pub(crate) fn parse_process_stat(text: &str) -> Option<ProcessStat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
-    // After the state, which is field 3 in proc(5): minflt is 10, majflt 12, utime 14, stime 15.
-    let minor_faults = fields.nth(6)?.parse().ok()?;
-    let major_faults = fields.nth(1)?.parse().ok()?;
-    let user_ticks = fields.nth(1)?.parse().ok()?;
-    let kernel_ticks = fields.next()?.parse().ok()?;
-    Some(ProcessStat { state, minor_faults, major_faults, user_ticks, kernel_ticks })
+    // After the state, which is field 3 in proc(5): minflt is 10, cminflt 11, majflt 12, cmajflt 13, utime 14, stime 15,
+    // cutime 16, cstime 17.
+    let mut numbers = fields.skip(6).map_while(|field| field.parse().ok());
+    let mut next = || numbers.next();
+    let (minor_faults, ended_minor_faults) = (next()?, next()?);
+    let (major_faults, ended_major_faults) = (next()?, next()?);
+    let (user_ticks, kernel_ticks) = (next()?, next()?);
+    let (ended_user_ticks, ended_kernel_ticks) = (next()?, next()?);
+    Some(ProcessStat {
+        state,
+        minor_faults,
+        major_faults,
+        user_ticks,
+        kernel_ticks,
+        ended_minor_faults,
+        ended_major_faults,
+        ended_user_ticks,
+        ended_kernel_ticks,
+    })
 }
 
 /// The number after `key` in a text of lines `key: number`, without its unit.
@@ -45,6 +63,10 @@ pub(crate) struct Memory {
     pub(crate) rss_peak_bytes: i64,
     pub(crate) vsz_bytes: i64,
     pub(crate) threads: i64,
+    /// The parts of `rss_bytes`: private, mapped files, shared memory.
+    pub(crate) anonymous_bytes: i64,
+    pub(crate) file_bytes: i64,
+    pub(crate) shared_bytes: i64,
 }
 
 /// Reads the text of `/proc/<pid>/status`; `None` for a process that has ended, which has no memory any more.
@@ -56,6 +78,9 @@ pub(crate) fn parse_memory(text: &str) -> Option<Memory> {
         rss_peak_bytes: bytes("VmHWM")?,
         vsz_bytes: bytes("VmSize")?,
         threads: value_of(text, "Threads")?,
+        anonymous_bytes: bytes("RssAnon")?,
+        file_bytes: bytes("RssFile")?,
+        shared_bytes: bytes("RssShmem")?,
     })
 }
 
@@ -97,6 +122,10 @@ mod tests {
             major_faults: 56,
             user_ticks: 890,
             kernel_ticks: 123,
+            ended_minor_faults: 99,
+            ended_major_faults: 7,
+            ended_user_ticks: 5,
+            ended_kernel_ticks: 6,
         };
         assert_eq!(parse_process_stat(text), Some(expected));
     }
@@ -104,14 +133,26 @@ mod tests {
     #[test]
     fn a_mariadb_server_of_linux_6_18_is_read() {
         let stat = parse_process_stat(include_str!("../../tests/proc/linux-6.18-vm/mariadbd.stat"));
-        let expected =
-            ProcessStat { state: 'S', minor_faults: 20_626, major_faults: 1, user_ticks: 5, kernel_ticks: 5 };
+        let expected = ProcessStat {
+            state: 'S',
+            minor_faults: 20_626,
+            major_faults: 1,
+            user_ticks: 5,
+            kernel_ticks: 5,
+            ended_minor_faults: 0,
+            ended_major_faults: 0,
+            ended_user_ticks: 0,
+            ended_kernel_ticks: 0,
+        };
         assert_eq!(stat, Some(expected));
         let expected = Memory {
             rss_bytes: 100_492 * 1024,
             rss_peak_bytes: 100_492 * 1024,
             vsz_bytes: 8_591_079_444 * 1024,
             threads: 9,
+            anonymous_bytes: 77_232 * 1024,
+            file_bytes: 23_260 * 1024,
+            shared_bytes: 0,
         };
         assert_eq!(parse_memory(STATUS), Some(expected));
         assert_eq!(parse_switches(STATUS), Some(Switches { voluntary: 184, involuntary: 15 }));
@@ -130,7 +171,7 @@ mod tests {
     fn a_process_that_has_ended_has_no_memory() {
         let text = "Name:\tmariadbd\nState:\tZ (zombie)\nThreads:\t1\nvoluntary_ctxt_switches:\t1\n";
         assert_eq!(parse_memory(text), None);
-        assert!(parse_process_stat("1 (x) Z 1 1 1 0 -1 0 1 0 0 0 5 6 0").unwrap().has_ended());
+        assert!(parse_process_stat("1 (x) Z 1 1 1 0 -1 0 1 0 0 0 5 6 0 0").unwrap().has_ended());
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Source for Status {
     fn about(&self) -> Map<String, Value> {
         let driver = match self.endpoint.target {
             Target::Mysql(_) => "mysql",
+            Target::Postgres(_) => "postgres",
             Target::Sqlite(_) => "sqlite",
             Target::Null(_) => "null",
         };

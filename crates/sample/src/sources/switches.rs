@@ -1,4 +1,4 @@
-//! Source `switches`: context switches of the server's threads, `voluntary_switches` and `involuntary_switches`.
+//! Source `switches`: context switches of the server's threads, or of its processes where it has many, `voluntary_switches` and `involuntary_switches`.
 //!
 //! Apart from `server`, because one file a thread is read: with hundreds of connections not each second, and a sample
 //! that was not taken must not look like one in which nothing has happened.
@@ -24,6 +24,11 @@ impl ServerSwitches {
     /// Of process `pid`.
     pub(crate) fn new(pid: u32) -> Self {
         Self { pid, threads: ThreadSwitches::of(pid), limit: CostLimit::new(Duration::ZERO) }
+    }
+
+    /// Of process `pid` and its children.
+    pub(crate) fn of_tree(pid: u32) -> Self {
+        Self { threads: ThreadSwitches::of_tree(pid), ..Self::new(pid) }
     }
 }
 

@@ -1,10 +1,11 @@
-//! Context switches of another process: summed over its threads, never falling when one of them ends.
+//! Context switches of another process: summed over its threads, or over its children, never falling when one ends.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
 use super::process::{Switches, parse_switches};
+use super::tree::{children_file, parse_children};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
@@ -17,12 +18,45 @@ const MAX_OPEN_FILES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct ThreadSwitches {
     pid: u32,
-    dir: PathBuf,
+    members: Members,
     threads: HashMap<u32, Thread>,
     /// Of threads that have ended, as last seen.
     ended: Switches,
     /// Counts readings, to tell threads that were not seen in the last one.
     reading: u64,
+}
+
+/// What is added up.
+#[derive(Debug)]
+enum Members {
+    /// The threads of one process.
+    Threads,
+    /// The first threads of a process and of its children, which have no others.
+    Processes,
+}
+
+impl Members {
+    /// Their numbers.
+    fn list(&self, pid: u32) -> Option<Vec<u32>> {
+        match self {
+            Self::Threads => {
+                let entries = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+                Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+            }
+            Self::Processes => {
+                let mut pids = parse_children(&children_file(pid).ok()?.text().ok()?);
+                pids.push(pid);
+                Some(pids)
+            }
+        }
+    }
+
+    fn status_file(&self, pid: u32, number: u32) -> PathBuf {
+        match self {
+            Self::Threads => PathBuf::from(format!("/proc/{pid}/task/{number}/status")),
+            Self::Processes => PathBuf::from(format!("/proc/{number}/status")),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -35,19 +69,23 @@ struct Thread {
 impl ThreadSwitches {
     /// Of process `pid`. Nothing is read yet.
     pub(crate) fn of(pid: u32) -> Self {
-        let dir = PathBuf::from(format!("/proc/{pid}/task"));
-        Self { pid, dir, threads: HashMap::new(), ended: Switches::default(), reading: 0 }
+        Self::new(pid, Members::Threads)
+    }
+
+    /// Of process `pid` and its children.
+    pub(crate) fn of_tree(pid: u32) -> Self {
+        Self::new(pid, Members::Processes)
+    }
+
+    fn new(pid: u32, members: Members) -> Self {
+        Self { pid, members, threads: HashMap::new(), ended: Switches::default(), reading: 0 }
     }
 
     /// Reads all threads: switches since each began, ended ones included.
     pub(crate) fn read(&mut self) -> Result<Switches, Error> {
         self.reading += 1;
-        let entries = fs::read_dir(&self.dir).map_err(|_| Error::Gone { pid: self.pid })?;
-        for entry in entries.flatten() {
-            let tid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if let Some(tid) = tid {
-                self.read_thread(tid);
-            }
+        for number in self.members.list(self.pid).ok_or(Error::Gone { pid: self.pid })? {
+            self.read_thread(number);
         }
         let reading = self.reading;
         let ended = &mut self.ended;
@@ -104,7 +142,7 @@ impl ThreadSwitches {
     }
 
     fn open(&self, tid: u32) -> Option<ProcFile> {
-        ProcFile::open(self.dir.join(format!("{tid}/status"))).ok()
+        ProcFile::open(self.members.status_file(self.pid, tid)).ok()
     }
 }
 

@@ -26,9 +26,10 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     if options.protocol != Protocol::Text {
         add(
             "protocol",
-            "text on MySQL and MariaDB; the original has no SQLite",
+            "text on MySQL and MariaDB; on PostgreSQL inserts and deletes as text, queries as EXECUTE of a prepared \
+             statement in text; the original has no SQLite",
             if options.protocol == Protocol::Auto {
-                "text on MySQL and MariaDB, prepared on SQLite"
+                "text on MySQL and MariaDB, prepared statements of the protocol on PostgreSQL and SQLite"
             } else {
                 "prepared"
             },

@@ -1,6 +1,6 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint};
+use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource};
 
 /// Which secondary index a range query reads, in the order in which they are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,9 @@ impl RangeKind {
     }
 }
 
+/// Keys that a session takes from a sequence at once, as in the original.
+const SEQUENCE_CACHE: u32 = 1000;
+
 /// Drop and create one table; `first_id` above 1 also moves its next key.
 pub(crate) fn create_table(table: &str, capabilities: &Capabilities, first_id: u64) -> Vec<String> {
     let Capabilities { auto_key, datetime, table_suffix, .. } = capabilities;
@@ -50,8 +53,16 @@ pub(crate) fn create_table(table: &str, capabilities: &Capabilities, first_id: u
              customerid int not null, productid int not null, price int not null, data varchar(4000)){table_suffix}"
         ),
     ];
-    if first_id > 1 && capabilities.sets_next_key {
-        statements.push(format!("ALTER TABLE {table} AUTO_INCREMENT = {first_id}"));
+    match capabilities.key_source {
+        KeySource::TableCounter if first_id > 1 => {
+            statements.push(format!("ALTER TABLE {table} AUTO_INCREMENT = {first_id}"));
+        }
+        KeySource::Sequence => {
+            let restart = if first_id > 1 { format!(" RESTART WITH {first_id}") } else { String::new() };
+            statements
+                .push(format!("ALTER SEQUENCE {table}_transactionid_seq CACHE {SEQUENCE_CACHE}{restart}"));
+        }
+        KeySource::Table | KeySource::TableCounter => {}
     }
     statements
 }
@@ -149,7 +160,7 @@ pub(crate) fn sums(table: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{mysql, sqlite};
+    use dbdyno_drivers::{mysql, postgres, sqlite};
 
     use super::*;
 
@@ -196,6 +207,25 @@ mod tests {
         SELECT productid, customerid, price FROM pi1 INDEXED BY pi1_marketsegment WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
         SELECT cashregisterid, customerid, price FROM pi1 INDEXED BY pi1_registersegment WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
         SELECT price, dateandtime, customerid FROM pi1 INDEXED BY pi1_pdc WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
+        SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
+        SELECT min(transactionid) FROM pi1
+        ");
+    }
+
+    #[test]
+    fn postgres_statements_have_the_originals_shape() {
+        insta::assert_snapshot!(all(&postgres::capabilities()), @r"
+        DROP TABLE IF EXISTS pi1
+        CREATE TABLE pi1 (transactionid bigserial primary key, dateandtime timestamp without time zone, cashregisterid int not null, customerid int not null, productid int not null, price int not null, data varchar(4000))
+        ALTER SEQUENCE pi1_transactionid_seq CACHE 1000 RESTART WITH 3000000000
+        CREATE INDEX pi1_marketsegment ON pi1 (productid, customerid, price)
+        CREATE INDEX pi1_registersegment ON pi1 (cashregisterid, customerid, price)
+        CREATE INDEX pi1_pdc ON pi1 (price, dateandtime, customerid)
+        INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?),(?,?,?,?,?,?)
+        DELETE FROM pi1 WHERE transactionid IN (SELECT transactionid FROM pi1 WHERE transactionid >= ? ORDER BY transactionid ASC LIMIT ?)
+        SELECT productid, customerid, price FROM pi1 WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
+        SELECT cashregisterid, customerid, price FROM pi1 WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
+        SELECT price, dateandtime, customerid FROM pi1 WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
         SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
         SELECT min(transactionid) FROM pi1
         ");

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_drivers::{AnySession, KeySource, Session};
 use dbdyno_record::{Check, CheckPart};
 
 use crate::Error;
@@ -57,8 +57,9 @@ fn parts(setup: &Setup, client: u32, table: &TableHistory, actual: &[i128]) -> V
         return vec![part("rows", expected, actual[0])];
     }
     let mut parts = content_parts(&expected(setup, client, table), actual);
-    if setup.context.owned && !table.gaps {
-        let sets_first = setup.context.endpoint.capabilities.sets_next_key;
+    let capabilities = &setup.context.endpoint.capabilities;
+    if setup.context.owned && capabilities.contiguous_keys && !table.gaps {
+        let sets_first = capabilities.key_source != KeySource::Table;
         let first_id = if sets_first { setup.options.first_id } else { 1 };
         parts.extend(id_parts(first_id, table.rows_inserted(), table.deleted, actual));
     }

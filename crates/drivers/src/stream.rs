@@ -7,19 +7,19 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::Address;
+use crate::options::Address;
 use crate::unix_stream::UnixStream;
 
 /// One connected stream.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
 impl Stream {
     /// Connects to `address`.
-    pub(super) async fn connect(address: &Address) -> io::Result<Self> {
+    pub(crate) async fn connect(address: &Address) -> io::Result<Self> {
         match address {
             Address::Socket(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
             Address::Tcp { host, port } => {

@@ -4,25 +4,25 @@ use std::ops::Deref;
 
 /// A buffer that is read into at its end and taken from at its front.
 #[derive(Debug)]
-pub(super) struct Input {
+pub(crate) struct Input {
     /// Always initialised to its whole length; the first `filled` bytes are from the server.
     bytes: Vec<u8>,
     filled: usize,
 }
 
 impl Input {
-    pub(super) fn new(size: usize) -> Self {
+    pub(crate) fn new(size: usize) -> Self {
         Self { bytes: vec![0; size], filled: 0 }
     }
 
     /// Takes `count` bytes from the front; the rest moves there.
-    pub(super) fn take(&mut self, count: usize) {
+    pub(crate) fn take(&mut self, count: usize) {
         self.bytes.copy_within(count..self.filled, 0);
         self.filled -= count;
     }
 
     /// Where the next read goes. Never empty: a full buffer doubles.
-    pub(super) fn room(&mut self) -> &mut [u8] {
+    pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.is_full() {
             self.grow();
         }
@@ -30,19 +30,19 @@ impl Input {
     }
 
     /// A read brought `count` bytes.
-    pub(super) fn filled(&mut self, count: usize) {
+    pub(crate) fn filled(&mut self, count: usize) {
         self.filled += count;
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.filled == self.bytes.len()
     }
 
-    pub(super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn grow(&mut self) {
+    pub(crate) fn grow(&mut self) {
         self.bytes.resize(self.bytes.len() * 2, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Where a MySQL server listens and how to log in there.
+//! Where a server listens and how to log in there, for all drivers that speak to servers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -112,7 +112,7 @@ impl Options {
     }
 
     /// Whom and where, for messages: `root at /run/db.sock, database test`.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         match &self.database {
             Some(database) => format!("{} as {}, database {database}", self.address, self.user),
             None => format!("{} as {}", self.address, self.user),

@@ -1,0 +1,118 @@
+//! What is PostgreSQL's own: addresses and password files, keys of a plan that do not fit, text and ids beyond 31 bits.
+
+use dbdyno_drivers::postgres::{Options, PostgresSession};
+use dbdyno_drivers::{Session, first_i64};
+use dbdyno_provision::{Base, PgServer, PgServerSpec, find_named};
+use dbdyno_record::Run;
+
+use crate::support::{Desk, faults, findings};
+use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
+
+const PASSWORD: &str = "Sw0rdfish:of the test";
+
+/// Somebody's server with a user `bench` who has a password and may make databases.
+fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
+    let Base::Postgres(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix}") };
+    let server = PgServer::start(&PgServerSpec {
+        base,
+        conf: None,
+        cpus: None,
+        data_dir: desk.path("theirs/data"),
+        log: desk.path("theirs/server.log"),
+        template_dir: desk.path("templates"),
+        start_timeout: std::time::Duration::from_secs(120),
+    })
+    .unwrap();
+    number(&server.options("postgres"), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));
+    let rules = server.data_dir().join("pg_hba.conf");
+    std::fs::write(rules, "local all postgres trust\nlocal all all md5\n").unwrap();
+    number(&server.options("postgres"), "SELECT pg_reload_conf()");
+    server
+}
+
+/// The number that `sql` answers with, if it does.
+fn number(options: &Options, sql: &str) -> Option<i64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut session = PostgresSession::connect(options).await.unwrap();
+        let rows = session.rows(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        session.close().await;
+        first_i64(&rows)
+    })
+}
+
+fn socket_folder(server: &PgServer) -> String {
+    let place = server.options("postgres").address.to_string();
+    place.rsplit_once('/').unwrap().0.to_owned()
+}
+
+#[test]
+fn an_address_works_with_a_password_file_and_its_server_is_left_running() {
+    for prefix in [POSTGRES_9_6, POSTGRES_18] {
+        let desk = Desk::new();
+        let server = somebodys_server(&desk, prefix);
+        let folder = socket_folder(&server);
+        let escaped = PASSWORD.replace(':', "\\:");
+        let pass_file = desk.write("pass", &format!("localhost:5432:*:bench:{escaped}\n"));
+        std::fs::set_permissions(&pass_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        let address = format!("postgres://bench@localhost/load?socket={folder}");
+        let theirs =
+            format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\noption_file = \"pass\"\n");
+        desk.write("p.toml", &small_plan(&theirs, ""));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let dir = desk.run_dir();
+        let findings = findings(&dir);
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1), "{prefix}");
+        assert!(findings.variants[0].external);
+        assert!(server.is_running(), "dbdyno stopped a server that is not its own");
+        assert_eq!(number(&server.options("load"), "SELECT count(*) FROM dbdyno_mark"), Some(1));
+
+        number(&server.options("postgres"), "CREATE DATABASE shop OWNER bench");
+        desk.write("q.toml", &small_plan(&theirs.replace("/load?", "/shop?"), ""));
+        let refused = desk.refusal(&desk.dbdyno(&["run", "q.toml"]));
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(refused, @"exit 4: error: variant theirs: database shop exists and is not marked as dbdyno's, so it is left alone; name one that does not exist, or hand it over with: (connected to it) CREATE TABLE dbdyno_mark (created timestamp NOT NULL PRIMARY KEY, tool varchar(40) NOT NULL)");
+        }
+        desk.write("pass", "localhost:5432:*:bench:wrong\n");
+        let refused = desk.refusal(&desk.dbdyno(&["run", "p.toml"])).replace(&folder, "PLACE");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(refused, @r#"exit 4: error: variant theirs: looking for database load: connecting to PLACE/.s.PGSQL.5432 as bench, database load: server said: password authentication failed for user "bench"; check the user, where its password comes from, and the server's pg_hba.conf (28P01)"#);
+        }
+    }
+}
+
+#[test]
+fn keys_of_other_products_are_refused_before_anything_runs() {
+    let refused = |prefix: &str, more: &str| {
+        let desk = Desk::new();
+        desk.write("options", "");
+        desk.write("p.toml", &small_plan(&variant("a", prefix, more), ""));
+        let text = desk.refusal(&desk.dbdyno(&["run", "p.toml"]));
+        let title = text.split_once(" is not for ").unwrap().1.split_once(';').unwrap().0.to_owned();
+        text.replace(&title, "TITLE")
+    };
+    insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; say postgresql_conf");
+    insta::assert_snapshot!(refused(POSTGRES_15, "engine = \"innodb\""), @"exit 2: error: variant a: engine is not for TITLE; leave it out");
+    insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; say my_cnf");
+}
+
+#[test]
+fn both_protocols_bursts_and_ids_beyond_31_bits_are_valid() {
+    let desk = Desk::new();
+    for protocol in ["text", "prepared"] {
+        let options = format!(
+            "protocol = \"{protocol}\"\npacing = \"burst\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\""
+        );
+        let variants = variant("old", POSTGRES_9_6, "") + &variant("new", POSTGRES_15, "");
+        desk.write("p.toml", &small_plan(&variants, &options));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let dir = desk.run_dir();
+        let findings = findings(&dir);
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2), "{protocol}");
+        let run = Run::open(&dir).unwrap();
+        for kind in run.cells.iter().flat_map(|cell| &cell.steps).flat_map(|step| &step.spec.kinds) {
+            assert!(kind.kind == "index" || kind.protocol == protocol, "{kind:?}");
+        }
+        std::fs::rename(desk.path("runs"), desk.path(protocol)).unwrap();
+    }
+}

@@ -1,0 +1,145 @@
+//! Reads whole answers message by message: rows as strings, descriptions of statements. The simple path for everything
+//! that is not hot.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::copy::put_no_rows;
+use super::fault::Fault;
+use super::message::Reader;
+use super::report;
+use super::wire::Wire;
+use crate::Cells;
+
+/// Reads the whole answer to a text that was just sent. Where it holds several statements, the rows of the first one that
+/// has columns are returned.
+pub(super) async fn collect<S>(wire: &mut Wire<S>) -> Result<Cells, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut body = Vec::new();
+    let mut found: Option<Cells> = None;
+    let mut columns = None;
+    let mut fault = None;
+    let mut answered = false;
+    let mut refused_copy = false;
+    loop {
+        match (read(wire, &mut body, &mut fault).await?, columns) {
+            (b'T', None) if found.is_none() => {
+                columns = Some(Reader(&body).u16()?);
+                found = Some(Cells::new());
+            }
+            (b'D', Some(count)) => {
+                let row = row(&body, count)?;
+                found.get_or_insert_default().push(row);
+            }
+            // Rows of later statements, and of a COPY out.
+            (b'T' | b'D' | b'H' | b'd' | b'c', None) => {}
+            (b'C' | b'I', _) => (columns, answered) = (None, true),
+            (b'E', _) => (columns, answered) = (None, true),
+            (b'G', None) => {
+                refused_copy = true;
+                put_no_rows(wire.message());
+                wire.reply().await?;
+            }
+            (b'Z', _) if !answered => return Err(Fault::Malformed("an end without an answer")),
+            (b'Z', _) => break,
+            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+        }
+    }
+    match fault {
+        Some(_) if refused_copy => Err(super::copy::no_copy_here()),
+        Some(fault) => Err(fault),
+        None => Ok(found.unwrap_or_default()),
+    }
+}
+
+/// What a server says of a statement that it has just parsed: types of the parameters, number of columns.
+pub(super) async fn described<S>(wire: &mut Wire<S>) -> Result<(Vec<u32>, u16), Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut body = Vec::new();
+    let mut fault = None;
+    let (mut types, mut columns) = (None, None);
+    loop {
+        match read(wire, &mut body, &mut fault).await? {
+            b'1' | b'E' => {}
+            b't' => types = Some(parameter_types(&body)?),
+            b'T' => columns = Some(Reader(&body).u16()?),
+            b'n' => columns = Some(0),
+            b'Z' => break,
+            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+        }
+    }
+    match (fault, types, columns) {
+        (Some(fault), _, _) => Err(fault),
+        (None, Some(types), Some(columns)) => Ok((types, columns)),
+        _ => Err(Fault::Malformed("a statement without description")),
+    }
+}
+
+/// The next message that belongs to the answer. Those that come at any time are passed over; the first error is kept,
+/// as the answer goes on after it, but one that ends the session is returned at once.
+async fn read<S>(wire: &mut Wire<S>, body: &mut Vec<u8>, fault: &mut Option<Fault>) -> Result<u8, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        let kind = match wire.read(body).await {
+            Ok(kind) => kind,
+            Err(broken) => return Err(fault.take().unwrap_or(broken)),
+        };
+        match kind {
+            b'S' | b'A' | b'N' => {}
+            b'E' => match Fault::in_session(report::error(body)?) {
+                ended @ Fault::Ended(_) => return Err(ended),
+                said => {
+                    fault.get_or_insert(said);
+                    return Ok(kind);
+                }
+            },
+            _ => return Ok(kind),
+        }
+    }
+}
+
+fn parameter_types(body: &[u8]) -> Result<Vec<u32>, Fault> {
+    let mut reader = Reader(body);
+    let count = reader.u16()?;
+    (0..count).map(|_| reader.u32()).collect()
+}
+
+/// One row; bytes that are not UTF-8 become replacement characters.
+fn row(body: &[u8], columns: u16) -> Result<Vec<Option<String>>, Fault> {
+    let mut reader = Reader(body);
+    if reader.u16()? != columns {
+        return Err(Fault::Malformed("a row of another width than its columns"));
+    }
+    let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let cells = (0..columns).map(|_| reader.value().map(text)).collect::<Result<Vec<_>, _>>()?;
+    if reader.0.is_empty() { Ok(cells) } else { Err(Fault::Malformed("a row with more values than columns")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_becomes_strings_and_nulls() {
+        let cells = row(b"\0\x03\0\0\0\x011\xff\xff\xff\xff\0\0\0\x02\xff\xfe", 3).expect("a row of three");
+        assert_eq!(cells, [Some("1".to_owned()), None, Some("\u{fffd}\u{fffd}".to_owned())]);
+    }
+
+    #[test]
+    fn a_row_with_wrong_lengths_is_malformed() {
+        for body in [
+            &b""[..],
+            b"\0\x02",
+            b"\0\x01\0\0\0\x01a",
+            b"\0\x02\0\0\0\0\0\0\0\x05a",
+            b"\0\x02\0\0\0\0\0\0\0\0x",
+        ] {
+            assert!(matches!(row(body, 2), Err(Fault::Malformed(_))), "{body:?}");
+        }
+    }
+}

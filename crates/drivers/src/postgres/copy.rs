@@ -1,0 +1,55 @@
+//! COPY ... FROM STDIN: rows in bulk, in the server's own text, CSV or binary format.
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::fault::Fault;
+use super::message::{put, put_text};
+use super::scan::{Asked, Scanner, Step};
+use super::wire::Wire;
+use crate::Answer;
+
+/// Bytes that go with one write, about: enough that the system call costs nothing beside them.
+const BATCH: usize = 64 << 10;
+
+/// Longest piece of a chunk that goes as one message.
+const PIECE: usize = 1 << 20;
+
+/// Appends the message that ends a COPY which was not asked for as such; its statement then fails.
+pub(super) fn put_no_rows(out: &mut Vec<u8>) {
+    put(out, b'f', |body| put_text(body, b"no rows were given to this COPY"));
+}
+
+/// The failure of a COPY that came as an ordinary statement.
+pub(super) fn no_copy_here() -> Fault {
+    Fault::Copy("a COPY from the client cannot be run as an ordinary statement; give its rows with it")
+}
+
+/// Sends the rows of a COPY whose text was just sent, and reads its answer. Chunks may end anywhere, also inside a row.
+pub(super) async fn copy_in<S, C>(wire: &mut Wire<S>, chunks: C) -> Result<Answer, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    C: IntoIterator<Item: AsRef<[u8]>>,
+{
+    let mut scanner = Scanner::new(Asked::Query);
+    if wire.scan(&mut scanner).await? != Step::CopyIn {
+        scanner.finish()?;
+        return Err(Fault::Copy("this is no COPY ... FROM STDIN: the server asks for no rows"));
+    }
+    wire.message();
+    for chunk in chunks {
+        for piece in chunk.as_ref().chunks(PIECE) {
+            put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
+            if wire.unsent().len() >= BATCH {
+                wire.reply().await?;
+                wire.message();
+            }
+        }
+    }
+    // A server that has refused a row by now passes over the rest, up to this end.
+    put(wire.unsent(), b'c', |_| {});
+    wire.reply().await?;
+    match wire.scan(&mut scanner).await? {
+        Step::Done => scanner.finish(),
+        Step::More | Step::CopyIn => Err(Fault::Malformed("a second COPY in one text")),
+    }
+}

@@ -1,0 +1,149 @@
+//! Builds the messages that prepare and execute a statement.
+
+use super::message::{put, put_text};
+use crate::Param;
+
+/// Types whose values go as binary numbers, by their OID (`pg_type.dat`).
+const INT8: u32 = 20;
+const INT2: u32 = 21;
+const INT4: u32 = 23;
+
+/// Format codes of values.
+const TEXT: [u8; 2] = [0, 0];
+const BINARY: [u8; 2] = [0, 1];
+
+/// Executes the unnamed portal to its end, then asks for the end of the exchange.
+const EXECUTE_AND_SYNC: &[u8] = b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+
+/// What a session keeps of a statement that it prepared.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The server's name for it.
+    pub(super) name: String,
+    /// Types of its parameters, as the server described them.
+    pub(super) types: Vec<u32>,
+    /// Its beginning, for messages.
+    pub(super) excerpt: String,
+}
+
+/// Appends the messages that parse `sql` under `name` and ask for its description.
+pub(super) fn put_prepare(out: &mut Vec<u8>, name: &str, sql: &str) {
+    put(out, b'P', |body| {
+        put_text(body, name.as_bytes());
+        put_text(body, sql.as_bytes());
+        body.extend_from_slice(&[0, 0]); // the server finds the parameters' types
+    });
+    put(out, b'D', |body| {
+        body.push(b'S');
+        put_text(body, name.as_bytes());
+    });
+    put(out, b'S', |_| {});
+}
+
+impl Prepared {
+    /// Appends the messages that execute the statement with `params`, whose number the caller has checked. Whole numbers
+    /// go binary where the server takes a type of theirs, everything else as text; results are asked for as text.
+    pub(super) fn put(&self, out: &mut Vec<u8>, params: &[Param]) {
+        // A statement has at most 65535 parameters.
+        let count = (params.len() as u16).to_be_bytes();
+        put(out, b'B', |body| {
+            body.push(0); // the unnamed portal
+            put_text(body, self.name.as_bytes());
+            body.extend_from_slice(&count);
+            for (param, &kind) in params.iter().zip(&self.types) {
+                body.extend_from_slice(if is_binary(param, kind) { &BINARY } else { &TEXT });
+            }
+            body.extend_from_slice(&count);
+            for (param, &kind) in params.iter().zip(&self.types) {
+                put_value(body, param, kind);
+            }
+            body.extend_from_slice(&[0, 0]); // all results as text
+        });
+        out.extend_from_slice(EXECUTE_AND_SYNC);
+    }
+}
+
+/// A number too large for its type goes as text, so that the server says what is wrong with it.
+fn is_binary(param: &Param, kind: u32) -> bool {
+    match (param, kind) {
+        (Param::Int(_), INT8) => true,
+        (Param::Int(value), INT4) => i32::try_from(*value).is_ok(),
+        (Param::Int(value), INT2) => i16::try_from(*value).is_ok(),
+        _ => false,
+    }
+}
+
+fn put_value(out: &mut Vec<u8>, param: &Param, kind: u32) {
+    match param {
+        Param::Int(value) if is_binary(param, kind) => {
+            let bytes = value.to_be_bytes();
+            let length = match kind {
+                INT8 => 8,
+                INT4 => 4,
+                _ => 2,
+            };
+            out.extend_from_slice(&[0, 0, 0, length]);
+            out.extend_from_slice(&bytes[bytes.len() - usize::from(length)..]);
+        }
+        Param::Int(value) => put_bytes(out, itoa::Buffer::new().format(*value).as_bytes()),
+        Param::Text(text) => put_bytes(out, text),
+    }
+}
+
+/// A value's length does not count itself, unlike a message's.
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    // What is too long for the field is far too long for the server, which says so.
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX - 1);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::message::put_sized;
+    use super::*;
+
+    const NUMERIC: u32 = 1700;
+
+    fn executed(types: &[u32], params: &[Param]) -> Vec<u8> {
+        let prepared = Prepared { name: "s7".to_owned(), types: types.to_vec(), excerpt: String::new() };
+        let mut out = Vec::new();
+        prepared.put(&mut out, params);
+        out.strip_suffix(EXECUTE_AND_SYNC).expect("executed and synced").to_vec()
+    }
+
+    fn bound(body: &[u8]) -> Vec<u8> {
+        let mut out = b"B".to_vec();
+        put_sized(&mut out, |out| out.extend_from_slice(&[b"\0s7\0", body, b"\0\0"].concat()));
+        out
+    }
+
+    #[test]
+    fn numbers_are_binary_in_the_width_of_the_type_and_texts_are_text() {
+        let params = [Param::Int(-2), Param::Int(3), Param::Int(4), Param::Text(b"ab".to_vec())];
+        let body = b"\0\x04\0\x01\0\x01\0\x01\0\0\0\x04\
+            \0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xfe\0\0\0\x04\0\0\0\x03\0\0\0\x02\0\x04\0\0\0\x02ab";
+        assert_eq!(executed(&[INT8, INT4, INT2, INT4], &params), bound(body));
+    }
+
+    #[test]
+    fn a_number_goes_as_text_where_its_type_is_none_or_too_narrow() {
+        for (kind, value) in [(NUMERIC, 5), (INT4, 3_000_000_000), (INT2, -40_000)] {
+            let text = value.to_string();
+            let body = [b"\0\x01\0\0\0\x01\0\0\0", &[text.len() as u8][..], text.as_bytes()].concat();
+            assert_eq!(executed(&[kind], &[Param::Int(value)]), bound(&body), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_statement_without_parameters_binds_none() {
+        assert_eq!(executed(&[], &[]), bound(b"\0\0\0\0"));
+    }
+
+    #[test]
+    fn preparing_parses_describes_and_syncs() {
+        let mut out = Vec::new();
+        put_prepare(&mut out, "s0", "SELECT $1");
+        assert_eq!(out, b"P\0\0\0\x13s0\0SELECT $1\0\0\0D\0\0\0\x08Ss0\0S\0\0\0\x04");
+    }
+}

@@ -1,0 +1,83 @@
+//! What can go wrong on the wire, before it is told with the place and the statement it happened to.
+
+use std::io;
+
+use super::classes::class_of;
+use super::report::Report;
+use crate::{Class, DbError};
+
+/// A failure inside the protocol code.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("the server's answer breaks the protocol: {0}")]
+    Malformed(&'static str),
+    /// The server said no; the session goes on, or never began.
+    #[error("server said: {}", .0.message)]
+    Server(Report),
+    /// The server said why it ends the session.
+    #[error("server said: {}", .0.message)]
+    Ended(Report),
+    #[error("{0}")]
+    Login(String),
+    #[error("{0}")]
+    Copy(&'static str),
+}
+
+impl Fault {
+    /// What the server said in a session that goes on, unless it says otherwise.
+    pub(super) fn in_session(report: Report) -> Self {
+        if report.ends_session { Self::Ended(report) } else { Self::Server(report) }
+    }
+
+    /// What the fault means for the operation that met it.
+    pub(super) fn class(&self) -> Class {
+        match self {
+            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::Ended(_) => Class::Lost,
+            Self::Server(report) => class_of(&report.state),
+            Self::Login(_) => Class::Fatal,
+            Self::Copy(_) => Class::Refused,
+        }
+    }
+
+    fn code(&self) -> String {
+        match self {
+            Self::Io(_) | Self::Closed => "io".to_owned(),
+            Self::Malformed(_) => "protocol".to_owned(),
+            Self::Server(report) | Self::Ended(report) => report.state.clone(),
+            Self::Login(_) => "login".to_owned(),
+            Self::Copy(_) => "copy".to_owned(),
+        }
+    }
+
+    /// The fault as users see it, `context` saying what was done, on what.
+    pub(super) fn told(self, context: &str) -> DbError {
+        DbError::new(self.class(), self.code(), format!("{context}: {self}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(state: &str, ends_session: bool) -> Report {
+        Report { state: state.to_owned(), message: "no more".to_owned(), ends_session }
+    }
+
+    #[test]
+    fn a_fault_is_told_with_context_and_state() {
+        insta::assert_snapshot!(Fault::Server(report("23505", false)).told("INSERT INTO t ... on /run/a"),
+            @"INSERT INTO t ... on /run/a: server said: no more (23505)");
+    }
+
+    #[test]
+    fn what_ends_the_session_is_a_loss_whatever_its_state() {
+        assert_eq!(Fault::in_session(report("40001", true)).class(), Class::Lost);
+        assert_eq!(Fault::in_session(report("40001", false)).class(), Class::Retry);
+        assert_eq!(Fault::Closed.class(), Class::Lost);
+        assert_eq!(Fault::Malformed("x").class(), Class::Lost);
+    }
+}

@@ -1,0 +1,207 @@
+//! The conversation that opens a connection: start-up message, proof of the password, the server's parameters.
+
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::fault::Fault;
+use super::message::{Reader, put, put_sized, put_text};
+use super::report;
+use super::wire::Wire;
+use super::{Address, Options};
+
+/// Version 3.0 of the protocol, which all servers from 7.4 on speak.
+const PROTOCOL_VERSION: u32 = 3 << 16;
+
+/// Messages that a login may take. An honest one takes about thirty, most of them parameters.
+const LONGEST_LOGIN: usize = 1000;
+
+/// Kinds of the server's requests for proof.
+const OK: u32 = 0;
+const CLEARTEXT: u32 = 3;
+const MD5: u32 = 5;
+const SASL: u32 = 10;
+const SASL_CONTINUE: u32 = 11;
+const SASL_FINAL: u32 = 12;
+
+/// What a login agreed on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Agreed {
+    /// `15.19`, `17.5 (Debian 17.5-1)`
+    pub(super) version: String,
+    /// The server's process for this connection.
+    pub(super) backend: u32,
+}
+
+/// Logs in on a fresh connection.
+pub(super) async fn login<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    put_startup(wire.message(), options);
+    wire.reply().await?;
+    let mut proof = Proof { options, state: State::Nothing };
+    let mut agreed = Agreed::default();
+    let mut body = Vec::with_capacity(256);
+    let mut admitted = false;
+    for _ in 0..LONGEST_LOGIN {
+        match (wire.read(&mut body).await?, admitted) {
+            (b'R', false) => {
+                admitted = proof.answer(&body, wire.message())?;
+                if !admitted && !wire.unsent().is_empty() {
+                    wire.reply().await?;
+                    wire.wipe();
+                }
+            }
+            (b'E', _) => return Err(Fault::Server(report::error(&body)?)),
+            (b'S', true) => {
+                let mut reader = Reader(&body);
+                if reader.text()? == b"server_version" {
+                    agreed.version = String::from_utf8_lossy(reader.text()?).into_owned();
+                }
+            }
+            (b'K', true) => agreed.backend = Reader(&body).u32()?,
+            (b'Z', true) => return Ok(agreed),
+            // Notices, and what the server cannot do of what was asked: nothing but the plain protocol was.
+            (b'N' | b'v', _) => {}
+            _ => return Err(Fault::Malformed("an unknown message during login")),
+        }
+    }
+    Err(Fault::Malformed("a login without end"))
+}
+
+fn put_startup(out: &mut Vec<u8>, options: &Options) {
+    put_sized(out, |body| {
+        body.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+        let mut pair = |name: &str, value: &str| {
+            put_text(body, name.as_bytes());
+            put_text(body, value.as_bytes());
+        };
+        pair("user", &options.user);
+        if let Some(database) = &options.database {
+            pair("database", database);
+        }
+        pair("application_name", "dbdyno");
+        pair("client_encoding", "UTF8");
+        body.push(0);
+    });
+}
+
+/// The proof that the client knows the password.
+struct Proof<'a> {
+    options: &'a Options,
+    state: State,
+}
+
+/// How far the proof has come.
+enum State {
+    Nothing,
+    /// The password, or its md5 hash, was sent.
+    Sent,
+    /// SCRAM goes on.
+    Scram(Box<ScramSha256>),
+    /// SCRAM is over: the server has proven that it knows the password too.
+    Proven,
+}
+
+impl Proof<'_> {
+    /// Builds the answer to a request for proof into `out`; `true` when the server admits the user.
+    fn answer(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
+        let password = self.options.password.reveal();
+        let mut reader = Reader(body);
+        match (reader.u32()?, &mut self.state) {
+            (OK, State::Scram(_)) => {
+                return Err(Fault::Malformed("a login without the server's part of the proof"));
+            }
+            (OK, _) => return Ok(true),
+            (CLEARTEXT, State::Nothing) => {
+                if !matches!(self.options.address, Address::Socket(_)) {
+                    return Err(cleartext_over_tcp());
+                }
+                put(out, b'p', |body| put_text(body, password.as_bytes()));
+                self.state = State::Sent;
+            }
+            (MD5, State::Nothing) => {
+                let salt = reader.take(4)?;
+                let salt = [salt[0], salt[1], salt[2], salt[3]];
+                let hash = md5_hash(self.options.user.as_bytes(), password.as_bytes(), salt);
+                put(out, b'p', |body| put_text(body, hash.as_bytes()));
+                self.state = State::Sent;
+            }
+            (SASL, State::Nothing) => {
+                offers_scram(reader)?;
+                let scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+                put(out, b'p', |body| {
+                    put_text(body, SCRAM_SHA_256.as_bytes());
+                    // Unlike a message's, this length does not count itself.
+                    body.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
+                    body.extend_from_slice(scram.message());
+                });
+                self.state = State::Scram(Box::new(scram));
+            }
+            (SASL_CONTINUE, State::Scram(scram)) => {
+                scram.update(reader.0).map_err(|_| Fault::Malformed("a SCRAM message that is none"))?;
+                put(out, b'p', |body| body.extend_from_slice(scram.message()));
+            }
+            (SASL_FINAL, State::Scram(scram)) => {
+                scram.finish(reader.0).map_err(|_| server_without_proof())?;
+                self.state = State::Proven;
+            }
+            (CLEARTEXT | MD5 | SASL | SASL_CONTINUE | SASL_FINAL, _) => {
+                return Err(Fault::Malformed("a request for proof out of turn"));
+            }
+            (other, _) => return Err(unspoken(other)),
+        }
+        Ok(false)
+    }
+}
+
+/// The server's list of mechanisms must have the one that is spoken here.
+fn offers_scram(mut mechanisms: Reader<'_>) -> Result<(), Fault> {
+    let mut offered = Vec::new();
+    while !mechanisms.0.is_empty() {
+        match mechanisms.text()? {
+            b"" => break,
+            name => offered.push(String::from_utf8_lossy(name).into_owned()),
+        }
+    }
+    if offered.iter().any(|name| name == SCRAM_SHA_256) {
+        return Ok(());
+    }
+    Err(Fault::Login(format!(
+        "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
+         scram-sha-256 or md5",
+        offered.join(", ")
+    )))
+}
+
+fn cleartext_over_tcp() -> Fault {
+    Fault::Login(
+        "the server wants the password in clear text, which is not sent over TCP; use its unix socket, or set the \
+         method scram-sha-256 in pg_hba.conf"
+            .to_owned(),
+    )
+}
+
+fn server_without_proof() -> Fault {
+    Fault::Login(
+        "the server cannot prove that it knows the password: another one may answer in its place".to_owned(),
+    )
+}
+
+fn unspoken(request: u32) -> Fault {
+    let method = match request {
+        2 => "Kerberos".to_owned(),
+        7 | 8 => "GSSAPI".to_owned(),
+        9 => "SSPI".to_owned(),
+        other => format!("number {other}"),
+    };
+    Fault::Login(format!(
+        "the server wants authentication by {method}, which dbdyno does not speak; set the method scram-sha-256 for \
+         this user in pg_hba.conf"
+    ))
+}
+
+#[cfg(test)]
+#[path = "login_tests.rs"]
+mod tests;

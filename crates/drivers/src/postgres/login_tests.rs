@@ -1,0 +1,207 @@
+//! Logins against a server that follows a script.
+
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use super::super::Secret;
+use super::super::testing::{fatal, message, notice, startup, welcome};
+use super::*;
+use crate::Class;
+
+fn socket(password: &str) -> Options {
+    Options::socket("/run/.s.PGSQL.5432", "bench").with_password(Secret::new(password)).with_database("ib")
+}
+
+fn tcp(password: &str) -> Options {
+    Options::tcp("db.example", 5432, "bench").with_password(Secret::new(password))
+}
+
+/// A request for proof.
+fn asks(request: u32, data: &[u8]) -> Vec<u8> {
+    message(b'R', &[&request.to_be_bytes(), data].concat())
+}
+
+async fn exactly(stream: &mut DuplexStream, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    stream.read_exact(&mut bytes).await.expect("words of the client");
+    bytes
+}
+
+/// The client's start-up message.
+async fn received_startup(stream: &mut DuplexStream) -> Vec<u8> {
+    let length = exactly(stream, 4).await;
+    let count = u32::from_be_bytes([length[0], length[1], length[2], length[3]]) as usize - 4;
+    [length, exactly(stream, count).await].concat()
+}
+
+/// The body of the client's next message, which proves the password.
+async fn received_proof(stream: &mut DuplexStream) -> Vec<u8> {
+    let head = exactly(stream, 5).await;
+    assert_eq!(head[0], b'p');
+    exactly(stream, u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize - 4).await
+}
+
+/// Plays a server that sends each part of `script` when the client has said something, and returns the outcome and
+/// what the client said.
+async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>, Vec<Vec<u8>>) {
+    let (client, mut server) = tokio::io::duplex(1 << 16);
+    let mut wire = Wire::new(client);
+    let serve = async move {
+        let mut heard = vec![received_startup(&mut server).await];
+        for (index, part) in script.iter().enumerate() {
+            server.write_all(part).await.expect("an answer is sent");
+            if index + 1 < script.len() {
+                heard.push(received_proof(&mut server).await);
+            }
+        }
+        heard
+    };
+    let (outcome, heard) = tokio::join!(login(&mut wire, options), serve);
+    (outcome, heard)
+}
+
+fn admitted() -> Vec<u8> {
+    [asks(OK, b""), welcome()].concat()
+}
+
+fn told(outcome: Result<Agreed, Fault>) -> String {
+    let fault = outcome.expect_err("a refusal");
+    format!("{:?}: {fault}", fault.class())
+}
+
+#[tokio::test]
+async fn the_start_names_user_database_and_encoding() {
+    let (agreed, heard) = played(&socket(""), &[[notice("hello"), admitted()].concat()]).await;
+    let agreed = agreed.expect("a login");
+    assert_eq!((agreed.version.as_str(), agreed.backend), ("15.19", 0x1234));
+    let with_database = startup(&[
+        ("user", "bench"),
+        ("database", "ib"),
+        ("application_name", "dbdyno"),
+        ("client_encoding", "UTF8"),
+    ]);
+    assert_eq!(heard[0], with_database);
+    let (_, heard) = played(&tcp(""), &[admitted()]).await;
+    assert!(!heard[0].windows(8).any(|window| window == b"database"));
+}
+
+#[tokio::test]
+async fn a_clear_password_never_goes_over_tcp() {
+    let script = [asks(CLEARTEXT, b""), admitted()];
+    let (agreed, heard) = played(&socket("secret"), &script).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1], b"secret\0");
+    let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which is not sent over TCP; use its unix socket, or set the method scram-sha-256 in pg_hba.conf");
+}
+
+#[tokio::test]
+async fn an_md5_password_is_hashed_with_user_and_salt() {
+    let (agreed, heard) = played(&tcp("secret"), &[asks(MD5, b"salt"), admitted()]).await;
+    agreed.expect("a login");
+    // "md5" + hex(md5(hex(md5("secret" + "bench")) + "salt")), computed with another tool.
+    assert_eq!(String::from_utf8_lossy(&heard[1]), "md576820aef5b65ee17efcd84bebe25b079\0");
+}
+
+#[tokio::test]
+async fn scram_goes_on_only_with_a_server_that_proves_itself() {
+    let (client, mut server) = tokio::io::duplex(1 << 16);
+    let mut wire = Wire::new(client);
+    let serve = async move {
+        received_startup(&mut server).await;
+        server.write_all(&asks(SASL, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")).await.expect("sent");
+        let first = received_proof(&mut server).await;
+        assert!(first.starts_with(b"SCRAM-SHA-256\0\0\0\0"), "{first:?}");
+        let first = String::from_utf8(first[18..].to_vec()).expect("text");
+        assert!(first.starts_with("n,,n="), "{first}");
+        let nonce = first.split("r=").nth(1).expect("a nonce");
+        let challenge = format!("r={nonce}more,s=c2FsdA==,i=4096");
+        server.write_all(&asks(SASL_CONTINUE, challenge.as_bytes())).await.expect("sent");
+        let last = String::from_utf8(received_proof(&mut server).await).expect("text");
+        assert!(last.starts_with(&format!("c=biws,r={nonce}more,p=")), "{last}");
+        let forged = b"v=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+        server.write_all(&asks(SASL_FINAL, forged)).await.expect("sent");
+    };
+    let options = tcp("secret");
+    let (outcome, ()) = tokio::join!(login(&mut wire, &options), serve);
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
+}
+
+#[tokio::test]
+async fn a_server_that_admits_in_the_middle_of_scram_is_not_believed() {
+    let script = [asks(SASL, b"SCRAM-SHA-256\0\0"), admitted()];
+    let (outcome, _) = played(&tcp("secret"), &script).await;
+    assert!(told(outcome).contains("without the server's part of the proof"));
+}
+
+#[tokio::test]
+async fn what_is_not_spoken_is_refused_with_a_reason() {
+    let (outcome, _) = played(&tcp("secret"), &[asks(7, b"")]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants authentication by GSSAPI, which dbdyno does not speak; set the method scram-sha-256 for this user in pg_hba.conf");
+    let (outcome, _) = played(&tcp("secret"), &[asks(SASL, b"OAUTHBEARER\0\0")]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server offers the authentication mechanisms OAUTHBEARER only, of which dbdyno speaks none; use an account with scram-sha-256 or md5");
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_with_the_class_of_its_state() {
+    for (state, class) in
+        [("28P01", Class::Fatal), ("3D000", Class::Fatal), ("53300", Class::Refused), ("57P03", Class::Lost)]
+    {
+        let (outcome, _) = played(&tcp("secret"), &[fatal(state, "no")]).await;
+        assert_eq!(told(outcome), format!("{class:?}: server said: no"));
+    }
+    let (outcome, _) = played(&tcp("secret"), &[[asks(OK, b""), fatal("3D000", "no")].concat()]).await;
+    assert_eq!(told(outcome), "Fatal: server said: no");
+}
+
+#[tokio::test]
+async fn logins_that_break_the_protocol_end() {
+    for script in [
+        vec![asks(MD5, b"sal")],
+        vec![message(b'R', b"\0\0")],
+        vec![asks(SASL_CONTINUE, b"r=x")],
+        vec![asks(SASL, b"SCRAM-SHA-256\0\0"), asks(SASL_CONTINUE, b"nonsense")],
+        vec![asks(MD5, b"salt"), asks(MD5, b"salt")],
+        vec![welcome()],
+        vec![[admitted(), welcome()].concat()[..40].to_vec(), vec![]],
+        vec![notice("again").repeat(2 * LONGEST_LOGIN)],
+        vec![b"\x4a\0\0\0\x0a8.0.31\0".to_vec(), vec![]],
+    ] {
+        let options = tcp("secret");
+        let (client, mut server) = tokio::io::duplex(1 << 20);
+        let mut wire = Wire::new(client);
+        server.write_all(&script.concat()).await.expect("room in the pipe");
+        server.shutdown().await.expect("an end");
+        assert_eq!(
+            login(&mut wire, &options).await.expect_err("no login").class(),
+            Class::Lost,
+            "{script:?}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_login_with_arbitrary_bytes_ends(
+        script in prop::collection::vec(
+            prop_oneof![
+                (0..16_u32, prop::collection::vec(any::<u8>(), 0..20)).prop_map(|(request, data)| asks(request, &data)),
+                prop::collection::vec(any::<u8>(), 0..60),
+                Just(asks(SASL, b"SCRAM-SHA-256\0\0")),
+                Just(welcome()),
+            ],
+            0..6,
+        ),
+        password in ".{0,10}",
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let (client, mut server) = tokio::io::duplex(1 << 16);
+            server.write_all(&script.concat()).await.expect("room in the pipe");
+            server.shutdown().await.expect("an end");
+            let mut wire = Wire::new(client);
+            // Whatever comes out, it comes out: no panic, no endless wait.
+            let _ = login(&mut wire, &socket(&password)).await;
+        });
+    }
+}

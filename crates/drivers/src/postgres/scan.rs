@@ -1,0 +1,176 @@
+//! Walks an answer where it lies in the input buffer: finds its end, counts rows and bytes, decodes nothing.
+
+use super::fault::Fault;
+use super::message::{HEADER, header};
+use super::report;
+use crate::Answer;
+
+/// Longest message that is read whole (errors, tags). Errors repeat values that cannot be read; the limit keeps a broken
+/// server from filling the memory.
+pub(super) const LONGEST_CONTROL: usize = 64 << 20;
+
+/// What the scanner wants next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The bytes end inside the answer.
+    More,
+    /// The answer is complete.
+    Done,
+    /// The server waits for rows of a COPY.
+    CopyIn,
+}
+
+/// What was asked, which decides what may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A text, which may hold several statements.
+    Query,
+    /// The execution of one prepared statement.
+    Execute,
+}
+
+/// Where in an answer the next message belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nothing has been said of the statement. An execution must be confirmed to be bound first.
+    Begun,
+    /// Results come, or have come; of a text there may be more.
+    Results,
+    /// The one statement of an execution is over; only an error of its commit may follow.
+    Over,
+}
+
+/// A walk over one answer, fed with bytes as they arrive.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    asked: Asked,
+    phase: Phase,
+    /// Bytes of the current message that are not yet there and will be passed over.
+    skip: usize,
+    /// Something was said that may stand for a whole answer.
+    answered: bool,
+    /// Rows go out of a COPY; its tag repeats their number.
+    copies_out: bool,
+    answer: Answer,
+    /// The first error. The answer goes on after it, to where the server is ready again.
+    fault: Option<Fault>,
+}
+
+impl Scanner {
+    /// A walk over the answer to what was asked.
+    pub(super) fn new(asked: Asked) -> Self {
+        let phase = if asked == Asked::Query { Phase::Results } else { Phase::Begun };
+        Self {
+            asked,
+            phase,
+            skip: 0,
+            answered: false,
+            copies_out: false,
+            answer: Answer::default(),
+            fault: None,
+        }
+    }
+
+    /// What was asked.
+    pub(super) fn asked(&self) -> Asked {
+        self.asked
+    }
+
+    /// What was counted, or the error that came instead.
+    pub(super) fn finish(self) -> Result<Answer, Fault> {
+        self.fault.map_or(Ok(self.answer), Err)
+    }
+
+    /// The error that came before the stream broke: it says more than the break.
+    pub(super) fn last_word(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
+    /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes that are not done with
+    /// must be at the front of the next `input`.
+    pub(super) fn scan(&mut self, input: &[u8]) -> Result<(usize, Step), Fault> {
+        let mut at = 0;
+        loop {
+            let passed = self.skip.min(input.len() - at);
+            at += passed;
+            self.skip -= passed;
+            let rest = &input[at..];
+            let Some((kind, length)) = header(rest)? else { return Ok((at, Step::More)) };
+            if matches!(kind, b'C' | b'E' | b'Z') {
+                if length > LONGEST_CONTROL {
+                    return Err(Fault::Malformed("a control message of more than 64 MiB"));
+                }
+                let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok((at, Step::More)) };
+                at += HEADER + length;
+                self.answer.bytes += (HEADER + length) as u64;
+                if self.control(kind, body)? {
+                    return Ok((at, Step::Done));
+                }
+                continue;
+            }
+            let step = self.passed_over(kind)?;
+            at += HEADER;
+            self.skip = length;
+            self.answer.bytes += (HEADER + length) as u64;
+            if step == Step::CopyIn {
+                return Ok((at, step));
+            }
+        }
+    }
+
+    /// A message of which only the kind and the length matter.
+    fn passed_over(&mut self, kind: u8) -> Result<Step, Fault> {
+        match (kind, self.phase) {
+            // Parameters and notifications come at any time, and so do warnings and notices.
+            (b'S' | b'A', _) => {}
+            (b'N', _) => self.answer.warnings = self.answer.warnings.saturating_add(1),
+            (b'D' | b'd', Phase::Results) => self.answer.rows += 1,
+            (b'T' | b'c', Phase::Results) => {}
+            (b'2', Phase::Begun) => self.phase = Phase::Results,
+            // An empty statement, and a portal that stopped at a row limit, which is never set.
+            (b'I' | b's', Phase::Results) => self.end_of_statement(),
+            (b'H', Phase::Results) => self.copies_out = true,
+            (b'G', Phase::Results) => return Ok(Step::CopyIn),
+            _ => return Err(Fault::Malformed("a message that belongs to another answer")),
+        }
+        Ok(Step::More)
+    }
+
+    /// Reads a message that steers the walk; `true` when the answer is complete.
+    fn control(&mut self, kind: u8, body: &[u8]) -> Result<bool, Fault> {
+        match kind {
+            b'C' if self.phase == Phase::Results => {
+                if !self.copies_out {
+                    self.answer.affected += report::affected(body.strip_suffix(&[0]).unwrap_or(body));
+                }
+                self.copies_out = false;
+                self.end_of_statement();
+                Ok(false)
+            }
+            b'E' => {
+                let fault = Fault::in_session(report::error(body)?);
+                if matches!(fault, Fault::Ended(_)) {
+                    return Err(fault);
+                }
+                self.fault.get_or_insert(fault);
+                self.answered = true;
+                self.phase = Phase::Over;
+                Ok(false)
+            }
+            b'Z' if self.answered => Ok(true),
+            b'Z' => Err(Fault::Malformed("an end without an answer")),
+            _ => Err(Fault::Malformed("a message that belongs to another answer")),
+        }
+    }
+
+    fn end_of_statement(&mut self) {
+        self.answered = true;
+        if self.asked == Asked::Execute {
+            self.phase = Phase::Over;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

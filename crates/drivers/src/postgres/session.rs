@@ -1,0 +1,326 @@
+//! One connection to a PostgreSQL server.
+
+use std::fmt;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::copy::{copy_in, no_copy_here, put_no_rows};
+use super::execute::{Prepared, put_prepare};
+use super::fault::Fault;
+use super::login::{Agreed, login};
+use super::message::{put, put_text};
+use super::placeholders::numbered;
+use super::scan::{Asked, Scanner, Step};
+use super::wire::Wire;
+use super::{Address, Options, cells};
+use crate::excerpt::excerpt;
+use crate::stream::Stream;
+use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+
+/// One connection to a PostgreSQL server.
+#[derive(Debug)]
+pub struct PostgresSession {
+    connection: Connection<Stream>,
+    options: Options,
+}
+
+impl PostgresSession {
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until told
+    /// otherwise, and speaks UTF-8. Without a database the server takes the one that is named like the user.
+    ///
+    /// # Errors
+    /// [`Class::Lost`] when nobody answers in time or the server still starts, `Fatal` when it refuses user, password or
+    /// database, `Refused` when it has too many connections. The message names address, user and database, and what to
+    /// try.
+    pub async fn connect(options: &Options) -> Result<Self, DbError> {
+        let place = options.place();
+        let context = format!("connecting to {place}");
+        let attempt = async {
+            let stream = Stream::connect(&options.address).await?;
+            Connection::login(stream, options, place).await
+        };
+        match tokio::time::timeout(options.connect_timeout, attempt).await {
+            Ok(Ok(connection)) => Ok(Self { connection, options: options.clone() }),
+            Ok(Err(fault)) => {
+                let hint = hint(&fault, options);
+                let mut error = fault.told(&context);
+                error.message.push_str(hint);
+                Err(error)
+            }
+            Err(_) => Err(DbError::new(
+                Class::Lost,
+                "io",
+                format!(
+                    "{context}: no answer within {:?}; is this a PostgreSQL server, and does it take connections?",
+                    options.connect_timeout
+                ),
+            )),
+        }
+    }
+
+    /// One more session with the same login.
+    ///
+    /// # Errors
+    /// As [`PostgresSession::connect`].
+    pub async fn another(&self) -> Result<Self, DbError> {
+        Self::connect(&self.options).await
+    }
+
+    /// The server's version as it tells it: `15.19`, `17.5 (Debian 17.5-1)`.
+    pub fn server_version(&self) -> &str {
+        &self.connection.agreed.version
+    }
+
+    /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
+    pub fn connection_id(&self) -> u32 {
+        self.connection.agreed.backend
+    }
+
+    /// Runs `sql`, a `COPY ... FROM STDIN`, with `chunks` as its rows, in the format that it names. Chunks may end
+    /// anywhere, also inside a row. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` is no such COPY.
+    pub async fn copy_in(
+        &mut self,
+        sql: &str,
+        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Answer, DbError> {
+        self.connection.copy_in(sql, chunks).await
+    }
+}
+
+/// What to try after a connection failed.
+fn hint(fault: &Fault, options: &Options) -> &'static str {
+    let state = match fault {
+        Fault::Server(report) => report.state.as_str(),
+        Fault::Io(_) if matches!(options.address, Address::Socket(_)) => {
+            return "; is the server running, and is this its socket?";
+        }
+        Fault::Io(_) => return "; is the server running, and are host and port right?",
+        _ => return "",
+    };
+    match state {
+        "28P01" if options.password.is_empty() => {
+            "; no password was given: set password_env or an option file"
+        }
+        "28P01" | "28000" => "; check the user, where its password comes from, and the server's pg_hba.conf",
+        "3D000" => "; create the database first or name another",
+        "53300" => "; raise max_connections or use fewer clients",
+        _ => "",
+    }
+}
+
+impl Session for PostgresSession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        self.connection.query(sql).await
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        self.connection.prepare(sql).await
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        self.connection.execute(statement, params).await
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        self.connection.rows(sql).await
+    }
+
+    async fn close(mut self) {
+        self.connection.quit().await;
+    }
+}
+
+/// A session over any byte stream.
+pub(super) struct Connection<S> {
+    wire: Wire<S>,
+    agreed: Agreed,
+    statements: Vec<Prepared>,
+    /// Number of the next statement's name. One that could not be described keeps its name on the server.
+    next_name: u32,
+    /// An exchange was begun and not ended: the next answer would belong to the wrong question.
+    unfinished: bool,
+    /// Whom and where, for messages.
+    place: String,
+}
+
+impl<S> fmt::Debug for Connection<S> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Agreed { version, backend } = &self.agreed;
+        write!(formatter, "Connection({} {version}, process {backend})", self.place)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// Logs in over `stream`.
+    pub(super) async fn login(stream: S, options: &Options, place: String) -> Result<Self, Fault> {
+        let mut wire = Wire::new(stream);
+        let agreed = login(&mut wire, options).await?;
+        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, unfinished: false, place })
+    }
+
+    /// See [`Session::query`].
+    pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        self.begin()?;
+        put_query(self.wire.message(), sql);
+        let outcome = self.exchange(Asked::Query).await;
+        self.end(outcome, || excerpt(sql))
+    }
+
+    /// See [`Session::execute`].
+    pub(super) async fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> Result<Answer, DbError> {
+        let index = statement.id as usize;
+        let Some(prepared) = self.statements.get(index) else {
+            let text = format!("statement {index} was not prepared by this session to {}", self.place);
+            return Err(DbError::new(Class::Fatal, "params", text));
+        };
+        if params.len() != prepared.types.len() {
+            let Prepared { types, excerpt, .. } = prepared;
+            let (wanted, given) = (types.len(), params.len());
+            let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.place);
+            return Err(DbError::new(Class::Fatal, "params", text));
+        }
+        if self.unfinished {
+            return Err(self.abandoned());
+        }
+        prepared.put(self.wire.message(), params);
+        self.unfinished = true;
+        let outcome = self.exchange(Asked::Execute).await;
+        let Self { statements, unfinished, place, .. } = self;
+        settle(outcome, unfinished, place, || statements[index].excerpt.clone())
+    }
+
+    /// See [`Session::prepare`].
+    pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        self.begin()?;
+        let name = format!("s{}", self.next_name);
+        self.next_name += 1;
+        put_prepare(self.wire.message(), &name, &numbered(sql));
+        let outcome = self.prepared(name, sql).await;
+        self.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// See [`Session::rows`].
+    pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        self.begin()?;
+        put_query(self.wire.message(), sql.as_bytes());
+        let outcome = self.collected().await;
+        self.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// See [`PostgresSession::copy_in`].
+    pub(super) async fn copy_in(
+        &mut self,
+        sql: &str,
+        chunks: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) -> Result<Answer, DbError> {
+        self.begin()?;
+        put_query(self.wire.message(), sql.as_bytes());
+        let outcome = self.copied(chunks).await;
+        self.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// Says goodbye; the server closes the connection without an answer.
+    pub(super) async fn quit(&mut self) {
+        if !self.unfinished {
+            put(self.wire.message(), b'X', |_| {});
+            // A connection that is already gone needs no goodbye.
+            let _ = self.wire.send().await;
+        }
+    }
+
+    /// Sends the messages and counts through the answer: the hot path.
+    async fn exchange(&mut self, asked: Asked) -> Result<Answer, Fault> {
+        self.wire.send().await?;
+        let mut scanner = Scanner::new(asked);
+        if self.wire.scan(&mut scanner).await? == Step::CopyIn {
+            return self.without_copy(scanner).await;
+        }
+        scanner.finish()
+    }
+
+    /// The statement is a COPY from the client, which has no rows for it: ends it and reads the verdict.
+    async fn without_copy(&mut self, mut scanner: Scanner) -> Result<Answer, Fault> {
+        let message = self.wire.message();
+        put_no_rows(message);
+        if scanner.asked() == Asked::Execute {
+            // The server passed over the Sync that came before the COPY ended.
+            put(message, b'S', |_| {});
+        }
+        self.wire.reply().await?;
+        match self.wire.scan(&mut scanner).await? {
+            Step::Done => Err(no_copy_here()),
+            Step::More | Step::CopyIn => Err(Fault::Malformed("a COPY that does not end")),
+        }
+    }
+
+    async fn collected(&mut self) -> Result<Cells, Fault> {
+        self.wire.send().await?;
+        cells::collect(&mut self.wire).await
+    }
+
+    async fn copied(&mut self, chunks: impl IntoIterator<Item: AsRef<[u8]>>) -> Result<Answer, Fault> {
+        self.wire.send().await?;
+        copy_in(&mut self.wire, chunks).await
+    }
+
+    async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, Fault> {
+        self.wire.send().await?;
+        let (types, columns) = cells::described(&mut self.wire).await?;
+        let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
+        // The server counted them with two bytes.
+        let params = types.len() as u16;
+        self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
+        Ok(Statement { id, params, columns })
+    }
+
+    /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
+    fn begin(&mut self) -> Result<(), DbError> {
+        if self.unfinished {
+            return Err(self.abandoned());
+        }
+        self.unfinished = true;
+        Ok(())
+    }
+
+    fn abandoned(&self) -> DbError {
+        let text = format!(
+            "connection to {} is not usable: it was lost, or a statement on it was abandoned; connect again",
+            self.place
+        );
+        DbError::new(Class::Lost, "io", text)
+    }
+
+    fn end<T>(&mut self, outcome: Result<T, Fault>, what: impl FnOnce() -> String) -> Result<T, DbError> {
+        settle(outcome, &mut self.unfinished, &self.place, what)
+    }
+}
+
+/// Appends the message that runs a text of statements.
+fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
+    out.reserve(sql.len() + 8);
+    put(out, b'Q', |body| put_text(body, sql));
+}
+
+/// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
+fn settle<T>(
+    outcome: Result<T, Fault>,
+    unfinished: &mut bool,
+    place: &str,
+    what: impl FnOnce() -> String,
+) -> Result<T, DbError> {
+    outcome
+        .inspect(|_| *unfinished = false)
+        .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
+        .map_err(|fault| fault.told(&format!("{} on {place}", what())))
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

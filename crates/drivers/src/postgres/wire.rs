@@ -1,0 +1,164 @@
+//! Messages over a byte stream, with one output and one input buffer that are kept for the life of the session.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::fault::Fault;
+use super::message::{HEADER, header};
+use super::report;
+use super::scan::{LONGEST_CONTROL, Scanner, Step};
+use crate::input::Input;
+
+/// First size of the input buffer: a server's own network buffer is half of it, so most answers come with one read.
+const FIRST_INPUT: usize = 16 << 10;
+
+/// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
+const LARGEST_INPUT: usize = 256 << 10;
+
+/// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A stream with its buffers.
+#[derive(Debug)]
+pub(super) struct Wire<S> {
+    stream: S,
+    output: Vec<u8>,
+    input: Input,
+    /// Bytes at the front of `input` that are done with.
+    consumed: usize,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// A wire over a fresh stream.
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_INPUT), consumed: 0 }
+    }
+
+    /// Where the next messages are built; [`Wire::send`] or [`Wire::reply`] sends them.
+    pub(super) fn message(&mut self) -> &mut Vec<u8> {
+        self.output.clear();
+        &mut self.output
+    }
+
+    /// Messages that are built and not yet sent, to add to.
+    pub(super) fn unsent(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// Sends the messages as a new question.
+    pub(super) async fn send(&mut self) -> Result<(), Fault> {
+        if !self.unread().is_empty() {
+            self.check_unasked()?;
+        }
+        self.reply().await
+    }
+
+    /// Sends the messages as a part of the exchange that is going on.
+    pub(super) async fn reply(&mut self) -> Result<(), Fault> {
+        match self.stream.write_all(&self.output).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+        }
+    }
+
+    /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it
+    /// likes, and of nothing else.
+    fn check_unasked(&mut self) -> Result<(), Fault> {
+        while let Some((kind, length)) = header(self.unread())? {
+            match kind {
+                b'S' | b'A' | b'N' => {}
+                // The next answer begins with it.
+                b'E' => return Ok(()),
+                _ => return Err(Fault::Malformed("a message behind the end of the last answer")),
+            }
+            if self.unread().len() < HEADER + length {
+                return Ok(());
+            }
+            self.consumed += HEADER + length;
+        }
+        Ok(())
+    }
+
+    /// Why the server closed the connection, when it said so before: a shutdown, a kill, an idle connection's end.
+    /// Without this the user would only learn of a broken pipe.
+    async fn last_words(&mut self) -> Option<Fault> {
+        let mut body = Vec::new();
+        let search = async {
+            loop {
+                match self.read(&mut body).await {
+                    Ok(b'E') => return report::error(&body).ok().map(Fault::Ended),
+                    Ok(_) => {}
+                    Err(_) => return None,
+                }
+            }
+        };
+        tokio::time::timeout(LAST_WORDS, search).await.ok()?
+    }
+
+    /// Overwrites the message sent last: a login leaves no password in memory.
+    pub(super) fn wipe(&mut self) {
+        self.output.fill(0);
+    }
+
+    /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
+    pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+        loop {
+            if !self.unread().is_empty() {
+                let (done, step) = scanner.scan(self.unread())?;
+                self.consumed += done;
+                if step != Step::More {
+                    return Ok(step);
+                }
+            }
+            if let Err(fault) = self.fill().await {
+                return Err(scanner.last_word().unwrap_or(fault));
+            }
+        }
+    }
+
+    /// Reads one message whole: its kind, and its body into `body`.
+    pub(super) async fn read(&mut self, body: &mut Vec<u8>) -> Result<u8, Fault> {
+        let (kind, length) = loop {
+            match header(self.unread())? {
+                Some(found) => break found,
+                None => self.fill().await?,
+            }
+        };
+        // A row may have up to 1 GiB; whatever else is that long is no message.
+        if length > LONGEST_CONTROL && !matches!(kind, b'D' | b'd') {
+            return Err(Fault::Malformed("a control message of more than 64 MiB"));
+        }
+        self.consumed += HEADER;
+        body.clear();
+        while body.len() < length {
+            if self.unread().is_empty() {
+                self.fill().await?;
+            }
+            let piece = (length - body.len()).min(self.unread().len());
+            body.extend_from_slice(&self.unread()[..piece]);
+            self.consumed += piece;
+        }
+        Ok(kind)
+    }
+
+    /// What has been read and is not done with.
+    fn unread(&self) -> &[u8] {
+        &self.input[self.consumed..]
+    }
+
+    /// One read into the spare room of the input buffer; what is not done with moves to its front first.
+    async fn fill(&mut self) -> Result<(), Fault> {
+        self.input.take(self.consumed);
+        self.consumed = 0;
+        let read = self.stream.read(self.input.room()).await?;
+        if read == 0 {
+            return Err(Fault::Closed);
+        }
+        self.input.filled(read);
+        if self.input.is_full() && self.input.size() < LARGEST_INPUT {
+            self.input.grow();
+        }
+        Ok(())
+    }
+}

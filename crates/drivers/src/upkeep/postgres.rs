@@ -1,0 +1,90 @@
+//! Rest for PostgreSQL: vacuum all tables at the same time, then write a checkpoint.
+
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::Work;
+use crate::postgres::PostgresSession;
+use crate::status::postgres_major;
+use crate::{AnySession, Class, DbError, Session, first_i64};
+
+/// First version whose VACUUM can be told to clean indexes in any case; from 14 on it else may leave them out.
+const INDEX_CLEANUP_SINCE: u32 = 12;
+
+impl Work<'_> {
+    /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The checkpoint needs rights
+    /// over the whole server and is left out on one that somebody else runs.
+    pub(super) async fn postgres(&mut self, tables: &[String], owned: bool) -> Result<(), DbError> {
+        self.dead_rows(tables, "before").await?;
+        let major = postgres_major(self.session);
+        let begun = Instant::now();
+        let mut vacuums = JoinSet::new();
+        for (number, table) in tables.iter().enumerate() {
+            let AnySession::Postgres(session) = &*self.session else { return Err(no_postgres()) };
+            let another = session.another().await?;
+            vacuums.spawn(vacuum(another, number, vacuum_statement(table, major)));
+        }
+        let mut took = vec![Duration::ZERO; tables.len()];
+        while let Some(ended) = vacuums.join_next().await {
+            let number = ended.map_err(|error| DbError::new(Class::Fatal, "", error.to_string()))??;
+            took[number] = begun.elapsed();
+        }
+        for (table, took) in tables.iter().zip(took) {
+            self.report.parts.push((format!("vacuum {table}"), took));
+        }
+        if owned {
+            let part = Instant::now();
+            self.session.query(b"CHECKPOINT").await?;
+            self.ended("checkpoint", part);
+        } else {
+            let note = "somebody else runs this server: no checkpoint was asked for";
+            self.report.notes.push(note.to_owned());
+        }
+        // Before 15 the statistics lag behind by half a second.
+        self.sleep_rest().await;
+        self.dead_rows(tables, "after").await
+    }
+
+    /// Rows that were deleted and still lie in the tables, as the server estimates them.
+    async fn dead_rows(&mut self, tables: &[String], when: &str) -> Result<(), DbError> {
+        let names: Vec<String> = tables.iter().map(|table| literal(table)).collect();
+        let sql = format!(
+            "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables WHERE relname IN ({})",
+            names.join(", ")
+        );
+        let rows = if names.is_empty() { None } else { first_i64(&self.session.rows(&sql).await?) };
+        self.fact(&format!("dead_rows_{when}"), rows);
+        Ok(())
+    }
+}
+
+async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize, DbError> {
+    session.query(sql.as_bytes()).await?;
+    session.close().await;
+    Ok(number)
+}
+
+fn vacuum_statement(table: &str, major: u32) -> String {
+    let cleanup = if major >= INDEX_CLEANUP_SINCE { ", INDEX_CLEANUP ON" } else { "" };
+    format!("VACUUM (VERBOSE, ANALYZE{cleanup}) \"{}\"", table.replace('"', "\"\""))
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn no_postgres() -> DbError {
+    DbError::new(Class::Fatal, "", "the work for PostgreSQL was asked for on another database's session")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indexes_are_cleaned_where_the_version_can_be_told_to() {
+        assert_eq!(vacuum_statement("pi1", 9), "VACUUM (VERBOSE, ANALYZE) \"pi1\"");
+        assert_eq!(vacuum_statement("p\"i", 12), "VACUUM (VERBOSE, ANALYZE, INDEX_CLEANUP ON) \"p\"\"i\"");
+    }
+}

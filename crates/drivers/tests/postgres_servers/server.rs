@@ -1,0 +1,219 @@
+//! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started, ended with the test.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::postgres::{Options, PostgresSession, socket_path};
+
+/// Longest time for a server to come up on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// Time for it to end with the test.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// PostgreSQL refuses to run as root, so root's tests run it as this user, which may read what root may: the servers
+/// folder is often in root's home.
+const AS_OTHER_USER: &[&str] = &[
+    "--reuid=nobody",
+    "--regid=nogroup",
+    "--clear-groups",
+    "--inh-caps=+dac_read_search",
+    "--ambient-caps=+dac_read_search",
+    "--securebits=+no_setuid_fixup",
+];
+
+/// Who may come in and how: each kind of login has a user of its own.
+const HBA: &str = "\
+local all postgres trust
+local all clear password
+local all,replication all scram-sha-256
+host all clear 127.0.0.1/32 password
+host all old 127.0.0.1/32 md5
+host all all 127.0.0.1/32 scram-sha-256
+";
+
+/// As [`HBA`] for servers before 10, which know no SCRAM.
+const HBA_WITHOUT_SCRAM: &str = "\
+local all postgres trust
+local all clear password
+local all all md5
+host all clear 127.0.0.1/32 password
+host all all 127.0.0.1/32 md5
+";
+
+/// The folder that holds the servers' base directories.
+fn servers_folder() -> PathBuf {
+    if let Some(folder) = std::env::var_os("DBDYNO_SERVERS") {
+        return folder.into();
+    }
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
+        PathBuf::from(std::env::var_os("HOME").expect("HOME is set where XDG_CACHE_HOME is not"))
+            .join(".cache")
+    });
+    cache.join("dbdyno/servers")
+}
+
+/// Base directories whose name begins with `prefix`, sorted.
+pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
+    let mut bases: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
+        .collect();
+    bases.sort();
+    bases
+}
+
+/// Like [`found`], but at least one must be there.
+pub(crate) fn required(prefix: &str) -> Vec<PathBuf> {
+    let bases = found(prefix);
+    assert!(
+        !bases.is_empty(),
+        "no server whose name begins with {prefix} in {}; fetch the servers with `cargo xtask servers`, or name \
+         their folder in DBDYNO_SERVERS",
+        servers_folder().display()
+    );
+    bases
+}
+
+/// A running server. Dropping it kills it and removes its data.
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) port: u16,
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Initialises and starts the server whose base directory is `base`.
+    pub(crate) async fn start(base: &Path) -> Self {
+        let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
+        let programs = programs(base);
+        let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).expect("a folder for all");
+        let data = folder.path().join("data");
+        let log = folder.path().join("log");
+        run(
+            command(&programs.join("initdb"), &log).arg("-D").arg(&data).args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "-N",
+            ]),
+            &log,
+        );
+        let has_scram = !name.starts_with("pg-9.");
+        std::fs::write(data.join("pg_hba.conf"), if has_scram { HBA } else { HBA_WITHOUT_SCRAM })
+            .expect("the server's own list of logins can be replaced");
+        // Another process may take the port before the server binds it; the log then says so.
+        let port =
+            TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
+        let child = command(&programs.join("postgres"), &log)
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(folder.path())
+            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
+            .args(["-c", "deadlock_timeout=50ms", "-c", "shared_buffers=32MB", "-c", "max_connections=30"])
+            .spawn()
+            .expect("the server program starts");
+        let mut server = Self { name, port, child, folder };
+        server.await_login(&log).await;
+        server
+    }
+
+    /// The superuser without password over the unix socket.
+    pub(crate) fn root(&self) -> Options {
+        self.socket("postgres").with_database("postgres")
+    }
+
+    /// `user` over the unix socket.
+    pub(crate) fn socket(&self, user: &str) -> Options {
+        Options::socket(socket_path(self.folder.path(), self.port), user)
+    }
+
+    /// `user` over TCP.
+    pub(crate) fn tcp(&self, user: &str) -> Options {
+        Options::tcp("127.0.0.1", self.port, user)
+    }
+
+    /// Kills the server as a crash would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("the server can be killed");
+        self.child.wait().expect("the server ends");
+    }
+
+    async fn await_login(&mut self, log: &Path) {
+        let begin = Instant::now();
+        while let Err(error) = PostgresSession::connect(&self.root()).await {
+            let ended = self.child.try_wait().expect("the server's state can be asked");
+            if ended.is_some() || begin.elapsed() > START_LIMIT {
+                panic!("{} did not start ({ended:?}, {error}); its log:\n{}", self.name, tail(log));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
+        // An immediate shutdown takes the server's other processes and its shared memory along; a kill would not.
+        let _ = Command::new("kill").args(["-QUIT", &self.child.id().to_string()]).status();
+        let begin = Instant::now();
+        while begin.elapsed() < STOP_LIMIT {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where `initdb` and `postgres` are.
+fn programs(base: &Path) -> PathBuf {
+    let of_debian = base.join("usr/lib/postgresql");
+    let versions = std::fs::read_dir(of_debian).into_iter().flatten().flatten();
+    std::iter::once(base.join("bin"))
+        .chain(versions.map(|entry| entry.path().join("bin")))
+        .find(|folder| folder.join("postgres").is_file())
+        .unwrap_or_else(|| {
+            panic!("no server program in {}; fetch it anew with `cargo xtask servers`", base.display())
+        })
+}
+
+/// A command that ends with the thread that runs it, as a user that PostgreSQL accepts, with its output in `log`.
+fn command(program: &Path, log: &Path) -> Command {
+    let is_root =
+        std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let output = File::options().create(true).append(true).open(log).expect("a log file");
+    let mut command = Command::new("setpriv");
+    command.args(if is_root { AS_OTHER_USER } else { &[] }).args(["--pdeathsig", "KILL", "--"]).arg(program);
+    command.current_dir("/").stdin(Stdio::null());
+    command.stdout(output.try_clone().expect("the log file twice")).stderr(output);
+    command
+}
+
+fn run(command: &mut Command, log: &Path) {
+    let status = command.status().expect("the installer starts");
+    assert!(status.success(), "{command:?} failed ({status}):\n{}", tail(log));
+}
+
+fn tail(log: &Path) -> String {
+    let text =
+        std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(25)..].join("\n")
+}

@@ -1,0 +1,149 @@
+//! Upkeep, counters and descriptions on real PostgreSQL servers: what is vacuumed, what is counted.
+
+#![allow(clippy::unwrap_used, reason = "everything here is a test or a part of one")]
+
+#[path = "postgres_servers/server.rs"]
+#[allow(dead_code, reason = "shared with the tests of the PostgreSQL session, which need more of it")]
+mod server;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::postgres::capabilities;
+use dbdyno_drivers::{
+    AnySession, Endpoint, Session, Target, UpkeepReport, describe, drop_binlog, first_i64, settle, status,
+};
+use server::{Server, found, required};
+
+const WAIT: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn postgres_9_6_comes_to_rest() {
+    check_all(required("pg-9.6.")).await;
+}
+
+#[tokio::test]
+async fn postgres_18_comes_to_rest() {
+    check_all(required("pg-18.")).await;
+}
+
+/// Further servers are not required; each that lies in the folder is tested.
+#[tokio::test]
+async fn every_further_server_found_comes_to_rest() {
+    for prefix in ["pg-1", "pg-2"] {
+        check_all(found(prefix).into_iter().filter(|base| !base.ends_with("pg-18.6")).collect()).await;
+    }
+}
+
+async fn check_all(bases: Vec<PathBuf>) {
+    for base in bases {
+        let server = Server::start(&base).await;
+        let target = Target::Postgres(server.root());
+        let mut session = Endpoint { target, capabilities: capabilities() }.connect().await.unwrap();
+        check_description(&server, &mut session).await;
+        fill(&mut session).await;
+        check_counters(&server, &mut session).await;
+        check_owned(&server, &mut session).await;
+        check_foreign(&mut session).await;
+        assert!(!drop_binlog(&mut session, &capabilities()).await.unwrap());
+    }
+}
+
+/// Two tables, half of whose rows are dead.
+async fn fill(session: &mut AnySession) {
+    for table in ["pi1", "pi2"] {
+        for sql in [
+            format!(
+                "CREATE TABLE {table} (id bigserial primary key, data varchar(600)) WITH (autovacuum_enabled = off)"
+            ),
+            format!("INSERT INTO {table} (data) SELECT repeat('x', 100) FROM generate_series(1, 20000)"),
+            format!("DELETE FROM {table} WHERE id <= 10000"),
+        ] {
+            session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
+        }
+    }
+    // A session tells its work to the others with a delay.
+    let begun = Instant::now();
+    while dead_rows(session).await < 20_000 && begun.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn dead_rows(session: &mut AnySession) -> i64 {
+    let sql = "SELECT sum(n_dead_tup)::bigint FROM pg_stat_user_tables";
+    first_i64(&session.rows(sql).await.unwrap()).unwrap_or(0)
+}
+
+async fn check_description(server: &Server, session: &mut AnySession) {
+    let description = describe(session).await.unwrap();
+    let version = server.name.strip_prefix("pg-").unwrap();
+    assert_eq!((description.product.as_str(), description.engine.as_str()), ("PostgreSQL", "heap"));
+    let numbers = description.version.map(|number| number.to_string()).join(".");
+    assert!(numbers.starts_with(version.split('-').next().unwrap()), "{}: {numbers}", server.name);
+    assert_eq!(description.settings["shared_buffers"], "32MB");
+    assert_eq!(description.settings["fsync"], "off");
+    assert!(description.settings.len() > 200, "{}", description.settings.len());
+}
+
+async fn check_counters(server: &Server, session: &mut AnySession) {
+    let before = status(session).await.unwrap();
+    session.query(b"INSERT INTO pi1 (data) SELECT 'y' FROM generate_series(1, 1000)").await.unwrap();
+    let begun = Instant::now();
+    let after = loop {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = status(session).await.unwrap();
+        let counted = now["pg_stat_database.tup_inserted"] >= before["pg_stat_database.tup_inserted"] + 1000;
+        if counted || begun.elapsed() > Duration::from_secs(20) {
+            break now;
+        }
+    };
+    let more = |name: &str| after[name] - before[name];
+    assert!(more("pg_stat_database.tup_inserted") >= 1000, "{}", server.name);
+    assert!(more("pg_stat_database.xact_commit") >= 1, "{}", server.name);
+    assert!(more("wal_position_bytes") > 50_000, "{}", server.name);
+    assert!(after.contains_key("pg_stat_bgwriter.buffers_alloc"), "{}", server.name);
+    let major: u32 = server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap();
+    for (name, since, until) in [
+        ("pg_stat_wal.wal_bytes", 14, 99),
+        ("pg_stat_wal.wal_sync", 14, 17),
+        ("pg_stat_io.writes", 16, 99),
+        ("pg_stat_io.fsyncs", 16, 99),
+        ("pg_stat_checkpointer.num_requested", 17, 99),
+        ("pg_stat_bgwriter.checkpoints_req", 0, 16),
+    ] {
+        let has = (since..=until).contains(&major);
+        assert_eq!(after.contains_key(name), has, "{}: {name} in {after:?}", server.name);
+    }
+    if major >= 14 {
+        assert!(more("pg_stat_wal.wal_bytes") > 50_000, "{}", server.name);
+    }
+    assert!(!after.contains_key("pg_stat_database.stats_reset"), "words are left out");
+}
+
+async fn check_owned(server: &Server, session: &mut AnySession) {
+    let start = Instant::now();
+    let report = settled(session, true).await;
+    assert!(start.elapsed() >= WAIT, "{}", server.name);
+    let names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["vacuum pi1", "vacuum pi2", "checkpoint", "wait"], "{}", server.name);
+    assert!(report.notes.is_empty() && report.settings.is_empty(), "{report:?}");
+    assert!(report.facts["dead_rows_before"] >= 20_000, "{}: {report:?}", server.name);
+    assert!(report.facts["dead_rows_after"] < 20_000, "{}: {report:?}", server.name);
+    let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 'pi2'";
+    assert!(first_i64(&session.rows(analyzed).await.unwrap()).unwrap() > 0, "{}", server.name);
+    let tables = ["absent".to_owned()];
+    let error = settle(session, &capabilities(), &tables, Duration::ZERO, true).await.unwrap_err();
+    assert_eq!(error.code, "42P01", "{error}");
+}
+
+async fn check_foreign(session: &mut AnySession) {
+    let report = settled(session, false).await;
+    let names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["vacuum pi1", "vacuum pi2", "wait"]);
+    assert!(report.notes[0].contains("somebody else runs this server"), "{report:?}");
+}
+
+async fn settled(session: &mut AnySession, owned: bool) -> UpkeepReport {
+    let tables = ["pi1".to_owned(), "pi2".to_owned()];
+    settle(session, &capabilities(), &tables, WAIT, owned).await.unwrap_or_else(|error| panic!("{error}"))
+}

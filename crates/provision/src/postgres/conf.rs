@@ -1,0 +1,99 @@
+//! What a plan's `postgresql.conf` may say, checked before the server reads it.
+
+use std::path::Path;
+
+use crate::Error;
+
+/// Settings that name files outside of the data directory, or another data directory.
+const REFUSED: &[&str] = &["config_file", "data_directory", "external_pid_file", "hba_file", "ident_file"];
+
+/// Directives that read other files. The text goes into the data directory, where their paths would mean others.
+const INCLUDES: &[&str] = &["include", "include_dir", "include_if_exists"];
+
+/// The text of a configuration file, fit to be added to the one that `initdb` makes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Conf {
+    text: String,
+}
+
+impl Conf {
+    /// Reads `path`.
+    ///
+    /// # Errors
+    /// [`Error::OptionFile`] when the file cannot be read, or says what dbdyno must say.
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
+        let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        match problem(&text) {
+            None => Ok(Self { text }),
+            Some(why) => Err(wrong(why)),
+        }
+    }
+
+    /// What is added to the end of the data directory's `postgresql.conf`; later settings win.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The first line that cannot stay. Its value is not repeated: it may hold a password.
+fn problem(text: &str) -> Option<String> {
+    for (number, line) in (1..).zip(text.lines()) {
+        let name = name_of(line).to_ascii_lowercase();
+        if INCLUDES.contains(&name.as_str()) {
+            return Some(format!("line {number}: {name} is not followed; put all settings into one file"));
+        }
+        if REFUSED.contains(&name.as_str()) {
+            return Some(format!(
+                "line {number}: {name} is dbdyno's to say, which keeps all files in a fresh data directory for each \
+                 cell: leave the line out"
+            ));
+        }
+    }
+    None
+}
+
+/// The name that a line sets; empty for a blank line or a comment.
+fn name_of(line: &str) -> &str {
+    let line = line.trim_start();
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '$');
+    &line[..line.find(|c| !is_part(c)).unwrap_or(line.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Conf, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postgresql.conf");
+        std::fs::write(&path, text).unwrap();
+        Conf::read(&path)
+    }
+
+    #[test]
+    fn settings_stay_as_they_are() {
+        let text = "# shared_buffers\nshared_buffers = 1GB\n\n  wal_level minimal # x\nmy.hba_file = 'x'\n\
+                    archive_command = 'include me'\n#include 'x'\n";
+        assert_eq!(read(text).unwrap().text(), text);
+    }
+
+    #[test]
+    fn other_files_are_refused_by_line_and_name() {
+        for (text, line) in [
+            ("\nInclude 'more.conf'", "line 2: include is not followed"),
+            ("include_dir='conf.d'", "line 1: include_dir is not followed"),
+            ("a = 1\nb = 2\nDATA_DIRECTORY = '/x'", "line 3: data_directory is dbdyno's to say"),
+            ("  hba_file '/x'", "line 1: hba_file is dbdyno's to say"),
+        ] {
+            let message = read(text).unwrap_err().to_string();
+            assert!(message.contains(line), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_absent_file_is_named() {
+        let message = Conf::read(Path::new("/nowhere/postgresql.conf")).unwrap_err().to_string();
+        assert_eq!(message, "option file /nowhere/postgresql.conf: No such file or directory (os error 2)");
+    }
+}

@@ -1,0 +1,58 @@
+//! A PostgreSQL data directory: made once for each build by `initdb`, copied, owned by the server's user, configured.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::PgBase;
+use super::conf::Conf;
+use super::user::Runner;
+use crate::installer::Installer;
+use crate::{Error, datadir, template};
+
+/// Superuser `postgres`, who needs no password: the socket is in a folder that nobody else may enter. UTF-8, and the
+/// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
+const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
+
+/// The template for `base`.
+pub(super) fn template(base: &PgBase, runner: &Runner, template_dir: &Path) -> Result<PathBuf, Error> {
+    let mut options: Vec<String> = INITDB.map(str::to_owned).to_vec();
+    // It belongs to the user that it was made by.
+    options.extend(runner.name().map(str::to_owned));
+    let key = template::key(base.path(), base.version(), &base.program(), &options)?;
+    let name = format!("postgresql-{}-{key}", base.version());
+    template::ready(&name, template_dir, |work| initialise(base, runner, work))
+}
+
+/// Makes the folder `data` in the empty folder `work`; the log lies beside it.
+fn initialise(base: &PgBase, runner: &Runner, work: &Path) -> Result<PathBuf, Error> {
+    let data_dir = work.join("data");
+    let log = work.join("initialise.log");
+    runner.own(work)?;
+    let mut line = Vec::new();
+    if let Some(setpriv) = runner.setpriv() {
+        line.push(setpriv.display().to_string());
+        line.extend(runner.options());
+        line.push("--".to_owned());
+    }
+    line.extend([base.installer().display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
+    line.extend(INITDB.map(str::to_owned));
+    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work }.run(&line, "")?;
+    Ok(data_dir)
+}
+
+/// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there must be dbdyno's.
+pub(super) fn make(data_dir: &Path, template: &Path, conf: &Conf, runner: &Runner) -> Result<(), Error> {
+    datadir::prepare(data_dir)?;
+    datadir::fill(template, data_dir)?;
+    // The server insists on both.
+    runner.own(data_dir)?;
+    let cannot = || Error::io("cannot close to others", data_dir);
+    fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700)).map_err(cannot())?;
+    let file = data_dir.join("postgresql.conf");
+    let text = format!("\n# From the plan:\n{}\n", conf.text());
+    let mut opened =
+        fs::File::options().append(true).open(&file).map_err(Error::io("cannot open", file.clone()))?;
+    opened.write_all(text.as_bytes()).map_err(Error::io("cannot write", file.clone()))
+}

@@ -1,0 +1,147 @@
+//! A PostgreSQL server that dbdyno starts: fresh data, private socket, given CPUs, never as root.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dbdyno_drivers::postgres::{Options, socket_path};
+use nix::sys::signal::Signal;
+
+use super::conf::Conf;
+use super::user::Runner;
+use super::{PgBase, data, ready};
+use crate::process::Stopped;
+use crate::running::{Running, Start, absolute, absolute_log, private_folder};
+use crate::{Error, launch};
+
+/// Part of the socket's name; the server listens on no port.
+const PORT: u16 = 5432;
+
+/// Superuser of the data directories that dbdyno makes.
+const SUPERUSER: &str = "postgres";
+
+/// What to start, and where.
+#[derive(Debug, Clone)]
+pub struct PgServerSpec {
+    pub base: PgBase,
+    /// Settings that are added to those that `initdb` writes; paths and network settings are overridden.
+    pub conf: Option<PathBuf>,
+    /// CPUs of all processes of the server; those of the calling thread when `None`.
+    pub cpus: Option<Vec<u32>>,
+    /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
+    pub data_dir: PathBuf,
+    /// File for the server's log and output. It is appended to.
+    pub log: PathBuf,
+    /// Folder that keeps an initialised data directory for each build, to be copied.
+    pub template_dir: PathBuf,
+    /// Time from spawning to the first session.
+    pub start_timeout: Duration,
+}
+
+/// A running PostgreSQL server. Dropping the value stops it. What it has in common with other servers is behind its
+/// [`Deref`].
+#[derive(Debug)]
+pub struct PgServer {
+    base: PgBase,
+    running: Running,
+}
+
+impl PgServer {
+    /// Makes fresh data, starts the server and waits until it lets somebody in.
+    ///
+    /// Blocks for seconds. Call it from a thread that lives as long as the server shall, as with [`crate::Server`].
+    ///
+    /// # Errors
+    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::NoUser`] when this is root and
+    /// cannot become another user; [`Error::NotOurs`], [`Error::StillRunning`] for the data directory; those of the
+    /// configuration file, initialising and pinning.
+    pub fn start(spec: &PgServerSpec) -> Result<Self, Error> {
+        let conf = spec.conf.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
+        let run_dir = private_folder(&format!(".s.PGSQL.{PORT}"))?;
+        let socket = socket_path(run_dir.path(), PORT);
+        let (log, data_dir) = (absolute_log(&spec.log)?, absolute(&spec.data_dir)?);
+        let template_dir = absolute(&spec.template_dir)?;
+        let program = spec.base.program();
+        let runner = Runner::choose(&[&program, &data_dir, &template_dir, run_dir.path()])?;
+
+        let template = data::template(&spec.base, &runner, &template_dir)?;
+        data::make(&data_dir, &template, &conf, &runner)?;
+        runner.own(run_dir.path())?;
+
+        let options = start_options(&data_dir, run_dir.path());
+        // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would wait for them.
+        let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, &program, &options);
+        let start = Start {
+            title: spec.base.title(),
+            line,
+            cpus: spec.cpus.as_deref(),
+            run_dir,
+            data_dir,
+            log,
+            timeout: spec.start_timeout,
+            notes: runner.notes(),
+        };
+        let running = Running::start(start, || ready::lets_in(&socket))?;
+        Ok(Self { base: spec.base.clone(), running })
+    }
+
+    /// The build that runs.
+    pub fn base(&self) -> &PgBase {
+        &self.base
+    }
+
+    /// How to log in as the superuser, who has no password and may come over the socket only.
+    pub fn options(&self, database: &str) -> Options {
+        Options::socket(socket_path(self.running.run_dir(), PORT), SUPERUSER).with_database(database)
+    }
+
+    /// See [`Running::stop`].
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub fn stop(self) -> Result<Stopped, Error> {
+        self.running.stop()
+    }
+
+    /// The server without what is PostgreSQL's own.
+    pub fn into_running(self) -> Running {
+        self.running
+    }
+}
+
+impl Deref for PgServer {
+    type Target = Running;
+
+    fn deref(&self) -> &Running {
+        &self.running
+    }
+}
+
+/// Settings on the command line win over the file: where the data, the socket and the log are is dbdyno's to say.
+fn start_options(data_dir: &Path, run_dir: &Path) -> Vec<String> {
+    let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
+    let folder = run_dir.display().to_string();
+    let port = PORT.to_string();
+    for (name, value) in [
+        ("unix_socket_directories", folder.as_str()),
+        ("unix_socket_permissions", "0700"),
+        ("listen_addresses", ""),
+        ("port", port.as_str()),
+        ("logging_collector", "off"),
+        ("log_destination", "stderr"),
+    ] {
+        options.extend(["-c".to_owned(), format!("{name}={value}")]);
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_listens_on_its_private_socket_only() {
+        let options = start_options(Path::new("/d"), Path::new("/t")).join(" ");
+        insta::assert_snapshot!(options, @"-D /d -c unix_socket_directories=/t -c unix_socket_permissions=0700 -c listen_addresses= -c port=5432 -c logging_collector=off -c log_destination=stderr");
+    }
+}

@@ -1,0 +1,194 @@
+//! A server that dbdyno started, of any product: its process, its files, and how it ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::launch::Line;
+use crate::process::{Process, Stopped};
+use crate::{Error, datadir, launch, log};
+
+/// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
+const MAX_SOCKET_BYTES: usize = 107;
+
+/// Time that [`Running::stop`] gives a server to end by itself.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// The same when the value is dropped, which happens on errors: nobody waits long then.
+const DROP_LIMIT: Duration = Duration::from_secs(10);
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// What is needed to start a server whose data directory is ready.
+pub(crate) struct Start<'a> {
+    /// Product and version for people.
+    pub(crate) title: String,
+    pub(crate) line: Line,
+    pub(crate) cpus: Option<&'a [u32]>,
+    pub(crate) run_dir: TempDir,
+    pub(crate) data_dir: PathBuf,
+    pub(crate) log: PathBuf,
+    /// Time from spawning to the first answer.
+    pub(crate) timeout: Duration,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A running server. Dropping the value stops it.
+#[derive(Debug)]
+pub struct Running {
+    title: String,
+    process: Process,
+    /// Holds the socket and temporary files; a folder that only the server's user may enter.
+    run_dir: TempDir,
+    data_dir: PathBuf,
+    log: PathBuf,
+    command_line: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Running {
+    /// Spawns the server and waits until `answers` says that it does.
+    ///
+    /// # Errors
+    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; those of pinning.
+    pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
+        let Start { title, line, cpus, run_dir, data_dir, log, timeout, mut notes } = start;
+        if !line.ends_with_us {
+            notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
+        }
+        let log_start = log::length(&log);
+        let mut command = launch::detached(&line.words, &log)?;
+        let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
+        let server = Self { title, process, run_dir, data_dir, log, command_line: line.words, notes };
+        datadir::note_server(&server.data_dir, server.pid())?;
+        server.wait_for_answer(timeout, log_start, answers)?;
+        Ok(server)
+    }
+
+    fn wait_for_answer(
+        &self,
+        limit: Duration,
+        log_start: u64,
+        answers: impl Fn() -> bool,
+    ) -> Result<(), Error> {
+        let spawned = Instant::now();
+        while !answers() {
+            let (server, log) = (self.title.clone(), self.log.clone());
+            if let Some(status) = self.exit_status() {
+                let log_tail = log::reason(&self.log, log_start);
+                return Err(Error::DiedAtStart { server, status: status.to_string(), log, log_tail });
+            }
+            if spawned.elapsed() >= limit {
+                let log_tail = log::reason(&self.log, log_start);
+                return Err(Error::NoAnswer { server, seconds: limit.as_secs(), log, log_tail });
+            }
+            sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// The server's first process. Of MariaDB and MySQL it is the only one, and all that the server uses is charged
+    /// there; PostgreSQL's others are its children.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The folder of the socket.
+    pub(crate) fn run_dir(&self) -> &Path {
+        self.run_dir.path()
+    }
+
+    /// The data directory, absolute.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// The log file, absolute.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Whether the process is there; a server that was killed or crashed is not.
+    pub fn is_running(&self) -> bool {
+        self.exit_status().is_none()
+    }
+
+    /// How the process ended; `None` while it runs.
+    pub fn exit_status(&self) -> Option<ExitStatus> {
+        self.process.exit_status()
+    }
+
+    /// The last `lines` lines of the log.
+    pub fn log_tail(&self, lines: usize) -> String {
+        log::tail(&self.log, lines)
+    }
+
+    /// Program and options as they were run, for the record; it holds no secret.
+    pub fn command_line(&self) -> Vec<String> {
+        self.command_line.clone()
+    }
+
+    /// What a reader of the run should know about how the server was started.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Asks the server to end, kills it after 60 s, and says which.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub fn stop(self) -> Result<Stopped, Error> {
+        self.stop_within(STOP_LIMIT)
+    }
+
+    /// [`Running::stop`] with another limit; a large buffer pool of dirty pages may need it.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for.
+    pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
+        self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // After `stop` this finds the process ended and does nothing. There is nobody to tell of a failure.
+        let _ = self.process.stop(DROP_LIMIT);
+    }
+}
+
+/// A new folder that only this user may enter, short enough for the socket `socket_name` in it.
+pub(crate) fn private_folder(socket_name: &str) -> Result<TempDir, Error> {
+    let parent = std::env::temp_dir();
+    let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
+    let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir_in(&parent).map_err(cannot())?;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
+    let socket = folder.path().join(socket_name);
+    match socket.as_os_str().len() <= MAX_SOCKET_BYTES {
+        true => Ok(folder),
+        false => Err(Error::SocketTooLong { path: socket }),
+    }
+}
+
+/// Servers change into their data directory, so relative paths would mean others to them. Whatever exists of the
+/// path is resolved, so that the server's command line and the mark name the same folder.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    match (made.canonicalize(), made.parent(), made.file_name()) {
+        (Ok(resolved), _, _) => Ok(resolved),
+        (Err(_), Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
+        (Err(_), _, _) => Ok(made),
+    }
+}
+
+/// The log's absolute path, with the extension `.log` if it has none.
+pub(crate) fn absolute_log(path: &Path) -> Result<PathBuf, Error> {
+    let path = absolute(path)?;
+    // MySQL would add `.err` to a name without extension and log where nobody looks.
+    Ok(if path.extension().is_some() { path } else { path.with_extension("log") })
+}

@@ -1,0 +1,292 @@
+//! Real PostgreSQL servers: each build of the servers folder is initialised, started, asked, stopped, killed and refused.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::Session;
+use dbdyno_drivers::postgres::PostgresSession;
+use dbdyno_provision::{
+    Base, Error, PgBase, PgServer, PgServerSpec, external, find_named, list, remove_data, servers_dir,
+};
+use tempfile::TempDir;
+
+/// Builds that must be there: a prefix, and the catalogue's name that gets one.
+const REQUIRED: &[(&str, &str)] = &[("pg-9.6.", "pg-9.6.24"), ("pg-15.", "pg-15.19"), ("pg-18.", "pg-18.6")];
+
+/// Set in the copy of this program that is killed, to the folder of its server.
+const HOLD: &str = "DBDYNO_TEST_HOLD";
+
+fn require(prefix: &str) -> PgBase {
+    let folder = servers_dir();
+    let names = list(&folder);
+    let wanted = REQUIRED.iter().find(|(required, _)| *required == prefix).map_or(prefix, |(_, name)| name);
+    let name = names.iter().find(|name| name.starts_with(prefix));
+    let name = name.unwrap_or_else(|| {
+        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {wanted}`", folder.display())
+    });
+    postgres(name).unwrap()
+}
+
+/// The base directory `name`; `None` for other products.
+fn postgres(name: &str) -> Option<PgBase> {
+    match find_named(name).unwrap() {
+        Base::Postgres(base) => Some(base),
+        Base::Mysql(_) => None,
+    }
+}
+
+fn spec(base: &PgBase, folder: &Path) -> PgServerSpec {
+    PgServerSpec {
+        base: base.clone(),
+        conf: None,
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        // Shared by the tests of this file: each build is initialised once.
+        template_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates"),
+        start_timeout: Duration::from_secs(120),
+    }
+}
+
+fn with_conf(base: &PgBase, folder: &Path, text: &str) -> PgServerSpec {
+    let path = folder.join("plan.conf");
+    std::fs::write(&path, text).unwrap();
+    PgServerSpec { conf: Some(path), ..spec(base, folder) }
+}
+
+fn started(spec: &PgServerSpec) -> PgServer {
+    PgServer::start(spec).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn new_folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The first column of the first row.
+fn ask(server: &PgServer, sql: &str) -> String {
+    runtime().block_on(async {
+        let mut session = PostgresSession::connect(&server.options("postgres")).await.unwrap();
+        let rows = session.rows(sql).await.unwrap_or_else(|error| panic!("{error}"));
+        session.close().await;
+        rows[0][0].clone().unwrap()
+    })
+}
+
+fn process_is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn wait_until_gone(pid: u32) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while process_is_there(pid) {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
+    REQUIRED.iter().for_each(|(prefix, _)| drop(require(prefix)));
+    for base in list(&servers_dir()).iter().filter_map(|name| postgres(name)) {
+        let name = base.title();
+        let folder = new_folder();
+        let server = started(&spec(&base, folder.path()));
+        assert!(ask(&server, "SHOW server_version").starts_with(base.version()), "{name}");
+        assert_eq!(ask(&server, "SHOW listen_addresses"), "", "{name}");
+        assert_eq!(ask(&server, "SHOW server_encoding"), "UTF8", "{name}");
+        let place = server.data_dir().display().to_string();
+        assert_eq!(ask(&server, "SHOW data_directory"), place, "{name}");
+        let pid = server.pid();
+        let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        assert_eq!(program, base.program().canonicalize().unwrap(), "{name}: not the server itself");
+        let owner = std::fs::metadata(format!("/proc/{pid}")).unwrap().uid();
+        assert_ne!(owner, 0, "{name} runs as root");
+        let stopped = server.stop().unwrap();
+        assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{name}: {stopped:?}");
+        assert!(!process_is_there(pid), "{name}");
+        let log = std::fs::read_to_string(folder.path().join("server.log")).unwrap();
+        assert!(log.contains("database system is shut down"), "{name}: {log}");
+        assert!(!log.contains("incomplete startup packet"), "{name}: {log}");
+        remove_data(&folder.path().join("data")).unwrap();
+    }
+}
+
+#[test]
+fn the_plans_settings_hold_but_paths_and_network_do_not() {
+    let text = "shared_buffers = 32MB\nPORT = 1\nlisten_addresses = '*' # all\nlogging_collector = on\n\
+                unix_socket_directories = '/nowhere'\nwal_level = minimal\nmax_wal_senders = 0\n";
+    for (prefix, _) in REQUIRED {
+        let folder = new_folder();
+        let server = started(&with_conf(&require(prefix), folder.path(), text));
+        assert_eq!(ask(&server, "SHOW shared_buffers"), "32MB");
+        assert_eq!(ask(&server, "SHOW wal_level"), "minimal");
+        assert_eq!(ask(&server, "SHOW port"), "5432");
+        server.stop().unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_dies_at_start_is_told_with_its_last_words() {
+    for (prefix, _) in REQUIRED {
+        let folder = new_folder();
+        let spec = with_conf(&require(prefix), folder.path(), "shared_bufers = 1GB\n");
+        let error = PgServer::start(&spec).unwrap_err();
+        assert!(matches!(error, Error::DiedAtStart { .. }), "{error}");
+        assert!(error.to_string().contains("shared_bufers"), "{error}");
+    }
+}
+
+#[test]
+fn foreign_data_is_refused_and_stays() {
+    let folder = new_folder();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::write(data.join("precious"), "x").unwrap();
+    let refused = PgServer::start(&spec(&require("pg-18."), folder.path())).unwrap_err();
+    assert!(matches!(refused, Error::NotOurs { .. }), "{refused}");
+    assert!(data.join("precious").exists());
+}
+
+#[test]
+fn a_running_servers_data_is_neither_wiped_nor_removed() {
+    let folder = new_folder();
+    let spec = spec(&require("pg-18."), folder.path());
+    let server = started(&spec);
+    let refused = PgServer::start(&spec).unwrap_err();
+    assert!(matches!(refused, Error::StillRunning { pid, .. } if pid == server.pid()), "{refused}");
+    assert!(matches!(remove_data(server.data_dir()), Err(Error::StillRunning { .. })));
+    assert_eq!(ask(&server, "SELECT 7"), "7");
+}
+
+#[test]
+fn all_processes_of_a_server_are_on_its_cpus() {
+    let folder = new_folder();
+    let base = require("pg-15.");
+    let server = started(&PgServerSpec { cpus: Some(vec![1]), ..spec(&base, folder.path()) });
+    let backend = ask(&server, "SELECT pg_backend_pid()");
+    assert!(!process_is_there(backend.parse().unwrap()) || backend != server.pid().to_string());
+    let pids = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.pid())).unwrap();
+    let pids: Vec<&str> = pids.split_whitespace().collect();
+    assert!(pids.len() >= 4, "{pids:?}");
+    for pid in pids {
+        // One may have ended meanwhile.
+        let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
+        assert!(status.contains("\nCpus_allowed_list:\t1\n"), "{status}");
+    }
+}
+
+#[test]
+fn a_dropped_value_leaves_no_process_and_no_socket() {
+    let folder = new_folder();
+    let server = started(&spec(&require("pg-15."), folder.path()));
+    let pid = server.pid();
+    let socket_folder = match server.options("postgres").address {
+        dbdyno_drivers::postgres::Address::Socket(path) => path.parent().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    };
+    assert!(socket_folder.exists());
+    drop(server);
+    assert!(!process_is_there(pid));
+    assert!(!socket_folder.exists());
+}
+
+/// The first process is killed in the middle of a statement: the others go on for a moment, and the data directory is
+/// removed only when they are gone.
+#[test]
+fn the_data_of_a_killed_server_waits_for_its_last_process() {
+    let folder = new_folder();
+    let server = started(&spec(&require("pg-15."), folder.path()));
+    let (pid, data_dir) = (server.pid(), server.data_dir().to_owned());
+    let options = server.options("postgres");
+    let busy = std::thread::spawn(move || {
+        runtime().block_on(async {
+            let mut session = PostgresSession::connect(&options).await.unwrap();
+            session.query(b"SELECT count(*) FROM generate_series(1, 20000000)").await
+        })
+    });
+    sleep(Duration::from_millis(300));
+    assert!(Command::new("kill").args(["-KILL", &pid.to_string()]).status().unwrap().success());
+    while server.is_running() {
+        sleep(Duration::from_millis(10));
+    }
+    drop(server);
+    remove_data(&data_dir).unwrap();
+    assert!(!data_dir.exists());
+    let _ = busy.join().unwrap();
+}
+
+/// Plays both parts: started again with [`HOLD`] set, it is the dbdyno that gets killed.
+#[test]
+fn a_dbdyno_killed_by_9_leaves_no_server() {
+    if let Some(folder) = std::env::var_os(HOLD).map(PathBuf::from) {
+        let server = started(&spec(&require("pg-18."), &folder));
+        std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
+        std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
+        sleep(Duration::from_secs(600));
+        panic!("nobody killed the holder");
+    }
+    let folder = new_folder();
+    // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets need short paths.
+    let temporary = tempfile::tempdir().unwrap();
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_dbdyno_killed_by_9_leaves_no_server"])
+        .env(HOLD, folder.path())
+        .env("TMPDIR", temporary.path())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let pid = loop {
+        if let Ok(text) = std::fs::read_to_string(folder.path().join("pid")) {
+            break text.parse().unwrap();
+        }
+        assert!(
+            holder.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "the holder started no server"
+        );
+        sleep(Duration::from_millis(20));
+    };
+    assert!(process_is_there(pid));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    wait_until_gone(pid);
+    // And its data directory may be used again.
+    started(&spec(&require("pg-18."), folder.path()));
+}
+
+#[test]
+fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
+    for (prefix, _) in REQUIRED {
+        let folder = new_folder();
+        let server = started(&spec(&require(prefix), folder.path()));
+        let options = server.options("postgres");
+        runtime().block_on(async {
+            let claim = async |name: &str| external::claim_postgres(&options, name).await;
+            let name = "load\"'test";
+            assert_eq!(claim(name).await.unwrap(), external::Claim::Created);
+            assert_eq!(claim(name).await.unwrap(), external::Claim::Ours);
+            let mut session = PostgresSession::connect(&options).await.unwrap();
+            session.query(b"CREATE DATABASE production").await.unwrap();
+            session.close().await;
+            let refused = claim("production").await.unwrap_err();
+            assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
+            // The error tells how to hand a database over; that must work as it stands there.
+            let message = refused.to_string();
+            let statement = &message[message.find("CREATE TABLE").unwrap()..];
+            let inside = server.options("production");
+            let mut session = PostgresSession::connect(&inside).await.unwrap();
+            session.query(statement.as_bytes()).await.unwrap();
+            session.close().await;
+            assert_eq!(claim("production").await.unwrap(), external::Claim::Ours);
+        });
+    }
+}
