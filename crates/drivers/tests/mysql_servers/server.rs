@@ -133,6 +133,11 @@ fn program(base: &Path) -> PathBuf {
         })
 }
 
+/// The test's own folder. It also takes temporary files: a server that starts removes those of others in a shared folder.
+fn folder_of(data: &Path) -> &Path {
+    data.parent().expect("the data directory lies in the test's folder")
+}
+
 fn command(base: &Path, data: &Path) -> Command {
     let mut command = Command::new(program(base));
     // Some bases bring libaio or protobuf along, beside the program or at the top.
@@ -141,7 +146,7 @@ fn command(base: &Path, data: &Path) -> Command {
             [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());
         command.env("LD_LIBRARY_PATH", paths.join(":"));
     }
-    command.current_dir(data.parent().expect("the data directory lies in the test's folder"));
+    command.current_dir(folder_of(data)).env("TMPDIR", folder_of(data));
     command
 }
 
@@ -185,6 +190,7 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
     let mut command = match installer {
         Some(script) => {
             let mut installer = Command::new(script);
+            installer.env("TMPDIR", folder_of(data));
             installer.args(["--no-defaults", "--user=root", "--force", "--skip-name-resolve"]);
             installer
                 .arg(format!("--basedir={}", base.display()))
