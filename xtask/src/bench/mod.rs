@@ -1,112 +1,120 @@
-//! `cargo xtask bench`: what the load client itself costs, against the project's targets.
+//! `cargo xtask bench`: what the load client costs and whether what it says is true, against the project's targets.
 
-mod figures;
+mod grid;
+mod insert_benchmark;
 mod machine;
-mod plans;
-mod table;
+mod runs;
+mod spread;
+mod sysbench;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use dbdyno_provision::{list, servers_dir};
 
-use crate::command::{cargo, output, run as run_command};
 use crate::{places, terminal};
-use figures::{Figure, RunFacts};
-use plans::CASES;
+use machine::Moment;
 
-/// Where `--save` writes.
-const PAGE: &str = "docs/benchmarks/insert-benchmark.md";
-
-/// Measure the CPU that the load client uses for a row and for a query, and compare it with the targets.
+/// Measure the load client against the project's targets and against other load generators.
 ///
-/// Builds dbdyno in release, runs two plans against a real server, one after the other, several times over, and reads
-/// the figures from the runs' own reports. Takes about a minute and a half a round. Exit status 1 when a target is missed.
+/// Builds dbdyno in release and runs it on this machine, interleaved with what it is compared with, several times over.
+/// The figures come from the runs' own reports. Without a name all of them run, which takes a while; nothing else should
+/// run on the machine meanwhile. Exit status 1 when a target is missed.
+///
+/// insert-benchmark: client CPU a row and a query (a minute and a half a round).
+/// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
+/// minutes a round); needs Debian's sysbench.
 #[derive(Debug, Parser)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Name of a server in the servers folder; without it the newest mariadb-10.11 there.
-    #[arg(long)]
-    server: Option<String>,
-    /// How often both plans run.
+    /// Which of them; all when left out.
+    #[arg(value_name = "NAME", value_parser = names())]
+    names: Vec<String>,
+    /// How often each is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
     /// Keep the run directories, in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// Write the table to docs/benchmarks/insert-benchmark.md too.
+    /// Write each table to its page under docs/benchmarks too.
     #[arg(long)]
     save: bool,
 }
 
+/// One bench: a file of its own and a line in [`ALL`].
+struct Bench {
+    name: &'static str,
+    run: fn(&Setting) -> Result<Measured>,
+}
+
+const ALL: &[Bench] = &[
+    Bench { name: "insert-benchmark", run: insert_benchmark::run },
+    Bench { name: "sysbench", run: sysbench::run },
+];
+
+/// What every bench is given.
+struct Setting {
+    /// The command, built in release.
+    dbdyno: PathBuf,
+    /// Folder for runs and data.
+    folder: PathBuf,
+    rounds: u32,
+    started: Moment,
+}
+
+/// What every bench gives back.
+struct Measured {
+    /// The table, for the terminal.
+    table: String,
+    /// The page of the documentation.
+    page: String,
+    /// All targets are met.
+    is_met: bool,
+}
+
 /// Measures and prints. Returns whether all targets are met.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let server = match &args.server {
-        Some(name) => name.clone(),
-        None => newest_of(&list(&servers_dir()))?,
-    };
     let started = machine::now();
-    let dbdyno = built()?;
+    let dbdyno = runs::built()?;
     // Below the build output and not in the system's temporary folder, which may be memory.
     let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(places::target())?;
-    let folder = args.keep.as_ref().map_or(scratch.path(), PathBuf::as_path);
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let folder = folder.canonicalize()?;
-
-    let mut figures: Vec<Figure> = CASES.iter().map(Figure::new).collect();
-    let mut facts = None;
-    for round in 1..=args.rounds {
-        for plan in plans::ALL {
-            terminal::note(&format!("round {round} of {}: {}", args.rounds, plan.name));
-            let text = plan.text(&server, machine::cpus());
-            let report = measured(&dbdyno, plan.name, &text, &folder.join(round.to_string()))?;
-            for figure in figures.iter_mut().filter(|figure| figure.case.plan == plan.name) {
-                figure.add(&report)?;
-            }
-            facts = Some(RunFacts::from(&report));
+    let folder = args.keep.clone().unwrap_or_else(|| scratch.path().to_owned());
+    let mut is_met = true;
+    for bench in ALL.iter().filter(|bench| is_wanted(&args.names, bench.name)) {
+        let folder = folder.join(bench.name);
+        std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folder = folder.canonicalize()?;
+        let setting =
+            Setting { dbdyno: dbdyno.clone(), folder, rounds: args.rounds, started: started.clone() };
+        let measured = (bench.run)(&setting).with_context(|| format!("bench {}", bench.name))?;
+        terminal::out(&format!("\n{}", measured.table));
+        is_met &= measured.is_met;
+        if args.save {
+            let page = places::root().join(format!("docs/benchmarks/{}.md", bench.name));
+            std::fs::create_dir_all(page.parent().expect("it lies in docs"))?;
+            std::fs::write(&page, measured.page)?;
+            terminal::note(&format!("written: docs/benchmarks/{}.md", bench.name));
         }
     }
-    terminal::out(&format!("\n{}", table::text(&figures)));
-    if let (true, Some(facts)) = (args.save, facts) {
-        let page = places::root().join(PAGE);
-        std::fs::create_dir_all(page.parent().expect("it lies in docs"))?;
-        std::fs::write(&page, table::page(&figures, &facts, &started, &server, machine::cpus()))?;
-        terminal::note(&format!("written: {PAGE}"));
-    }
-    Ok(figures.iter().all(Figure::is_met))
+    Ok(is_met)
 }
 
-/// The name with the greatest version among `there` that is a MariaDB 10.11.
-fn newest_of(there: &[String]) -> Result<String> {
-    let of_series = there.iter().filter(|name| name.starts_with("mariadb-10.11"));
+fn is_wanted(names: &[String], name: &str) -> bool {
+    names.is_empty() || names.iter().any(|wanted| wanted == name)
+}
+
+fn names() -> clap::builder::PossibleValuesParser {
+    ALL.iter().map(|bench| bench.name).collect::<Vec<_>>().into()
+}
+
+/// The one of `there` that begins with `prefix` and has the greatest last number.
+fn newest_of(there: &[String], prefix: &str) -> Result<String> {
     let patch = |name: &str| name.rsplit('.').next().and_then(|last| last.parse::<u32>().ok());
-    let newest = of_series.max_by_key(|name| patch(name)).cloned();
-    newest.context(
-        "no mariadb-10.11 in the servers folder; get one with `cargo xtask servers`, or name --server",
-    )
-}
-
-fn built() -> Result<PathBuf> {
-    run_command(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno"]))?;
-    Ok(places::target().join("release/dbdyno"))
-}
-
-/// Runs a plan in `folder` and returns its report as JSON.
-fn measured(dbdyno: &Path, name: &str, plan: &str, folder: &Path) -> Result<serde_json::Value> {
-    let out = folder.join(name);
-    std::fs::create_dir_all(&out)?;
-    std::fs::write(out.join("bench.cnf"), plans::MY_CNF)?;
-    let file = out.join(format!("{name}.toml"));
-    std::fs::write(&file, plan)?;
-    let runs = out.join("runs");
-    output(Command::new(dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
-    let mut found = std::fs::read_dir(&runs)?.flatten().map(|entry| entry.path());
-    let (Some(run), None) = (found.next(), found.next()) else {
-        bail!("{} holds not exactly one run: empty it", runs.display());
-    };
-    let report = output(Command::new(dbdyno).arg("report").arg(&run).args(["--format", "json"]))?;
-    serde_json::from_str(&report).context("the report is not JSON")
+    let newest = there.iter().filter(|name| name.starts_with(prefix)).max_by_key(|name| patch(name));
+    match newest {
+        Some(name) => Ok(name.clone()),
+        None => bail!("no {prefix}* in the servers folder; get one with `cargo xtask servers`"),
+    }
 }
 
 #[cfg(test)]
@@ -117,8 +125,15 @@ mod tests {
     fn the_newest_server_of_the_series_is_taken_and_none_is_an_error() {
         let names = ["mariadb-10.11.5", "mariadb-10.11.19", "mariadb-10.11-debian", "mysql-8.0.31"];
         let names = names.map(str::to_owned);
-        assert_eq!(newest_of(&names).unwrap(), "mariadb-10.11.19");
-        assert_eq!(newest_of(&names[2..]).unwrap(), "mariadb-10.11-debian");
-        assert!(newest_of(&names[3..]).unwrap_err().to_string().contains("cargo xtask servers"));
+        assert_eq!(newest_of(&names, "mariadb-10.11").unwrap(), "mariadb-10.11.19");
+        assert_eq!(newest_of(&names[2..], "mariadb-10.11").unwrap(), "mariadb-10.11-debian");
+        let error = newest_of(&names[3..], "mariadb-10.11").unwrap_err().to_string();
+        assert!(error.contains("cargo xtask servers"), "{error}");
+    }
+
+    #[test]
+    fn without_a_name_every_bench_runs() {
+        assert!(is_wanted(&[], "sysbench"));
+        assert!(!is_wanted(&["truth".to_owned()], "sysbench"));
     }
 }

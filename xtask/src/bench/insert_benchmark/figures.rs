@@ -1,9 +1,11 @@
 //! Figures out of the JSON reports of the runs.
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use serde_json::Value;
 
 use super::plans::Case;
+use crate::bench::runs;
+use crate::bench::spread::Spread;
 
 /// One figure with its measurements, one a round.
 pub(super) struct Figure {
@@ -21,15 +23,8 @@ pub(super) struct Sample {
     pub(super) rate_per_second: f64,
 }
 
-/// Least, middle and greatest of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
-    pub(super) least: f64,
-    pub(super) median: f64,
-    pub(super) greatest: f64,
-}
-
 /// What was run where, as the run recorded it.
+#[derive(Debug, Default)]
 pub(super) struct RunFacts {
     pub(super) server: String,
     pub(super) tool: String,
@@ -49,11 +44,7 @@ impl Figure {
 
     /// The spread of one part of the samples; all zero without any.
     pub(super) fn spread(&self, part: impl Fn(&Sample) -> f64) -> Spread {
-        let mut values: Vec<f64> = self.samples.iter().map(part).collect();
-        values.sort_by(f64::total_cmp);
-        let at = |index: usize| values.get(index).copied().unwrap_or_default();
-        let last = values.len().saturating_sub(1);
-        Spread { least: at(0), median: f64::midpoint(at(last / 2), at(last.div_ceil(2))), greatest: at(last) }
+        Spread::of(self.samples.iter().map(part))
     }
 
     pub(super) fn is_met(&self) -> bool {
@@ -62,20 +53,11 @@ impl Figure {
 }
 
 fn sample(report: &Value, step: &str) -> Result<Sample> {
-    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
-    let found = steps.iter().find(|one| one["name"] == step);
-    let run = &found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0];
-    if run["validity"]["state"] != "valid" {
-        bail!("step {step} is not valid: {}", run["validity"]);
-    }
-    let number = |value: &Value, name: &str| {
-        value.as_f64().with_context(|| format!("the report has no {name} of step {step}"))
-    };
-    let rate_per_second = number(&run["rate"], "rate")?;
-    let sampler_core_share = number(&run["cost"]["sampler_core_share"], "sampler CPU")?;
+    let run = runs::step(report, step)?;
+    let rate_per_second = runs::number(run, "/rate")?;
     Ok(Sample {
-        client_cpu_us: number(&run["cost"]["client_cpu_us"], "client CPU")?,
-        sampler_us: sampler_core_share * 1e6 / rate_per_second,
+        client_cpu_us: runs::number(run, "/cost/client_cpu_us")?,
+        sampler_us: runs::number(run, "/cost/sampler_core_share")? * 1e6 / rate_per_second,
         rate_per_second,
     })
 }
@@ -111,7 +93,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::bench::plans::CASES;
+    use crate::bench::insert_benchmark::plans::CASES;
 
     fn report(state: &str, client_cpu_us: f64) -> Value {
         let cost = json!({ "client_cpu_us": client_cpu_us, "sampler_core_share": 0.002 });
@@ -138,13 +120,5 @@ mod tests {
     fn the_samplers_part_is_its_cpu_over_the_rate() {
         // 0.002 cores are 2000 µs a second, over 100,000 rows a second
         assert_eq!(sample(&report("valid", 1.0), "l.i0").unwrap().sampler_us, 0.02);
-    }
-
-    #[test]
-    fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
-        let error = sample(&report("failed", 0.1), "l.i0").unwrap_err().to_string();
-        assert_eq!(error, r#"step l.i0 is not valid: {"state":"failed"}"#);
-        let error = sample(&report("valid", 0.1), "l.i9").unwrap_err().to_string();
-        assert_eq!(error, "the report has no step l.i9");
     }
 }

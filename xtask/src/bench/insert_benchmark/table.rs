@@ -1,8 +1,10 @@
 //! The figures as a table for the terminal and as a page of the documentation.
 
-use super::figures::{Figure, RunFacts, Sample, Spread};
-use super::machine::Moment;
+use super::figures::{Figure, RunFacts, Sample};
 use super::plans::{ALL, MY_CNF};
+use crate::bench::grid::Grid;
+use crate::bench::machine::Moment;
+use crate::bench::spread::Spread;
 
 const HEADER: [&str; 6] =
     ["what", "client CPU, µs", "range", "of it the sampler", "rate, per second", "target, µs"];
@@ -22,21 +24,13 @@ fn cells(figure: &Figure) -> [String; 6] {
     ]
 }
 
+fn grid(figures: &[Figure]) -> Grid {
+    Grid { header: HEADER.to_vec(), rows: figures.iter().map(|figure| cells(figure).to_vec()).collect() }
+}
+
 /// Aligned columns, and a line that says what they are.
 pub(super) fn text(figures: &[Figure]) -> String {
-    let rows: Vec<[String; 6]> =
-        std::iter::once(HEADER.map(str::to_owned)).chain(figures.iter().map(cells)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let line = |row: &[String; 6]| {
-        let padded: Vec<String> = row
-            .iter()
-            .enumerate()
-            .map(|(column, cell)| format!("{cell:width$}", width = width(column)))
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    let lines: Vec<String> = rows.iter().map(line).collect();
-    format!("{}\n\nMedians. {}", lines.join("\n"), what_is_counted())
+    format!("{}\n\nMedians. {}", grid(figures).text(), what_is_counted())
 }
 
 /// The whole page. `server` is the name in the servers folder, `cpus` the number of the machine's CPUs.
@@ -47,19 +41,15 @@ pub(super) fn page(
     server: &str,
     cpus: usize,
 ) -> String {
-    let line = |row: &[String; 6]| format!("| {} |", row.join(" | "));
-    let rows: Vec<String> = figures.iter().map(|figure| line(&cells(figure))).collect();
     let rounds = figures.first().map_or(0, |figure| figure.samples.len());
     let plans = ALL.iter().map(|plan| format!("```toml\n{}```\n", plan.text(server, cpus)));
     format!(
         "# What the load client costs: Insert Benchmark
 
-Measured with `cargo xtask bench --save`, which writes this page. {rounds} rounds, each running two plans one after the
+Measured with `cargo xtask bench insert-benchmark --save`, which writes this page. {rounds} rounds, each running two plans one after the
 other; medians and ranges over the rounds.
 
-{header}
-|---|---|---|---|---|---|
-{rows}
+{table}
 
 {counted}
 
@@ -74,8 +64,7 @@ The plans and the server's option file:
 ```ini
 {MY_CNF}```
 ",
-        header = line(&HEADER.map(str::to_owned)),
-        rows = rows.join("\n"),
+        table = grid(figures).markdown(),
         counted = what_is_counted(),
         date = moment.date,
         load = moment.load,
@@ -94,7 +83,7 @@ fn what_is_counted() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::plans::CASES;
+    use crate::bench::insert_benchmark::plans::CASES;
 
     fn figure(at: usize, client_cpu_us: &[f64]) -> Figure {
         let sample = |client_cpu_us: &f64| Sample {

@@ -1,0 +1,38 @@
+//! Bench `insert-benchmark`: client CPU for a row and for a query.
+
+mod figures;
+mod plans;
+mod table;
+
+use anyhow::Result;
+use dbdyno_provision::{list, servers_dir};
+
+use super::{Measured, Setting, machine, newest_of, runs};
+use crate::terminal;
+use figures::{Figure, RunFacts};
+use plans::CASES;
+
+/// Runs the plans one after the other, several times over.
+pub(super) fn run(setting: &Setting) -> Result<Measured> {
+    let server = newest_of(&list(&servers_dir()), "mariadb-10.11")?;
+    let mut figures: Vec<Figure> = CASES.iter().map(Figure::new).collect();
+    let mut facts = RunFacts::default();
+    for round in 1..=setting.rounds {
+        for plan in plans::ALL {
+            terminal::note(&format!("round {round} of {}: {}", setting.rounds, plan.name));
+            let text = plan.text(&server, machine::cpus());
+            let folder = setting.folder.join(round.to_string());
+            let files = [("bench.cnf", plans::MY_CNF)];
+            let report = runs::measured(&setting.dbdyno, &folder, plan.name, &text, &files)?;
+            for figure in figures.iter_mut().filter(|figure| figure.case.plan == plan.name) {
+                figure.add(&report)?;
+            }
+            facts = RunFacts::from(&report);
+        }
+    }
+    Ok(Measured {
+        table: table::text(&figures),
+        page: table::page(&figures, &facts, &setting.started, &server, machine::cpus()),
+        is_met: figures.iter().all(Figure::is_met),
+    })
+}

@@ -1,0 +1,92 @@
+//! Runs of dbdyno: a plan in, the report as JSON out.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::command::{cargo, output, run as run_command};
+use crate::places;
+
+/// Builds dbdyno in release; returns where it lies.
+pub(super) fn built() -> Result<PathBuf> {
+    run_command(&mut cargo(&["build", "--locked", "--release", "--package", "dbdyno"]))?;
+    Ok(places::target().join("release/dbdyno"))
+}
+
+/// Builds an example of the drivers in release; returns where it lies.
+pub(super) fn built_example(name: &str) -> Result<PathBuf> {
+    let package = ["--package", "dbdyno-drivers"];
+    run_command(cargo(&["build", "--locked", "--release", "--example", name]).args(package))?;
+    Ok(places::target().join("release/examples").join(name))
+}
+
+/// Runs the plan `text` in a new folder `name` of `folder` and returns its report. `files` are written beside the plan.
+pub(super) fn measured(
+    dbdyno: &Path,
+    folder: &Path,
+    name: &str,
+    text: &str,
+    files: &[(&str, &str)],
+) -> Result<Value> {
+    let out = folder.join(name);
+    std::fs::create_dir_all(&out)?;
+    for (file, content) in files {
+        std::fs::write(out.join(file), content)?;
+    }
+    let file = out.join(format!("{name}.toml"));
+    std::fs::write(&file, text)?;
+    let runs = out.join("runs");
+    output(Command::new(dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
+    let mut found = std::fs::read_dir(&runs)?.flatten().map(|entry| entry.path());
+    let (Some(run), None) = (found.next(), found.next()) else {
+        bail!("{} holds not exactly one run: empty it", runs.display());
+    };
+    let report = output(Command::new(dbdyno).arg("report").arg(&run).args(["--format", "json"]))?;
+    serde_json::from_str(&report).context("the report is not JSON")
+}
+
+/// The only run of step `step` of the only workload and variant.
+///
+/// # Errors
+/// When it is not there or not valid.
+pub(super) fn step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
+    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
+    let found = steps.iter().find(|one| one["name"] == step);
+    let run = &found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0];
+    if run["validity"]["state"] != "valid" {
+        bail!("step {step} is not valid: {}", run["validity"]);
+    }
+    Ok(run)
+}
+
+/// The number at `pointer` (as `/cost/client_cpu_us`) of a step's run.
+pub(super) fn number(run: &Value, pointer: &str) -> Result<f64> {
+    let value = run.pointer(pointer).and_then(Value::as_f64);
+    value.with_context(|| format!("the report has no {pointer}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_step_that_is_not_valid_or_not_there_is_no_figure() {
+        let run = json!({ "validity": { "state": "failed" } });
+        let report =
+            json!({ "workloads": [{ "steps": [{ "name": "l.i0", "variants": [{ "runs": [run] }] }] }] });
+        let error = step(&report, "l.i0").unwrap_err().to_string();
+        assert_eq!(error, r#"step l.i0 is not valid: {"state":"failed"}"#);
+        assert_eq!(step(&report, "l.i9").unwrap_err().to_string(), "the report has no step l.i9");
+    }
+
+    #[test]
+    fn a_number_that_is_missing_is_named() {
+        let run = json!({ "cost": { "client_cpu_us": 7.5 } });
+        assert_eq!(number(&run, "/cost/client_cpu_us").unwrap(), 7.5);
+        assert_eq!(number(&run, "/rate").unwrap_err().to_string(), "the report has no /rate");
+    }
+}

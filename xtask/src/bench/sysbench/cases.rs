@@ -1,0 +1,175 @@
+//! What is measured, and what it must reach.
+
+use std::fmt::Write as _;
+
+use super::peer::Used;
+use super::{ROWS, SECONDS};
+use crate::bench::machine;
+use crate::bench::spread::Spread;
+
+/// One kind of transaction at one concurrency.
+pub(super) struct Case {
+    /// dbdyno's step.
+    pub(super) test: &'static str,
+    /// sysbench's test.
+    pub(super) peer_test: &'static str,
+    pub(super) connections: u32,
+    /// Client CPU over sysbench's, at most.
+    pub(super) most_cpu: f64,
+    /// Rate over sysbench's, at least.
+    pub(super) least_rate: Option<f64>,
+    /// It is also compared with the bare loop.
+    pub(super) has_floor: bool,
+}
+
+/// Client CPU over that of the bare loop, at most.
+pub(super) const MOST_OVER_FLOOR: f64 = 1.25;
+
+const fn point(connections: u32, most_cpu: f64, least_rate: Option<f64>, has_floor: bool) -> Case {
+    let (test, peer_test) = ("point-select", "oltp_point_select");
+    Case { test, peer_test, connections, most_cpu, least_rate, has_floor }
+}
+
+const fn read_write(connections: u32) -> Case {
+    let (test, peer_test) = ("read-write", "oltp_read_write");
+    Case { test, peer_test, connections, most_cpu: 0.70, least_rate: None, has_floor: false }
+}
+
+const MARIADB: &[Case] = &[
+    point(1, 0.75, None, false),
+    point(16, 0.60, Some(1.10), true),
+    point(64, 0.60, Some(1.10), false),
+    read_write(1),
+    read_write(16),
+    read_write(64),
+];
+
+const POSTGRES: &[Case] = &[
+    point(1, 0.75, None, false),
+    point(16, 0.60, Some(1.10), false),
+    point(64, 0.60, Some(1.10), false),
+    read_write(1),
+    read_write(16),
+    read_write(64),
+];
+
+/// Servers by the beginning of their names, with their cases.
+pub(super) const SERVERS: &[(&str, &[Case])] = &[("mariadb-10.11", MARIADB), ("pg-15", POSTGRES)];
+
+impl Case {
+    pub(super) fn what(&self) -> String {
+        let plural = if self.connections == 1 { "" } else { "s" };
+        format!("{}, {} connection{plural}", self.test, self.connections)
+    }
+}
+
+/// dbdyno's plan for a case.
+pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&[u32]>) -> String {
+    let mut text = format!("name = \"{name}\"\n\n");
+    if let Some(cpus) = client_cpus {
+        let _ = write!(text, "[host]\nclient_cpus = \"{}\"\n\n", machine::list(Some(cpus)));
+    }
+    let Case { test, connections, .. } = case;
+    let _ = write!(
+        text,
+        "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{test}\"]\n\
+         connections = [{connections}]\ntables = 1\ntable_rows = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n"
+    );
+    text
+}
+
+/// A case with its measurements, one a round.
+pub(super) struct Figure {
+    pub(super) case: &'static Case,
+    pub(super) server: String,
+    pub(super) own: Vec<Used>,
+    pub(super) peers: Vec<Used>,
+    pub(super) floors: Vec<Used>,
+}
+
+impl Figure {
+    pub(super) fn new(case: &'static Case, server: &str) -> Self {
+        Self { case, server: server.to_owned(), own: Vec::new(), peers: Vec::new(), floors: Vec::new() }
+    }
+
+    /// Ratio of one part of ours to the same of `others`, round by round.
+    pub(super) fn ratio(&self, others: &[Used], part: fn(&Used) -> f64) -> Spread {
+        Spread::of(self.own.iter().zip(others).map(|(own, other)| part(own) / part(other)))
+    }
+
+    pub(super) fn cpu_ratio(&self) -> Spread {
+        self.ratio(&self.peers, |used| used.cpu_us)
+    }
+
+    pub(super) fn rate_ratio(&self) -> Spread {
+        self.ratio(&self.peers, |used| used.rate_per_second)
+    }
+
+    /// Client CPU over the bare loop's; `None` where that is not measured.
+    pub(super) fn floor_ratio(&self) -> Option<Spread> {
+        self.case.has_floor.then(|| self.ratio(&self.floors, |used| used.cpu_us))
+    }
+
+    pub(super) fn is_cpu_met(&self) -> bool {
+        !self.own.is_empty() && self.cpu_ratio().median <= self.case.most_cpu
+    }
+
+    pub(super) fn is_rate_met(&self) -> bool {
+        self.case.least_rate.is_none_or(|least| self.rate_ratio().median >= least)
+    }
+
+    pub(super) fn is_floor_met(&self) -> bool {
+        self.floor_ratio().is_none_or(|ratio| ratio.median <= MOST_OVER_FLOOR)
+    }
+
+    pub(super) fn is_met(&self) -> bool {
+        self.is_cpu_met() && self.is_rate_met() && self.is_floor_met()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(cpu_us: f64, rate_per_second: f64) -> Used {
+        Used { cpu_us, rate_per_second }
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let mut figure = Figure::new(&MARIADB[1], "MariaDB");
+        assert!(!figure.is_met(), "nothing measured is nothing met");
+        figure.own = vec![used(5.0, 120.0), used(10.0, 60.0)];
+        figure.peers = vec![used(10.0, 100.0), used(20.0, 50.0)];
+        figure.floors = vec![used(5.0, 120.0), used(8.0, 60.0)];
+        assert_eq!(figure.cpu_ratio(), Spread { least: 0.5, median: 0.5, greatest: 0.5 });
+        assert_eq!(figure.rate_ratio().median, 1.2);
+        assert_eq!(figure.floor_ratio().map(|ratio| ratio.median), Some(1.125));
+        assert!(figure.is_met());
+        figure.floors = vec![used(2.0, 120.0), used(2.0, 60.0)];
+        assert!(figure.is_cpu_met() && figure.is_rate_met() && !figure.is_met());
+    }
+
+    #[test]
+    fn the_plan_asks_for_one_step_on_the_same_server() {
+        let text = plan("x", "mysql://root@localhost/dbdyno?socket=/run/s", &MARIADB[1], Some(&[2, 3]));
+        insta::assert_snapshot!(text, @r#"
+        name = "x"
+
+        [host]
+        client_cpus = "2,3"
+
+        [[variant]]
+        name = "server"
+        address = "mysql://root@localhost/dbdyno?socket=/run/s"
+
+        [workload.oltp]
+        tests = ["point-select"]
+        connections = [16]
+        tables = 1
+        table_rows = 10000
+        time = "5s"
+        distribution = "uniform"
+        "#);
+    }
+}

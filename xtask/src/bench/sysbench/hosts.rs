@@ -1,0 +1,128 @@
+//! The servers that dbdyno and sysbench are compared on: both speak to the same one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use dbdyno_drivers::{Endpoint, Session, Target, mysql, postgres};
+use dbdyno_provision::{Base, PgServer, PgServerSpec, Server, ServerSpec, find_named, list, servers_dir};
+
+use crate::bench::{machine, newest_of};
+
+/// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can do.
+pub(super) const MY_CNF: &str = "[mysqld]
+innodb_buffer_pool_size = 256M
+innodb_flush_log_at_trx_commit = 0
+max_connections = 5000
+back_log = 5000
+skip_log_bin
+";
+pub(super) const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
+synchronous_commit = off
+max_connections = 200
+";
+/// Database of sysbench's tables; dbdyno's has its own.
+const PEER_DATABASE: &str = "sbtest";
+const OWN_DATABASE: &str = "dbdyno";
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A running server.
+pub(super) struct Host {
+    /// For tables: `MariaDB 10.11.5`.
+    pub(super) title: String,
+    /// Address for a plan.
+    pub(super) address: String,
+    /// Where sysbench connects.
+    pub(super) peer_options: Vec<String>,
+    /// Path of a MySQL socket and its database, for the floor.
+    pub(super) socket: Option<(String, String)>,
+    /// Stopped when it is dropped.
+    _server: Running,
+}
+
+enum Running {
+    Mysql { _server: Server },
+    Postgres { _server: PgServer },
+}
+
+/// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
+///
+/// # Errors
+/// When none is there or it does not start.
+pub(super) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
+    let name = newest_of(&list(&servers_dir()), prefix)?;
+    let base = find_named(&name)?;
+    let title = base.title();
+    std::fs::create_dir_all(folder)?;
+    let file = |name: &str| folder.join(name);
+    let (cpus, _) = machine::halves();
+    match base {
+        Base::Mysql(base) => {
+            std::fs::write(file("bench.cnf"), MY_CNF)?;
+            let server = Server::start(&ServerSpec {
+                base,
+                my_cnf: Some(file("bench.cnf")),
+                cpus,
+                data_dir: file("data"),
+                log: file("server.log"),
+                template_dir: file("template"),
+                start_timeout: START_TIMEOUT,
+                engine: "innodb".to_owned(),
+            })?;
+            create_database(Target::Mysql(server.options(None)), mysql::capabilities("innodb", false))
+                .await?;
+            let socket = server.socket().display().to_string();
+            Ok(Host {
+                title,
+                address: format!("mysql://root@localhost/{OWN_DATABASE}?socket={socket}"),
+                peer_options: vec![
+                    "--db-driver=mysql".to_owned(),
+                    format!("--mysql-socket={socket}"),
+                    "--mysql-user=root".to_owned(),
+                    format!("--mysql-db={PEER_DATABASE}"),
+                ],
+                socket: Some((socket, PEER_DATABASE.to_owned())),
+                _server: Running::Mysql { _server: server },
+            })
+        }
+        Base::Postgres(base) => {
+            std::fs::write(file("bench.conf"), POSTGRESQL_CONF)?;
+            let server = PgServer::start(&PgServerSpec {
+                base,
+                conf: Some(file("bench.conf")),
+                cpus,
+                data_dir: file("data"),
+                log: file("server.log"),
+                template_dir: file("template"),
+                start_timeout: START_TIMEOUT,
+            })?;
+            let options = server.options("postgres");
+            let (user, address) = (options.user.clone(), options.address.to_string());
+            create_database(Target::Postgres(options), postgres::capabilities()).await?;
+            let Some((socket_folder, _)) = address.rsplit_once('/') else {
+                bail!("{address} is no path of a socket");
+            };
+            Ok(Host {
+                title,
+                address: format!("postgres://{user}@localhost/{OWN_DATABASE}?socket={address}"),
+                peer_options: vec![
+                    "--db-driver=pgsql".to_owned(),
+                    format!("--pgsql-host={socket_folder}"),
+                    format!("--pgsql-user={user}"),
+                    format!("--pgsql-db={PEER_DATABASE}"),
+                ],
+                socket: None,
+                _server: Running::Postgres { _server: server },
+            })
+        }
+    }
+}
+
+async fn create_database(target: Target, capabilities: dbdyno_drivers::Capabilities) -> Result<()> {
+    let mut session = Endpoint { target, capabilities }.connect().await?;
+    for database in [PEER_DATABASE, OWN_DATABASE] {
+        session.query(format!("CREATE DATABASE {database}").as_bytes()).await?;
+    }
+    session.close().await;
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! Bench `sysbench`: client CPU and rate of OLTP transactions beside sysbench on the same server, interleaved, and above
+//! the floor of a bare epoll loop.
+
+mod cases;
+mod hosts;
+mod page;
+mod peer;
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{Measured, Setting, machine, runs};
+use crate::command::output;
+use crate::terminal;
+use cases::{Case, Figure, SERVERS};
+use hosts::Host;
+use peer::Used;
+
+/// Seconds of each measurement.
+const SECONDS: u32 = 5;
+/// Rows of the one table.
+const ROWS: u32 = 10_000;
+
+/// Measures all cases, the order of the two clients changing from round to round.
+pub(super) fn run(setting: &Setting) -> Result<Measured> {
+    let version = peer::version()?;
+    let floor = runs::built_example("epoll_floor")?;
+    // One thread for everything: the kernel stops a server when the thread that started it ends.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut figures: Vec<Figure> = Vec::new();
+    let mut titles = Vec::new();
+    for (prefix, cases) in SERVERS {
+        let host = runtime.block_on(hosts::start(prefix, &setting.folder.join(prefix)))?;
+        peer::prepare(&host, ROWS)?;
+        let mut measured: Vec<Figure> = cases.iter().map(|case| Figure::new(case, &host.title)).collect();
+        for round in 1..=setting.rounds {
+            for figure in &mut measured {
+                let case = figure.case;
+                terminal::note(&format!(
+                    "round {round} of {}: {}, {}",
+                    setting.rounds,
+                    host.title,
+                    case.what()
+                ));
+                if case.has_floor {
+                    figure.floors.push(bare_loop(&floor, &host, case.connections)?);
+                }
+                // Whoever comes second finds warmer caches: they take turns.
+                if round % 2 == 0 {
+                    figure.peers.push(peers(&host, case)?);
+                }
+                figure.own.push(own(setting, &host, case, round)?);
+                if round % 2 == 1 {
+                    figure.peers.push(peers(&host, case)?);
+                }
+            }
+        }
+        figures.append(&mut measured);
+        titles.push(host.title);
+    }
+    Ok(Measured {
+        table: page::text(&figures),
+        page: page::page(&figures, &setting.started, &version, &titles, setting.rounds),
+        is_met: figures.iter().all(Figure::is_met),
+    })
+}
+
+fn peers(host: &Host, case: &Case) -> Result<Used> {
+    peer::measured(host, case.peer_test, case.connections, SECONDS, ROWS)
+}
+
+fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> {
+    let (_, cpus) = machine::halves();
+    let name = format!("{}-c{}", case.test, case.connections);
+    let folder = setting.folder.join(host.title.replace(' ', "-")).join(round.to_string());
+    let text = cases::plan(&name, &host.address, case, cpus.as_deref());
+    let report = runs::measured(&setting.dbdyno, &folder, &name, &text, &[])?;
+    let run = runs::step(&report, &format!("{}.c{}", case.test, case.connections))?;
+    Ok(Used {
+        cpu_us: runs::number(run, "/cost/client_cpu_us")?,
+        rate_per_second: runs::number(run, "/rate")?,
+    })
+}
+
+/// The bare loop pinned to the client's CPUs, as the other two are.
+fn bare_loop(floor: &std::path::Path, host: &Host, connections: u32) -> Result<Used> {
+    let (socket, database) = host.socket.as_ref().context("the floor speaks MySQL only")?;
+    let mut line = Command::new("taskset");
+    let (_, cpus) = machine::halves();
+    line.arg("-c").arg(machine::list(cpus.as_deref())).arg(floor);
+    line.args([socket, database]).arg(connections.to_string()).arg(SECONDS.to_string());
+    let said: serde_json::Value = serde_json::from_str(&output(&mut line)?)?;
+    let queries = runs::number(&said, "/queries")?;
+    Ok(Used {
+        cpu_us: runs::number(&said, "/cpu_us")? / queries,
+        rate_per_second: queries / runs::number(&said, "/seconds")?,
+    })
+}

@@ -1,0 +1,140 @@
+//! The comparison as a table for the terminal and as a page of the documentation.
+
+use super::cases::{Figure, MOST_OVER_FLOOR};
+use super::hosts::{MY_CNF, POSTGRESQL_CONF};
+use super::peer::Used;
+use super::{ROWS, SECONDS};
+use crate::bench::grid::Grid;
+use crate::bench::machine::{self, Moment};
+use crate::bench::spread::Spread;
+
+const HEADER: [&str; 9] = [
+    "server",
+    "transaction, connections",
+    "client CPU, µs",
+    "sysbench's, µs",
+    "ratio (range)",
+    "target",
+    "rate, per second",
+    "ratio to sysbench's (range)",
+    "target",
+];
+
+fn grid(figures: &[Figure]) -> Grid {
+    Grid { header: HEADER.to_vec(), rows: figures.iter().map(cells).collect() }
+}
+
+fn cells(figure: &Figure) -> Vec<String> {
+    let median = |of: &[Used], part: fn(&Used) -> f64| Spread::of(of.iter().map(part)).median;
+    let case = figure.case;
+    let rate = match case.least_rate {
+        Some(least) => format!("≥ {least:.2} {}", met(figure.is_rate_met())),
+        None => "–".to_owned(),
+    };
+    vec![
+        figure.server.clone(),
+        case.what(),
+        format!("{:.2}", median(&figure.own, |used| used.cpu_us)),
+        format!("{:.2}", median(&figure.peers, |used| used.cpu_us)),
+        spread(figure.cpu_ratio()),
+        format!("≤ {:.2} {}", case.most_cpu, met(figure.is_cpu_met())),
+        format!("{:.0}", median(&figure.own, |used| used.rate_per_second)),
+        spread(figure.rate_ratio()),
+        rate,
+    ]
+}
+
+fn spread(Spread { least, median, greatest }: Spread) -> String {
+    format!("{median:.3} ({least:.3} to {greatest:.3})")
+}
+
+fn met(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "MISSED" }
+}
+
+/// One line for each figure that was compared with the bare loop.
+fn floors(figures: &[Figure]) -> String {
+    let lines = figures.iter().filter_map(|figure| {
+        let ratio = figure.floor_ratio()?;
+        let floor = Spread::of(figure.floors.iter().map(|used| used.cpu_us)).median;
+        Some(format!(
+            "Above the bare epoll loop ({floor:.2} µs), {}: {}, target ≤ {MOST_OVER_FLOOR} {}",
+            figure.case.what(),
+            spread(ratio),
+            met(figure.is_floor_met())
+        ))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// For the terminal.
+pub(super) fn text(figures: &[Figure]) -> String {
+    format!("{}\n\n{}", grid(figures).text(), floors(figures))
+}
+
+/// For the documentation.
+pub(super) fn page(
+    figures: &[Figure],
+    moment: &Moment,
+    version: &str,
+    titles: &[String],
+    rounds: u32,
+) -> String {
+    let (server_cpus, client_cpus) = machine::halves();
+    format!(
+        "# What the load client costs: beside sysbench
+
+Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench ask
+the same server one after the other (their order changes from round to round) for {SECONDS} s each, on the same CPUs. One
+table of {ROWS} rows, uniform keys, prepared statements, unix socket. Medians; ratios are taken within each round.
+
+{table}
+
+{floors}
+
+Client CPU is user and kernel time of the whole process for one transaction (of a point select: for one query). dbdyno's
+is that of the step's common window and holds its sampler; sysbench's is that of its whole run, so its start (a few
+hundredths of a second) is in it. The bare loop is `crates/drivers/examples/epoll_floor.rs`: one thread, constant bytes,
+nothing drawn, nothing measured.
+
+* date: {date}; load average of the minute before: {load}
+* servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
+* peer: {version} of Debian
+
+The servers' settings:
+
+```ini
+{MY_CNF}```
+
+```
+{POSTGRESQL_CONF}```
+",
+        table = grid(figures).markdown(),
+        floors = floors(figures),
+        date = moment.date,
+        load = moment.load,
+        titles = titles.join(", "),
+        server_cpus = machine::list(server_cpus.as_deref()),
+        client_cpus = machine::list(client_cpus.as_deref()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cases::SERVERS;
+    use super::*;
+
+    #[test]
+    fn a_missed_target_is_said_aloud() {
+        let mut figure = Figure::new(&SERVERS[0].1[1], "MariaDB 10.11.5");
+        figure.own = vec![Used { cpu_us: 8.0, rate_per_second: 110.0 }];
+        figure.peers = vec![Used { cpu_us: 12.5, rate_per_second: 100.0 }];
+        figure.floors = vec![Used { cpu_us: 6.4, rate_per_second: 120.0 }];
+        insta::assert_snapshot!(text(&[figure]), @r"
+        server           transaction, connections      client CPU, µs  sysbench's, µs  ratio (range)           target         rate, per second  ratio to sysbench's (range)  target
+        MariaDB 10.11.5  point-select, 16 connections  8.00            12.50           0.640 (0.640 to 0.640)  ≤ 0.60 MISSED  110               1.100 (1.100 to 1.100)       ≥ 1.10 met
+
+        Above the bare epoll loop (6.40 µs), point-select, 16 connections: 1.250 (1.250 to 1.250), target ≤ 1.25 met
+        ");
+    }
+}

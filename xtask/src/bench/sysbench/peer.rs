@@ -1,0 +1,91 @@
+//! Runs Debian's sysbench: the same statements on the same server, its CPU time as the kernel counts it.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+use super::hosts::Host;
+use crate::bench::machine;
+
+/// What one sysbench run used and did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Used {
+    /// User and kernel time of the whole process for one transaction.
+    pub(super) cpu_us: f64,
+    pub(super) rate_per_second: f64,
+}
+
+/// Makes sysbench's table: one of `rows` rows.
+pub(super) fn prepare(host: &Host, rows: u32) -> Result<()> {
+    let size = format!("--table-size={rows}");
+    sysbench(host, "oltp_read_write", &["--tables=1", &size, "--threads=1"], "prepare").map(|_| ())
+}
+
+/// Runs `test` (`oltp_point_select`) for `seconds` on `threads` connections, uniformly over `rows` rows.
+pub(super) fn measured(host: &Host, test: &str, threads: u32, seconds: u32, rows: u32) -> Result<Used> {
+    let before = children_cpu_us()?;
+    let text = sysbench(
+        host,
+        test,
+        &[
+            "--tables=1",
+            &format!("--table-size={rows}"),
+            &format!("--threads={threads}"),
+            &format!("--time={seconds}"),
+            "--rand-type=uniform",
+        ],
+        "run",
+    )?;
+    let cpu_us = (children_cpu_us()? - before) as f64;
+    let (transactions, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
+    Ok(Used { cpu_us: cpu_us / transactions, rate_per_second })
+}
+
+/// First line of `sysbench --version`.
+pub(super) fn version() -> Result<String> {
+    let output = Command::new("sysbench").arg("--version").output();
+    let output = output.context("sysbench cannot be run; install it: apt-get install sysbench")?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+fn sysbench(host: &Host, test: &str, options: &[&str], command: &str) -> Result<String> {
+    let (_, cpus) = machine::halves();
+    let mut line = Command::new("taskset");
+    line.arg("-c").arg(machine::list(cpus.as_deref())).arg("sysbench");
+    line.arg(test).args(&host.peer_options).args(options).arg(command).stdin(Stdio::null());
+    let output = line.output().context("sysbench cannot be run; install it: apt-get install sysbench")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        bail!("sysbench {test} {command} failed: {text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(text)
+}
+
+/// CPU time of all children that have been waited for.
+fn children_cpu_us() -> Result<i64> {
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    Ok((usage.user_time() + usage.system_time()).num_microseconds())
+}
+
+/// Transactions and their rate, from `    transactions:    12345  (2468.10 per sec.)`.
+fn transactions(text: &str) -> Option<(f64, f64)> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
+    let (count, rate) = line.split_once('(')?;
+    Some((count.trim().parse().ok()?, rate.split(' ').next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transactions_and_rate_are_read_from_sysbenchs_summary() {
+        let text = "SQL statistics:\n    queries performed:\n        read:  9\n    \
+                    transactions:                        98765  (9876.43 per sec.)\n    \
+                    queries:                             98765  (9876.43 per sec.)\n";
+        assert_eq!(transactions(text), Some((98_765.0, 9876.43)));
+        assert_eq!(transactions("FATAL: no"), None);
+    }
+}
