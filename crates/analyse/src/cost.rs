@@ -3,6 +3,7 @@
 use dbdyno_record::WindowRule;
 
 use crate::Cost;
+use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::span::tally;
@@ -48,6 +49,7 @@ pub(crate) fn cost(step: &Measured<'_>) -> Cost {
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
         fsyncs_per_commit: fsyncs_per_commit(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
+        busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
     }
 }
 

@@ -264,6 +264,9 @@ pub struct Cost {
     pub fsyncs_per_commit: Option<f64>,
     /// CPU of the sampler as a share of one core.
     pub sampler_core_share: Option<f64>,
+    /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
+    /// works in the load threads.
+    pub busiest_load_thread_share: Option<f64>,
 }
 
 /// One whole second of the window.

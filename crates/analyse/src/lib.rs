@@ -12,6 +12,7 @@ mod error;
 mod findings;
 #[cfg(test)]
 mod fixtures;
+mod headroom;
 mod hosts;
 mod latency;
 mod measured;

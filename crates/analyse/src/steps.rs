@@ -3,6 +3,7 @@
 use dbdyno_record::{Clock, KindSpec, StepEvent, StepRecord};
 
 use crate::cost::cost;
+use crate::headroom;
 use crate::latency::{buckets, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
@@ -19,6 +20,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) tag: &'a str,
     pub(crate) hosting: Hosting,
     pub(crate) cpus: u32,
+    /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
+    pub(crate) judges_client: bool,
 }
 
 /// Figures of a step that did not come to a common window are zero or absent; its validity says why.
@@ -35,10 +38,14 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
         step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
+    let limited = Some(&measured)
+        .filter(|_| around.judges_client)
+        .and_then(headroom::busiest)
+        .and_then(headroom::fault);
     let target = step.spec.target.as_ref();
     StepRun {
         block: around.block,
-        validity: faults.into_iter().flatten().fold(validity(step), add_reason),
+        validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
         window_seconds: window.seconds(),
         rate: measured.headline_rate(),
         kinds,
@@ -110,10 +117,10 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::fixtures::{ended, read_write_step};
+    use crate::fixtures::{ended, read_write_step, series};
 
     fn around() -> Surroundings<'static> {
-        Surroundings { block: 3, tag: "a", hosting: Hosting::Process, cpus: 4 }
+        Surroundings { block: 3, tag: "a", hosting: Hosting::Process, cpus: 4, judges_client: true }
     }
 
     #[test]
@@ -143,6 +150,23 @@ mod tests {
         let shares: Vec<_> = query.buckets.iter().take(4).map(|bucket| bucket.percent).collect();
         assert_eq!(shares, [80.0, 0.0, 0.0, 20.0]); // 400 of 500 within 256 us, 100 within 16 ms
         assert_eq!(run.seconds_on_target, Some(1.0)); // 200 rows in both whole seconds, target 200
+    }
+
+    #[test]
+    fn a_step_that_the_client_limited_is_invalid_unless_the_build_is_slow_by_nature() {
+        let mut step = read_write_step();
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
+        step.counters.extend(series(
+            "load",
+            &keys,
+            &[(0, vec![0; 2]), (2_500_000, vec![2_000_000, 500_000])],
+        ));
+        let run = step_run(&step, around());
+        assert_eq!(run.cost.busiest_load_thread_share, Some(1.0)); // 2.5 of 2.5 s
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
+        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        assert_eq!(slow.validity, Validity::Valid);
     }
 
     #[test]

@@ -71,6 +71,7 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
             tag: &variant.name,
             hosting: Hosting::of(variant),
             cpus: run.manifest.host.cpus,
+            judges_client: run.manifest.tool.build == "release",
         };
         step_run(step, around)
     };

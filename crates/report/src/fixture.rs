@@ -339,5 +339,6 @@ fn cost(variant: usize) -> Cost {
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         sampler_core_share: Some(0.003_1),
+        busiest_load_thread_share: server(0.412),
     }
 }

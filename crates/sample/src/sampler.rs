@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
-use crate::sources::{Client, Disk, Host, Own, Server, ServerSwitches, ServerTree, Size, Source, Status};
+use crate::sources::{
+    Client, Disk, Host, Load, Own, Server, ServerSwitches, ServerTree, Size, Source, Status,
+};
 use crate::tally::Tally;
 use crate::{Config, Error};
 
@@ -177,6 +179,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("switches", move || Ok(ServerSwitches::new(pid))));
     }
     quick.push(source("client", Client::open));
+    quick.push(source("load", Load::open));
     quick.push(source("host", Host::open));
     if let Some(data_dir) = config.data_dir.clone() {
         quick.push(source("disk", move || Disk::open(&data_dir)));

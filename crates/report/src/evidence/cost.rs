@@ -104,6 +104,14 @@ pub const COSTS: &[CostColumn] = &[
         |c| c.sampler_core_share,
         "CPU of the sampler itself, as a share of one core.",
     ),
+    column(
+        "load thread",
+        "busiest_load_thread_share",
+        "of time",
+        3,
+        |c| c.busiest_load_thread_share,
+        "Part of the time in which the client's busiest load thread ran or waited for a CPU; from 0.9 on the step is invalid.",
+    ),
 ];
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
@@ -143,6 +151,7 @@ mod tests {
             server_switches: Some(8.0),
             fsyncs_per_commit: Some(9.0),
             sampler_core_share: Some(10.0),
+            busiest_load_thread_share: Some(11.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
         assert_eq!(json.as_object().expect("a struct").len(), COSTS.len());

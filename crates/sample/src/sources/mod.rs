@@ -11,6 +11,7 @@ mod client;
 mod disk;
 mod footprint;
 mod host;
+mod load;
 mod own;
 mod process;
 mod server;
@@ -23,6 +24,7 @@ mod tree;
 pub(crate) use client::Client;
 pub(crate) use disk::{Disk, parse_diskstats};
 pub(crate) use host::{Host, parse_stat};
+pub(crate) use load::Load;
 pub(crate) use own::Own;
 pub(crate) use server::Server;
 pub(crate) use size::Size;
@@ -36,6 +38,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("server", "CPU time, memory and IO of the server's process"),
     ("switches", "context switches of the server's threads"),
     ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
+    ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),
     ("status", "the server's own counters, under the server's names"),
     ("size", "bytes and files of the data directory and of the benchmark's database"),

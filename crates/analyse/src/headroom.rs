@@ -1,0 +1,121 @@
+//! How near the load client was to its own limit: how long its threads ran or waited for a CPU.
+//!
+//! A load thread serves its connections one after the other. While it is on a CPU, or would be if one were free, an
+//! answer that arrives waits for it and not for the server. When it is so nearly all the time, the figures are the
+//! client's and not the server's.
+
+use crate::counters::Counters;
+use crate::measured::{Hosting, Measured};
+
+/// Share of the common window from which a load thread is called the limit.
+const LIMIT: f64 = 0.90;
+
+/// The busiest load thread over the common window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Busiest {
+    /// Part of the window that it was on a CPU.
+    pub(crate) on_cpu: f64,
+    /// Part of the window that it waited for one.
+    pub(crate) waiting: f64,
+}
+
+impl Busiest {
+    /// Part of the window in which it had work to do.
+    pub(crate) fn wanted(self) -> f64 {
+        self.on_cpu + self.waiting
+    }
+}
+
+/// `None` where load threads were not sampled, or where the database works in them, so that they are the server.
+pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
+    if matches!(step.hosting, Hosting::Embedded | Hosting::Nothing) {
+        return None;
+    }
+    let of_thread = |thread: &str| {
+        let share = |key: String| Some(step.change("load", &[key.as_str()])?.per_second() / 1e6);
+        Some(Busiest {
+            on_cpu: share(format!("{thread}.cpu_us"))?,
+            waiting: share(format!("{thread}.run_delay_us"))?,
+        })
+    };
+    let threads = threads(step.counters);
+    threads.iter().filter_map(|thread| of_thread(thread)).max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
+}
+
+/// Why a step says more about the client than about the server; `None` when it does not.
+pub(crate) fn fault(busiest: Busiest) -> Option<String> {
+    (busiest.wanted() >= LIMIT).then(|| {
+        format!(
+            "the client was the limit: its busiest load thread had work in {:.0} % of the window (on a CPU in {:.0} %, waiting for \
+             one in {:.0} %; at most {:.0} % are allowed); give the client more CPUs (host.client_cpus) or threads \
+             (host.client_threads), or the server fewer",
+            100.0 * busiest.wanted(),
+            100.0 * busiest.on_cpu,
+            100.0 * busiest.waiting,
+            100.0 * LIMIT,
+        )
+    })
+}
+
+/// Names of the load threads that were sampled.
+fn threads(counters: &Counters) -> Vec<String> {
+    let Some(last) = counters.get("load").and_then(|series| series.lines.last()) else { return Vec::new() };
+    last.values.keys().filter_map(|key| Some(key.strip_suffix(".cpu_us")?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{read_write_step, series};
+    use crate::span::Span;
+
+    const KEYS: [&str; 6] = [
+        "cpu_us",
+        "run_delay_us",
+        "load-0.cpu_us",
+        "load-0.run_delay_us",
+        "load-1.cpu_us",
+        "load-1.run_delay_us",
+    ];
+
+    fn busiest_of(hosting: Hosting, end: Vec<i64>) -> Option<Busiest> {
+        let counters = series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, end)]);
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 })
+    }
+
+    #[test]
+    fn the_thread_that_had_most_to_do_decides_and_waiting_counts() {
+        let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
+        let busiest = busiest_of(Hosting::Process, end).unwrap();
+        assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
+        insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; at most 90 % are allowed); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+    }
+
+    #[test]
+    fn a_client_with_time_to_spare_is_no_fault() {
+        let end = vec![0, 0, 1_000_000, 500_000, 2_000_000, 240_000];
+        assert_eq!(busiest_of(Hosting::External, end).and_then(fault), None); // 2.24 of 2.5 s = 89.6 %
+    }
+
+    #[test]
+    fn where_the_database_works_in_the_load_threads_they_are_not_judged() {
+        let end = vec![0, 0, 2_500_000, 0, 0, 0];
+        assert!(busiest_of(Hosting::Embedded, end.clone()).is_none());
+        assert!(busiest_of(Hosting::Nothing, end.clone()).is_none());
+        assert!(busiest_of(Hosting::Process, end).and_then(fault).is_some());
+    }
+
+    #[test]
+    fn a_record_without_load_threads_is_not_judged() {
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        let counters = Counters::new();
+        let measured =
+            Measured { spec, intervals, counters: &counters, window, hosting: Hosting::Process, cpus: 4 };
+        assert_eq!(busiest(&measured), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU, which tells whether
+//! the client was the limit.
+//!
+//! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
+//! the first 64, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
+//! ended keeps what it was last seen with.
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::proc_file::ProcFile;
+
+/// How the names of load threads begin.
+const PREFIX: &str = "load-";
+/// Threads that are read; a blocking driver has one a connection, and the first ones tell enough.
+const MOST_THREADS: usize = 64;
+
+/// The load threads of this process.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    threads: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// Keys of its counters, made once.
+    cpu_key: String,
+    delay_key: String,
+    file: ProcFile,
+    last: Times,
+}
+
+/// Since a thread began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Times {
+    cpu_us: i64,
+    run_delay_us: i64,
+}
+
+impl Load {
+    /// Load threads begin after the source is opened, so they are looked for when they are first read.
+    pub(crate) fn open() -> Result<Self, Error> {
+        // A kernel without scheduler statistics says so here and not in mid-step.
+        parse(&ProcFile::open("/proc/self/schedstat")?.text()?)
+            .ok_or(Error::Format { path: "/proc/self/schedstat".into(), missing: "three numbers" })?;
+        Ok(Self::default())
+    }
+
+    fn find(&mut self) {
+        let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
+        for task in tasks.flatten() {
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            let name = name.trim_end();
+            if !name.starts_with(PREFIX) || self.threads.len() == MOST_THREADS {
+                continue;
+            }
+            let Ok(file) = ProcFile::open(task.path().join("schedstat")) else { continue };
+            let (cpu_key, delay_key) = (format!("{name}.cpu_us"), format!("{name}.run_delay_us"));
+            self.threads.push(Thread { cpu_key, delay_key, file, last: Times::default() });
+        }
+    }
+}
+
+impl Source for Load {
+    fn name(&self) -> &'static str {
+        "load"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        about([("most_threads", MOST_THREADS.into())])
+    }
+
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        if self.threads.is_empty() {
+            self.find();
+        }
+        let at = Instant::now();
+        let mut sum = Times::default();
+        for thread in &mut self.threads {
+            if let Some(now) = thread.file.text().ok().and_then(|text| parse(&text)) {
+                thread.last = now;
+            }
+            sum.cpu_us += thread.last.cpu_us;
+            sum.run_delay_us += thread.last.run_delay_us;
+            values.set(&thread.cpu_key, thread.last.cpu_us);
+            values.set(&thread.delay_key, thread.last.run_delay_us);
+        }
+        values.set("cpu_us", sum.cpu_us);
+        values.set("run_delay_us", sum.run_delay_us);
+        Ok(Some(at))
+    }
+}
+
+/// `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
+fn parse(text: &str) -> Option<Times> {
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<i64>().ok());
+    let (cpu_ns, delay_ns) = (numbers.next()??, numbers.next()??);
+    Some(Times { cpu_us: cpu_ns / 1000, run_delay_us: delay_ns / 1000 })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn schedstat_is_read_in_microseconds() {
+        assert_eq!(parse("1234567 89000 5\n"), Some(Times { cpu_us: 1234, run_delay_us: 89 }));
+        assert_eq!(parse("12"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn a_load_thread_that_burns_is_seen_and_keeps_its_time_after_its_end() {
+        let (end, ended) = channel::<()>();
+        let (begin, begun) = channel::<()>();
+        let burn = move || {
+            begin.send(()).unwrap();
+            while ended.try_recv().is_err() {
+                std::hint::black_box(0);
+            }
+        };
+        let thread = std::thread::Builder::new().name("load-77".to_owned()).spawn(burn).unwrap();
+        // It has its name by now.
+        begun.recv().unwrap();
+        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        load.read(Moment::Boundary, &mut values).unwrap();
+        let first = values.map()["load-77.cpu_us"];
+        std::thread::sleep(Duration::from_millis(100));
+        load.read(Moment::Tick, &mut values).unwrap();
+        let wanted = values.map()["load-77.cpu_us"] + values.map()["load-77.run_delay_us"];
+        assert!(wanted - first >= 50_000, "{:?}", values.map());
+        end.send(()).unwrap();
+        thread.join().unwrap();
+        load.read(Moment::Boundary, &mut values).unwrap();
+        assert!(values.map()["load-77.cpu_us"] > first);
+    }
+}
