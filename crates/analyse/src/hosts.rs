@@ -12,7 +12,7 @@ const GREATEST_CPU: u32 = 65_535;
 pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
     let variants = &run.manifest.variants;
     let named = |hosting: Hosting| -> Vec<&str> {
-        let of_hosting = |variant: &&VariantInfo| Hosting::of(variant) == hosting;
+        let of_hosting = |variant: &&VariantInfo| hosting_of(run, variant) == hosting;
         variants.iter().filter(of_hosting).map(|variant| variant.name.as_str()).collect()
     };
     let mut all = Vec::new();
@@ -35,6 +35,15 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
         all.extend(shared_cpus(&run.manifest.host));
     }
     all
+}
+
+/// As it was in the variant's first step.
+fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
+    let mut cells = run.cells.iter().filter(|cell| cell.id.variant == variant.name);
+    match cells.find_map(|cell| cell.steps.first()) {
+        Some(step) => Hosting::in_step(variant, &step.counters),
+        None => Hosting::of(variant),
+    }
 }
 
 /// Whether client and server may take CPU time from each other.
@@ -70,7 +79,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::run;
+    use crate::fixtures::{cell, load_step, run, series};
 
     #[test]
     fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
@@ -83,6 +92,16 @@ mod tests {
         lite: the database works inside dbdyno, so client CPU and memory are client and database together.
         none: no database: these figures measure dbdyno itself.
         ");
+    }
+
+    #[test]
+    fn somebody_elses_server_that_was_sampled_is_a_process_on_this_host() {
+        let mut step = load_step(1_000);
+        step.counters.extend(series("server", &["cpu_us"], &[(0, vec![0])]));
+        let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);
+        run.manifest.variants[0].external = true;
+        run.manifest.host.server_cpus = None;
+        assert_snapshot!(host_warnings(&run).join("\n"), @"Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.");
     }
 
     #[test]

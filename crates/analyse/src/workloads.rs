@@ -69,7 +69,7 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
         let around = Surroundings {
             block: cell.id.block,
             tag: &variant.name,
-            hosting: Hosting::of(variant),
+            hosting: Hosting::in_step(variant, &step.counters),
             cpus: run.manifest.host.cpus,
             judges_client: run.manifest.tool.build == "release",
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use dbdyno_drivers::{
     AnySession, Class, DbError, Endpoint, Session, Target, first_i64, mysql, null, postgres, sqlite,
 };
-use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, remove_data};
+use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, remove_data};
 
 use crate::conductor::variants::{Prepared, Source};
 
@@ -38,6 +38,8 @@ pub(crate) struct Database {
     /// dbdyno may change global settings and drop binary logs.
     pub(crate) owned: bool,
     server: Option<Running>,
+    /// The process of a server that somebody else runs on this machine.
+    found_pid: Option<u32>,
     data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables.
     database_dir: Option<PathBuf>,
@@ -52,18 +54,18 @@ impl Database {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
-                Ok(Self::without_server(Endpoint { target, capabilities: null::capabilities() }, true))
+                Ok(Self::in_process(Endpoint { target, capabilities: null::capabilities() }, None))
             }
             Source::Sqlite { pragmas } => Self::sqlite(pragmas, place).map_err(|error| error.to_string()),
             Source::External { options, engine } => {
                 let target = Target::Mysql(options.clone());
                 let capabilities = mysql::capabilities(engine, false);
-                Ok(Self::without_server(Endpoint { target, capabilities }, false))
+                Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
             }
             Source::ExternalPostgres { options } => {
                 let target = Target::Postgres(options.clone());
                 let capabilities = postgres::capabilities();
-                Ok(Self::without_server(Endpoint { target, capabilities }, false))
+                Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
             }
             Source::Owned { base, my_cnf, engine } => {
                 let spec = ServerSpec {
@@ -95,8 +97,15 @@ impl Database {
         }
     }
 
-    fn without_server(endpoint: Endpoint, owned: bool) -> Self {
-        Self { endpoint, owned, server: None, data_dir: None, database_dir: None }
+    /// On a server that somebody else runs.
+    fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
+        Self { endpoint, owned: false, server: None, found_pid, data_dir: None, database_dir: None }
+    }
+
+    /// Without a server; its files, if it has any, lie in `folder`.
+    fn in_process(endpoint: Endpoint, folder: Option<PathBuf>) -> Self {
+        let (data_dir, database_dir) = (folder.clone(), folder);
+        Self { endpoint, owned: true, server: None, found_pid: None, data_dir, database_dir }
     }
 
     fn sqlite(pragmas: &[(String, String)], place: &Place) -> Result<Self, DbError> {
@@ -112,8 +121,7 @@ impl Database {
         sqlite::wipe(&options.path)?;
         sqlite::create_marked(&options)?;
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-        let folder = Some(place.data_dir.clone());
-        Ok(Self { endpoint, owned: true, server: None, data_dir: folder.clone(), database_dir: folder })
+        Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
     }
 
     async fn with_schema(server: Server, engine: &str) -> Result<Self, DbError> {
@@ -144,7 +152,7 @@ impl Database {
 
     fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
         let data_dir = Some(server.data_dir().to_owned());
-        Self { endpoint, owned: true, server: Some(server), data_dir, database_dir }
+        Self { endpoint, owned: true, server: Some(server), found_pid: None, data_dir, database_dir }
     }
 
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
@@ -164,9 +172,9 @@ impl Database {
         Ok(session)
     }
 
-    /// The server's first process, if dbdyno started it.
+    /// The server's first process, if it runs on this machine as far as can be seen.
     pub(crate) fn pid(&self) -> Option<u32> {
-        self.server.as_ref().map(Running::pid)
+        self.server.as_ref().map(Running::pid).or(self.found_pid)
     }
 
     /// The server is that process and its children.
@@ -193,7 +201,11 @@ impl Database {
 
     /// What the record should know about how the server was started.
     pub(crate) fn notes(&self) -> Vec<String> {
-        self.server.as_ref().map_or_else(Vec::new, |server| server.notes().to_vec())
+        let found = self.found_pid.map(|pid| {
+            format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
+        });
+        let of_server = self.server.iter().flat_map(|server| server.notes());
+        found.into_iter().chain(of_server.cloned()).collect()
     }
 
     /// If the server is gone: how it ended, with the end of its log.

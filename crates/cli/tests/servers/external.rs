@@ -79,7 +79,10 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
     assert!(findings.variants[0].external);
     let cell = &Run::open(&dir).unwrap().cells[0];
-    assert_eq!(self::server(cell).unwrap().pid, None);
+    // The socket tells whose CPU it is, without any privilege on that server.
+    assert_eq!(self::server(cell).unwrap().pid, Some(server.pid()));
+    let cost = &findings.workloads[0].steps[0].variants[0].runs[0].cost;
+    assert!(cost.server_cpu_us.is_some_and(|cpu| cpu > 0.0), "{cost:?}");
     no_file_holds_the_password(&dir);
 
     assert!(server.is_running(), "dbdyno stopped a server that is not its own");
