@@ -130,6 +130,13 @@ pub enum StepEvent {
         connections: u32,
         connect_us: u64,
     },
+    /// What was asked of an open loop: the rate of all its connections together, by the process `constant` or `poisson`.
+    Scheduled {
+        kind: String,
+        process: String,
+        operations_per_second: f64,
+        connections: u32,
+    },
     /// One connection did all it had to do.
     LaneEnded {
         at_us: u64,
@@ -158,6 +165,23 @@ pub enum StepEvent {
         class: ErrorClass,
         code: String,
         message: String,
+    },
+    /// A connection is gone and will be opened again. The first of a step are recorded; intervals count all.
+    ConnectionLost {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        code: String,
+        message: String,
+    },
+    /// A lost connection is open again, its statements prepared.
+    Reconnected {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        /// From when the loss was noticed.
+        down_us: u64,
+        attempts: u32,
     },
     Check(Check),
     Warning {

@@ -1,13 +1,12 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
 mod error;
-mod random;
 mod workload;
 
 pub mod insert_benchmark;
 
+pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use error::Error;
-pub use random::{Philox, draw_below, draw_below_u64};
 pub use workload::{About, Context, Work, Workload};
 
 /// Every workload: its name and what it is for, in the order in which they are listed to users.

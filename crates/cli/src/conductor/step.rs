@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dbdyno_analyse::headline_rate;
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{Step, StepEnd, Threads};
+use dbdyno_loadgen::{Connections, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, CellWriter, Check, Outcome, StepEvent, StepRecord, StepWriter};
 use dbdyno_sample::{Config, Sampler};
 use dbdyno_workloads::Workload;
@@ -48,6 +48,7 @@ impl StepRun<'_, '_> {
             spec: &spec,
             lanes: workload.lanes(self.index),
             threads: self.threads(),
+            connections: Connections::default(),
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
@@ -55,7 +56,9 @@ impl StepRun<'_, '_> {
         let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
             dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
-            dbdyno_loadgen::Error::Panicked(_) => Ended::new(OURS, error),
+            dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
+                Ended::new(OURS, error)
+            }
         })?;
         match sampler.stop() {
             Ok(report) => {

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_loadgen::{
-    Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads, run,
+    Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads,
+    run,
 };
 use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Run, RunWriter, StepEvent, StepRecord,
@@ -122,6 +123,7 @@ pub(crate) struct Options {
     pub(crate) cap: Option<Duration>,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) threads: Threads,
+    pub(crate) connections: Connections,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
 }
@@ -132,6 +134,7 @@ impl Default for Options {
             cap: None,
             cancel: Arc::default(),
             threads: Threads { count: Some(2), ..Threads::default() },
+            connections: Connections::default(),
             closing: Duration::ZERO,
         }
     }
@@ -163,7 +166,14 @@ pub(crate) fn run_opened(
         .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0, closing }))
         .collect();
     let end = run(
-        Step { spec, lanes, threads: options.threads, time_cap: options.cap, cancel: &options.cancel },
+        Step {
+            spec,
+            lanes,
+            threads: options.threads,
+            connections: options.connections,
+            time_cap: options.cap,
+            cancel: &options.cancel,
+        },
         &mut step,
         &mut Quiet,
     )

@@ -141,6 +141,8 @@ mod tests {
             rows,
             retries: 0,
             failed_numbers: failed.to_vec(),
+            unknown_numbers: Vec::new(),
+            reconnects: 0,
             complete: true,
         };
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }

@@ -170,6 +170,8 @@ mod tests {
             rows: done * u64::from(step.rows_per_commit),
             retries: 0,
             failed_numbers: failed.to_vec(),
+            unknown_numbers: Vec::new(),
+            reconnects: 0,
             complete: true,
         }
     }

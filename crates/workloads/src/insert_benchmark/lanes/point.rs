@@ -10,7 +10,7 @@ use super::Client;
 use super::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql;
-use crate::random::{Philox, draw_below_u64};
+use crate::{Philox, draw_below_u64};
 
 /// A query connection of one client.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::Client;
 use super::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RangeKind};
-use crate::random::{Philox, draw_below};
+use crate::{Philox, draw_below};
 
 /// A query connection of one client.
 #[derive(Debug)]
