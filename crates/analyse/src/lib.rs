@@ -17,6 +17,7 @@ mod hosts;
 mod latency;
 mod measured;
 mod metrics;
+mod outages;
 mod overview;
 mod parallel;
 mod rates;

@@ -6,6 +6,7 @@ use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, St
 
 use crate::colours::missed_note;
 use crate::hosts::host_warnings;
+use crate::outages;
 use crate::overview::servers;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
@@ -32,6 +33,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
         all.extend(invalid_steps(step));
         all.extend(missed_targets(step));
     }
+    all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));

@@ -5,6 +5,7 @@ mod commands;
 mod conductor;
 mod exit;
 mod host;
+mod limits;
 mod progress;
 mod signals;
 mod terminal;

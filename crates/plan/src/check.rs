@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_workload::insert_benchmark_problem;
 use crate::document::Segment;
+use crate::load::load_problem;
 use crate::{Plan, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
@@ -26,6 +27,10 @@ const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not begi
 pub(crate) fn first_problem(plan: &Plan) -> Option<Problem<'_>> {
     top_problem(plan)
         .or_else(|| host_problem(plan))
+        .or_else(|| {
+            let (key, message) = load_problem(&plan.load)?;
+            problem(&[Segment::Key("load"), Segment::Key(key)], message)
+        })
         .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
         .or_else(|| base_problem(plan))
         .or_else(|| workload_problem(plan))

@@ -83,6 +83,7 @@ mod tests {
             margin: 0.02,
             base: None,
             host: crate::Host::default(),
+            load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),
             workload,
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark};
+use crate::{CpuList, InsertBenchmark, Load};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub struct Plan {
     pub base: Option<String>,
     #[serde(default)]
     pub host: Host,
+    #[serde(default)]
+    pub load: Load,
     /// The things that are compared: at least one.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
@@ -121,6 +123,11 @@ impl Variant {
 }
 
 impl Plan {
+    /// Connections that the largest step of any workload has open at once.
+    pub fn most_connections(&self) -> u32 {
+        self.workload.insert_benchmark.as_ref().map_or(0, InsertBenchmark::most_connections)
+    }
+
     /// Name of the base variant.
     pub fn base_name(&self) -> &str {
         self.base

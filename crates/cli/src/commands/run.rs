@@ -16,7 +16,7 @@ use crate::commands::plan::overrides;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::{host, signals, terminal, time};
+use crate::{host, limits, signals, terminal, time};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -103,6 +103,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out)?;
+    limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     let mut writer = RunWriter::create(&args.out, &manifest)?;
@@ -122,6 +123,7 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
         .map(|cell| cell.id.clone())
         .collect();
     let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
+    limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
     for (now, then) in variants.iter().zip(&manifest.variants) {
         if now.info != *then {

@@ -13,7 +13,7 @@ use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
 use crate::conductor::step::StepRun;
 use crate::exit::{Ended, OURS};
-use crate::time;
+use crate::{limits, time};
 
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
@@ -97,10 +97,12 @@ impl Conductor<'_> {
         let described = self.runtime.block_on(async {
             let mut session = database.connect().await?;
             let description = describe(&mut session).await?;
-            Ok::<_, dbdyno_drivers::DbError>((session, description))
+            let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
+            Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
         let (session, description) = match described {
-            Ok(described) => described,
+            Ok((session, description, Ok(()))) => (session, description),
+            Ok((_, _, Err(message))) => return Ok((Outcome::Failed, Some(message))),
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
         };
         let [major, minor, patch] = description.version;

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 
 use dbdyno_drivers::mysql::{self, Options};
-use dbdyno_drivers::{Endpoint, Session, Target};
+use dbdyno_drivers::{Endpoint, Session, Target, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::{Base, BaseDir, Family, PgBase, address, credentials, external, find_named};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, SERVER, USAGE};
-use crate::terminal;
+use crate::{limits, terminal};
 
 /// A variant that can run.
 #[derive(Debug, Clone)]
@@ -54,10 +54,10 @@ const DEFAULT_ENGINE: &str = "innodb";
 /// # Errors
 /// The first variant that cannot run, with its name.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
-    plan.variants.iter().map(|variant| prepare_one(variant, runtime)).collect()
+    plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
     let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {
@@ -86,7 +86,7 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             owned(variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let (family, options) = reach(variant, &text, runtime).map_err(|ended| Ended {
+            let (family, options) = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
@@ -136,7 +136,7 @@ fn owned(
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill.
-fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
+fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
@@ -154,9 +154,23 @@ fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Op
                 .await
                 .map(|_| ())
                 .map_err(|error| Ended::new(SERVER, error)),
-        }
+        }?;
+        check_room(plan, family, &options).await
     })?;
     Ok((family, options))
+}
+
+/// Refuses a server that takes fewer connections than the plan opens.
+async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<(), Ended> {
+    let (target, capabilities) = match family {
+        Family::Mysql => (Target::Mysql(options.clone()), mysql::capabilities(DEFAULT_ENGINE, false)),
+        Family::Postgres => (Target::Postgres(options.clone()), postgres::capabilities()),
+    };
+    let endpoint = Endpoint { target, capabilities };
+    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let room = limits::check_server(&mut session, &endpoint.target, plan).await;
+    session.close().await;
+    room.map_err(|message| Ended::new(SERVER, message))
 }
 
 /// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.

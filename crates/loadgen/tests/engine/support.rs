@@ -20,6 +20,8 @@ pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 pub(crate) enum Act {
     Answer(Duration),
     Fail(ErrorClass),
+    /// The connection is gone, and this many attempts to open it again fail.
+    Break(u32),
     Hang,
     Panic,
 }
@@ -27,12 +29,18 @@ pub(crate) enum Act {
 struct Pretend {
     behaviour: Behaviour,
     open: Result<(), Failure>,
+    /// Attempts to open the connection that are still to fail.
+    refusals: u32,
     attempts: u32,
     closing: Duration,
 }
 
 impl Lane for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(failure(ErrorClass::Lost));
+        }
         self.open.clone()
     }
 
@@ -52,8 +60,10 @@ impl Lane for Pretend {
                 Ok(Done { rows: 2, received_bytes: 10 })
             }
             Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
-            Act::Fail(class) => {
-                Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() })
+            Act::Fail(class) => Err(failure(class)),
+            Act::Break(refusals) => {
+                self.refusals = refusals;
+                Err(failure(ErrorClass::Lost))
             }
             Act::Hang => std::future::pending().await,
             Act::Panic => panic!("the pretended database breaks"),
@@ -63,6 +73,10 @@ impl Lane for Pretend {
     async fn close(self) {
         tokio::time::sleep(self.closing).await;
     }
+}
+
+fn failure(class: ErrorClass) -> Failure {
+    Failure { class, code: "42".into(), message: "the pretended answer is no".into() }
 }
 
 pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSpec {
@@ -163,7 +177,9 @@ pub(crate) fn run_opened(
     let closing = options.closing;
     let lanes = lanes
         .into_iter()
-        .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0, closing }))
+        .map(|(lane, behaviour, open)| {
+            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, closing })
+        })
         .collect();
     let end = run(
         Step {

@@ -106,6 +106,26 @@ fn step_events(name: &str) -> Vec<StepEvent> {
             code: "5".into(),
             message: "database is locked".into(),
         },
+        StepEvent::Scheduled {
+            kind: "query".into(),
+            process: "poisson".into(),
+            operations_per_second: 1_526.5,
+            connections: 2,
+        },
+        StepEvent::ConnectionLost {
+            at_us: 1_000_000,
+            client: 1,
+            kind: "query".into(),
+            code: "2013".into(),
+            message: "the connection was closed".into(),
+        },
+        StepEvent::Reconnected {
+            at_us: 1_300_000,
+            client: 1,
+            kind: "query".into(),
+            down_us: 300_000,
+            attempts: 2,
+        },
         StepEvent::LaneEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
         StepEvent::Window { from_us: 0, to_us: 2_000_000 },
         StepEvent::Check(Check {
