@@ -11,6 +11,7 @@ mod external;
 mod killed;
 mod options;
 mod postgres;
+mod restart;
 #[path = "../support/mod.rs"]
 mod support;
 mod tampering;
