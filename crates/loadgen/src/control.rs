@@ -31,8 +31,8 @@ pub(crate) struct Control {
     window_rule: WindowRule,
     /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
     window_end_ns: AtomicU64,
-    /// When the common window will end, if the lanes' limits say so beforehand.
-    planned_end_ns: Option<u64>,
+    /// When the common window will end, if the lanes' limits say so beforehand; `u64::MAX` if they do not.
+    planned_end_ns: u64,
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
@@ -58,7 +58,7 @@ impl Control {
             stopped: Notify::new(),
             window_rule,
             window_end_ns: AtomicU64::new(u64::MAX),
-            planned_end_ns: planned.filter(|&end| end != u64::MAX),
+            planned_end_ns: planned.unwrap_or(u64::MAX),
             client_ended: (0..clients).map(|_| AtomicBool::new(false)).collect(),
             client_changed: Notify::new(),
             lanes_left: AtomicUsize::new(lanes.len()),
@@ -181,7 +181,8 @@ impl Control {
 
     /// Where books are cut beside whole seconds: at the end of the common window, once it is known.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
-        self.window_end_ns().or(self.planned_end_ns)
+        let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
+        Some(end_ns).filter(|&end| end != u64::MAX)
     }
 
     /// End of the last lane, once all have ended.

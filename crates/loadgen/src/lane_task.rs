@@ -132,7 +132,12 @@ impl LaneTask {
             if prepared != Next::GoOn {
                 return prepared;
             }
-            let next = match self.wait_until_due(operation, start).await {
+            let waited = match (operation.due, &self.spec.coupling) {
+                // The hot path has nothing to wait for.
+                (Due::Now, None) => Waited::Due { due_ns: None, was_early: false },
+                _ => self.wait_until_due(operation, start).await,
+            };
+            let next = match waited {
                 Waited::Due { due_ns, was_early } => {
                     self.send(lane, operation.number, due_ns, was_early).await
                 }
@@ -146,6 +151,7 @@ impl LaneTask {
     }
 
     /// The operation that follows `count` others of this lane; `None` at the lane's limit.
+    #[inline]
     fn next_operation(&mut self, count: u64) -> Option<Operation> {
         let number = match (&self.spec.pace, &self.due) {
             (Pace::Shared(schedule), Some(walk)) => {
@@ -176,7 +182,9 @@ impl LaneTask {
     async fn make_ready<L: Lane>(&mut self, lane: &mut L, number: u64) -> Next {
         loop {
             let Err(failure) = lane.prepare(number, &mut self.notes).await else {
-                self.report_lookups();
+                if !self.notes.lookups.is_empty() {
+                    self.report_lookups();
+                }
                 return Next::GoOn;
             };
             let now_ns = self.shared.tick();
@@ -258,6 +266,7 @@ impl LaneTask {
     }
 
     /// `waited_ns` is the due time of an operation for which the lane was waiting.
+    #[inline]
     fn write_sent(&mut self, sent_ns: u64, waited_ns: Option<u64>) {
         self.end.started += 1;
         let mut recorder = self.shared.recorder.borrow_mut();
@@ -310,9 +319,6 @@ impl LaneTask {
     }
 
     fn report_lookups(&mut self) {
-        if self.notes.lookups.is_empty() {
-            return;
-        }
         let at_ns = self.shared.control.now_ns();
         for lookup in self.notes.lookups.drain(..) {
             let _ = self.shared.messages.send(Message::Lookup { at_ns, client: self.spec.client, lookup });
