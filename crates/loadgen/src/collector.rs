@@ -88,7 +88,31 @@ pub(crate) struct Collector<'a> {
     pub(crate) failure: Option<dbdyno_record::Error>,
 }
 
-impl Collector<'_> {
+impl<'a> Collector<'a> {
+    pub(crate) fn new(
+        writer: &'a mut StepWriter,
+        observer: &'a mut dyn Observer,
+        control: &'a Control,
+        kinds: &'a [String],
+        workers: usize,
+        schedules: BTreeMap<(u32, usize), ScheduleBook>,
+    ) -> Self {
+        Self {
+            writer,
+            observer,
+            control,
+            kinds,
+            workers,
+            pending: BTreeMap::new(),
+            seen_errors: HashSet::new(),
+            schedules,
+            outage_events: 0,
+            window_written: false,
+            ends: Vec::new(),
+            failure: None,
+        }
+    }
+
     /// Waits until every worker has its connections; the longest time one of them took. Writes down how long each login took.
     pub(crate) fn wait_until_ready(
         &mut self,

@@ -93,20 +93,7 @@ where
     }
     drop(sender);
 
-    let mut collector = Collector {
-        writer,
-        observer,
-        control: &control,
-        kinds: &kinds,
-        workers: threads.len(),
-        pending: BTreeMap::new(),
-        seen_errors: HashSet::new(),
-        schedules,
-        outage_events: 0,
-        window_written: false,
-        ends: Vec::new(),
-        failure: None,
-    };
+    let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
     let cancelled = || step.cancel.load(Ordering::Relaxed);
     let connect = collector.wait_until_ready(&messages, &cancelled);
     let start = Instant::now() + LEAD;
