@@ -193,6 +193,8 @@ pub struct KindResult {
     pub errors: ErrorCounts,
     pub operations_per_second: f64,
     pub rows_per_second: f64,
+    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    pub statements_per_second: f64,
     pub service: Latency,
     pub response: Latency,
     /// The original's response-time buckets, over service time (what the original measures).

@@ -35,6 +35,7 @@ fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
         pace: pace.to_owned(),
         protocol: "text".to_owned(),
         rows_per_operation,
+        statements_per_operation: 1,
         statement: format!("{kind} ?"),
     }
 }

@@ -36,11 +36,45 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
     };
     Table {
         title: "Throughput".to_owned(),
-        caption: "Rate over the common window of each step, per second: rows inserted in l.i0, l.i1 and l.i2, rows \
-                  indexed in l.x, queries in the others; the median where there are several blocks."
-            .to_owned(),
+        caption: format!(
+            "Rate over the common window of each step{}; the median where there are several blocks.",
+            labels(steps)
+        ),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
         rows: rows(steps, steps.iter().map(column).collect()),
+    }
+}
+
+/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label of most steps is that of
+/// the others, and comes last.
+fn labels(steps: &[StepFindings]) -> String {
+    let mut by_label: Vec<(&str, Vec<&str>)> = Vec::new();
+    for step in steps.iter().filter(|step| !step.rate_label.is_empty()) {
+        match by_label.iter_mut().find(|(label, _)| *label == step.rate_label) {
+            Some((_, names)) => names.push(&step.name),
+            None => by_label.push((&step.rate_label, vec![&step.name])),
+        }
+    }
+    let most = by_label.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
+    let Some(last) = by_label.iter().rposition(|(_, names)| names.len() == most) else {
+        return String::new();
+    };
+    let (label, names) = by_label.remove(last);
+    let mut parts: Vec<String> =
+        by_label.iter().map(|(label, names)| format!("{label} in {}", listed(names))).collect();
+    parts.push(match (parts.len(), names.as_slice()) {
+        (0, _) => label.to_owned(),
+        (_, [_, _, ..]) => format!("{label} in the others"),
+        (_, names) => format!("{label} in {}", listed(names)),
+    });
+    format!(": {}", parts.join(", "))
+}
+
+/// `a, b and c`
+fn listed(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
     }
 }
 

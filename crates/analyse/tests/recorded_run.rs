@@ -62,6 +62,7 @@ fn spec() -> StepSpec {
             pace: "closed".to_owned(),
             protocol: "prepared".to_owned(),
             rows_per_operation: 100,
+            statements_per_operation: 1,
             statement: "INSERT INTO pi1 VALUES (?)".to_owned(),
         }],
         options: Map::new(),

@@ -83,6 +83,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) schedules: BTreeMap<(u32, usize), ScheduleBook>,
     pub(crate) outage_events: u32,
     pub(crate) window_written: bool,
+    /// Where the common window begins.
+    pub(crate) warmup: Duration,
     pub(crate) ends: Vec<LaneEnd>,
     /// The first thing that could not be written; it stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
@@ -108,6 +110,7 @@ impl<'a> Collector<'a> {
             schedules,
             outage_events: 0,
             window_written: false,
+            warmup: Duration::ZERO,
             ends: Vec::new(),
             failure: None,
         }
@@ -260,7 +263,9 @@ impl<'a> Collector<'a> {
         }
         if let Some(end_ns) = self.control.window_end_ns() {
             self.window_written = true;
-            self.event(&StepEvent::Window { from_us: 0, to_us: to_us(end_ns) });
+            let to_us = to_us(end_ns);
+            let from_us = u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(to_us);
+            self.event(&StepEvent::Window { from_us, to_us });
             self.observer.window_ended();
         }
     }

@@ -26,6 +26,8 @@ pub struct Step<'a, F> {
     pub lanes: Vec<(LaneSpec, F)>,
     pub threads: Threads,
     pub connections: Connections,
+    /// Time from the barrier that is outside the common window; whole seconds, because records are cut there.
+    pub warmup: Duration,
     /// Longest time from the barrier; the step fails when it is exceeded.
     pub time_cap: Option<Duration>,
     /// Set by a signal handler: the step ends soon, what was measured is kept.
@@ -94,15 +96,12 @@ where
     drop(sender);
 
     let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
+    collector.warmup = step.warmup;
     let cancelled = || step.cancel.load(Ordering::Relaxed);
     let connect = collector.wait_until_ready(&messages, &cancelled);
     let start = Instant::now() + LEAD;
     if !control.is_stopping() {
-        let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
-        collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
-        for event in scheduled(&specs, &kinds) {
-            collector.event(&event);
-        }
+        describe_barrier(&mut collector, &specs, connect);
         collector.observer.barrier(start);
         control.begin(start);
     }
@@ -130,6 +129,15 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
                 cap.as_secs()
             )),
         ),
+    }
+}
+
+/// Writes down what is about to start: connections, and what open loops are asked for.
+fn describe_barrier(collector: &mut Collector<'_>, specs: &[LaneSpec], connect: Duration) {
+    let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
+    collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
+    for event in scheduled(specs, collector.kinds) {
+        collector.event(&event);
     }
 }
 

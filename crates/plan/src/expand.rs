@@ -75,7 +75,8 @@ mod tests {
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
-        let workload = Workloads { insert_benchmark: Some(InsertBenchmark::default()) };
+        let workload =
+            Workloads { insert_benchmark: Some(InsertBenchmark::default()), ..Workloads::default() };
         Plan {
             name: "test".to_owned(),
             blocks,

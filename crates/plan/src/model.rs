@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load};
+use crate::{CpuList, InsertBenchmark, Load, Oltp};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -99,12 +99,14 @@ pub enum VariantKind {
 pub struct Workloads {
     #[serde(rename = "insert-benchmark")]
     pub insert_benchmark: Option<InsertBenchmark>,
+    pub oltp: Option<Oltp>,
 }
 
 impl Workloads {
     /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
     pub fn names(&self) -> Vec<&'static str> {
-        self.insert_benchmark.iter().map(|_| "insert-benchmark").collect()
+        let insert_benchmark = self.insert_benchmark.iter().map(|_| "insert-benchmark");
+        insert_benchmark.chain(self.oltp.iter().map(|_| "oltp")).collect()
     }
 }
 
@@ -125,7 +127,9 @@ impl Variant {
 impl Plan {
     /// Connections that the largest step of any workload has open at once.
     pub fn most_connections(&self) -> u32 {
-        self.workload.insert_benchmark.as_ref().map_or(0, InsertBenchmark::most_connections)
+        let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);
+        let oltp = self.workload.oltp.as_ref().map(Oltp::most_connections);
+        insert_benchmark.max(oltp).unwrap_or(0)
     }
 
     /// Name of the base variant.

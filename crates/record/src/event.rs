@@ -313,8 +313,15 @@ pub struct KindSpec {
     pub protocol: String,
     /// Rows a statement inserts, deletes or asks for.
     pub rows_per_operation: u32,
+    /// Statements of one operation, those that begin and end a transaction included.
+    #[serde(default = "one")]
+    pub statements_per_operation: u32,
     /// The statement's shape, parameters as `?`.
     pub statement: String,
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ const HEAD: [&str; 10] = [
 ];
 
 /// Columns of each kind of operation, after `<kind>_`.
-const KIND_COLUMNS: [&str; 8] = [
+const KIND_COLUMNS: [&str; 9] = [
     "connections",
     "operations",
     "rows",
@@ -37,6 +37,7 @@ const KIND_COLUMNS: [&str; 8] = [
     "errors",
     "operations_per_second",
     "rows_per_second",
+    "statements_per_second",
 ];
 
 const LATENCY_COLUMNS: [&str; 7] = ["mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"];
@@ -133,7 +134,8 @@ fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
     row.push(kind.connections.to_string());
     let counts = [kind.operations, kind.rows, kind.failed, kind.dropped, kind.errors.total()];
     row.extend(counts.map(|count| count.to_string()));
-    row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| number(Some(value))));
+    let rates = [kind.operations_per_second, kind.rows_per_second, kind.statements_per_second];
+    row.extend(rates.map(|value| number(Some(value))));
     push_latency(row, &kind.service);
     push_latency(row, &kind.response);
 }

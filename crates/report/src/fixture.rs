@@ -288,6 +288,7 @@ fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
         errors: ErrorCounts { retry: 3, ..ErrorCounts::default() },
         operations_per_second: operations,
         rows_per_second: rows,
+        statements_per_second: operations,
         service: latency.clone(),
         response: Latency { mean_us: 133.0, p999_us: 48_000, ..latency },
         buckets: vec![

@@ -8,7 +8,7 @@ use dbdyno_record::{
     CellId, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
-use dbdyno_workloads::{About, insert_benchmark};
+use dbdyno_workloads::{About, insert_benchmark, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -165,17 +165,19 @@ fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, 
         host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
-        workloads: plan
-            .workload
-            .insert_benchmark
-            .iter()
-            .map(|options| info(insert_benchmark::about(options)))
-            .collect(),
+        workloads: workloads(plan),
         order: cells(plan)
             .into_iter()
             .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
             .collect(),
     })
+}
+
+/// In the order in which a plan names them.
+fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+    let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
+    let oltp = plan.workload.oltp.as_ref().map(oltp::about);
+    [insert_benchmark, oltp].into_iter().flatten().map(info).collect()
 }
 
 fn info(about: About) -> WorkloadInfo {

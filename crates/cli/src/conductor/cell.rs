@@ -7,6 +7,7 @@ use std::time::Duration;
 use dbdyno_drivers::describe;
 use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::{Context, Work, Workload};
 
 use crate::conductor::Conductor;
@@ -14,6 +15,9 @@ use crate::conductor::database::{Database, Place};
 use crate::conductor::step::StepRun;
 use crate::exit::{Ended, OURS};
 use crate::{limits, time};
+
+/// Place for the name of a step in the line that tells of it.
+const LEAST_WIDTH: usize = 8;
 
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
@@ -117,13 +121,16 @@ impl Conductor<'_> {
         writer.event(&CellEvent::Server { at: time::now(), server })?;
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
-        match &self.plan.workload.insert_benchmark {
-            Some(options) if id.workload == "insert-benchmark" => {
-                let workload = InsertBenchmark::new(options, context);
-                self.steps(id, writer, database, workload, session)
+        let workloads = &self.plan.workload;
+        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
+            ("insert-benchmark", Some(options), _) => {
+                self.steps(id, writer, database, InsertBenchmark::new(options, context), session)
             }
-            _ => {
-                Err(Ended::new(OURS, format!("the run names a workload {} that its plan lacks", id.workload)))
+            ("oltp", _, Some(options)) => {
+                self.steps(id, writer, database, Oltp::new(options, context), session)
+            }
+            (name, ..) => {
+                Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")))
             }
         }
     }
@@ -136,12 +143,14 @@ impl Conductor<'_> {
         mut workload: W,
         mut session: dbdyno_drivers::AnySession,
     ) -> Result<Ending, Ended> {
-        for (index, name) in workload.steps().iter().enumerate() {
+        let names = workload.steps();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        for (index, name) in names.iter().enumerate() {
             let before = self.runtime.block_on(workload.before(index, &mut session));
             if let Some(failed) = write_works(writer, before)? {
                 return Ok(failed);
             }
-            let step = StepRun { conductor: self, cell: id, database, index, name };
+            let step = StepRun { conductor: self, cell: id, database, index, name, name_width };
             let (outcome, message) = step.run(writer, &mut workload, &mut session)?;
             if outcome != Outcome::Completed {
                 let message = message.map(|message| format!("step {name}: {message}"));

@@ -23,6 +23,8 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) database: &'a Database,
     pub(crate) index: usize,
     pub(crate) name: &'a str,
+    /// Characters of the longest name of a step.
+    pub(crate) name_width: usize,
 }
 
 impl StepRun<'_, '_> {
@@ -49,6 +51,7 @@ impl StepRun<'_, '_> {
             lanes: workload.lanes(self.index),
             threads: self.threads(),
             connections: self.connections(),
+            warmup: workload.warmup(self.index),
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
@@ -167,7 +170,7 @@ impl StepRun<'_, '_> {
         let CellId { block, variant, .. } = self.cell;
         let names = self.conductor.variants.iter().map(|variant| variant.info.name.chars().count());
         let width = names.max().unwrap_or(0);
-        let head = format!("{block:>3}  {variant:<width$}  {:<8}", self.name);
+        let head = format!("{block:>3}  {variant:<width$}  {:<steps$}", self.name, steps = self.name_width);
         let text = match outcome {
             Outcome::Completed => headline(writer.dir()),
             Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),

@@ -8,6 +8,7 @@ mod full_disk;
 mod help;
 mod interrupted;
 mod lists;
+mod oltp;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;

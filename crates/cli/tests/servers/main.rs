@@ -9,6 +9,7 @@
 mod end_to_end;
 mod external;
 mod killed;
+mod oltp;
 mod options;
 mod postgres;
 mod restart;

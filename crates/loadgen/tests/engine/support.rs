@@ -91,6 +91,7 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         pace: String::new(),
         protocol: "text".into(),
         rows_per_operation: 2,
+        statements_per_operation: 1,
         statement: String::new(),
     };
     StepSpec {
@@ -187,6 +188,7 @@ pub(crate) fn run_opened(
             lanes,
             threads: options.threads,
             connections: options.connections,
+            warmup: std::time::Duration::ZERO,
             time_cap: options.cap,
             cancel: &options.cancel,
         },

@@ -85,6 +85,7 @@ fn spec(name: &str) -> StepSpec {
             pace: "closed".into(),
             protocol: "prepared".into(),
             rows_per_operation: 10,
+            statements_per_operation: 1,
             statement: "SELECT price FROM pi1 WHERE price >= ? ORDER BY price LIMIT 10".into(),
         }],
         options: map(json!({"query_seconds": 2})),

@@ -2,7 +2,7 @@
 
 use dbdyno_plan::InsertBenchmark as Options;
 
-use crate::insert_benchmark::digits::push_part;
+use crate::digits::push_part;
 use crate::{Philox, draw_below};
 
 /// Characters of the random part of `data`: base64's, as in the original's buffer.

@@ -53,6 +53,7 @@ pub(crate) fn run_step(
         lanes: workload.lanes(index),
         threads: Threads { count: Some(2), blocking, ..Threads::default() },
         connections: Connections::default(),
+        warmup: workload.warmup(index),
         time_cap: workload.time_cap(index),
         cancel: &cancel,
     };

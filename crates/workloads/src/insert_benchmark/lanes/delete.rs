@@ -7,7 +7,7 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, changed};
+use crate::connection::{Connection, changed};
 use crate::insert_benchmark::sql;
 
 /// The deleter of one client.

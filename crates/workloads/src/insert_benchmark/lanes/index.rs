@@ -6,8 +6,8 @@ use dbdyno_loadgen::{Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
 use super::Client;
-use super::connection::Connection;
 use super::insert::InsertBuilder;
+use crate::connection::Connection;
 
 /// Builds the indexes of one client's table; one operation a DDL statement.
 #[derive(Debug)]

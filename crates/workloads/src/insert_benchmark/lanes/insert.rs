@@ -4,8 +4,8 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, changed};
-use crate::insert_benchmark::digits::push_decimal;
+use crate::connection::{Connection, changed};
+use crate::digits::push_decimal;
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{sql, statement_second};
 

@@ -1,6 +1,5 @@
 //! Connections of one client in one step.
 
-mod connection;
 mod delete;
 mod index;
 pub(crate) mod insert;

@@ -7,7 +7,7 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, fetched};
+use crate::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql;
 use crate::{Philox, draw_below_u64};
