@@ -42,6 +42,9 @@ pub struct VariantSummary {
     pub engine: Option<String>,
     pub config: String,
     pub external: bool,
+    /// How its connections were encrypted; `None` where TLS was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]

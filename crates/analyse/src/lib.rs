@@ -8,6 +8,7 @@
 mod colours;
 mod cost;
 mod counters;
+mod encryption;
 mod error;
 mod findings;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::colours::missed_note;
+use crate::encryption::unequal;
 use crate::hosts::host_warnings;
 use crate::overview::servers;
 use crate::rates::keeps_target;
@@ -35,6 +36,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));
+    all.extend(unequal(run));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
     if run.manifest.blocks < 2 {

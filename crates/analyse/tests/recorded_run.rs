@@ -104,7 +104,7 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
     step.event(&StepEvent::Ended { at: AT.to_owned(), at_us: 12 * SECOND_US, outcome, message: None })?;
     client.sync()?;
     step.sync()?;
-    cell.event(&CellEvent::Ended { at: AT.to_owned(), outcome, message: None })?;
+    cell.event(&CellEvent::Ended { at: AT.to_owned(), outcome, message: None, connections: Vec::new() })?;
     Ok(())
 }
 

@@ -5,6 +5,8 @@
 //! one variant of [`Endpoint`] and [`AnySession`], and one line in [`ALL`].
 
 mod capabilities;
+mod connections;
+mod der;
 mod endpoint;
 mod error;
 mod excerpt;
@@ -13,6 +15,7 @@ mod options;
 mod session;
 mod status;
 mod stream;
+mod tls;
 mod unix_stream;
 mod upkeep;
 
@@ -22,10 +25,12 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+pub use connections::{ConnectionClass, ConnectionLog};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
+pub use tls::{Encryption, Tls, TlsMode, TlsSettings};
 pub use upkeep::{UpkeepReport, drop_binlog, settle};
 
 /// Every driver: its name and what it is for, in the order in which they are listed to users.

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_workload::insert_benchmark_problem;
 use crate::document::Segment;
-use crate::{Plan, Variant, VariantKind};
+use crate::{Plan, TlsMode, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -193,6 +193,7 @@ fn option_problem(variant: &Variant) -> Found {
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
+        ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {
         if is_said && !fits {
@@ -207,7 +208,20 @@ fn option_problem(variant: &Variant) -> Found {
         let message = "has password_env and option_file at once: the password comes from one of them";
         return Some(("option_file", message.to_owned()));
     }
-    text_problem(variant)
+    tls_problem(variant).or_else(|| text_problem(variant))
+}
+
+/// Files that would not be used are a misunderstanding.
+fn tls_problem(variant: &Variant) -> Found {
+    let tls = variant.tls.as_ref()?;
+    let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
+    if tls.mode != TlsMode::Verify && tls.ca.is_some() {
+        return wrong("with a ca, which only mode = \"verify\" uses: say verify, or leave ca out");
+    }
+    if tls.cert.is_some() != tls.key.is_some() {
+        return wrong("with one of cert and key: a client certificate needs both files");
+    }
+    None
 }
 
 /// Texts that end up in SQL or in the environment hold nothing but word characters.

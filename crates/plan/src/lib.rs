@@ -19,7 +19,7 @@ pub use check::warnings;
 pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
 pub use expand::{Cell, cells};
-pub use model::{Host, Plan, Variant, VariantKind, Workloads};
+pub use model::{Host, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
 pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
 pub use units::{CpuList, PlanDuration};
 pub use workload::{Clock, InsertBenchmark, Pacing, Protocol, RowsPerCommit, SettleWait, Verify};

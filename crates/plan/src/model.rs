@@ -76,6 +76,36 @@ pub struct Variant {
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
     /// password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
+    /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
+    pub tls: Option<Tls>,
+}
+
+/// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    pub mode: TlsMode,
+    /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts when left out.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate, for servers that want one; together with `key`.
+    pub cert: Option<PathBuf>,
+    /// The key of `cert`.
+    pub key: Option<PathBuf>,
+}
+
+/// What is asked of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// In clear.
+    Off,
+    /// Encrypted over TCP where the server can, whoever it is; else in clear.
+    Prefer,
+    /// Encrypted or not at all; whose certificate it is does not matter.
+    Require,
+    /// Encrypted, and the certificate must be for the host and by a trusted authority.
+    #[default]
+    Verify,
 }
 
 /// What a variant is, after checking.

@@ -92,11 +92,27 @@ pub enum CellEvent {
         at: String,
         text: String,
     },
+    /// `connections` tells how the connections of the cell were encrypted; it is empty where TLS was not asked for.
     Ended {
         at: String,
         outcome: Outcome,
         message: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        connections: Vec<ConnectionClass>,
     },
+}
+
+/// Connections of one class that agreed on the same encryption, as their own ends of them saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionClass {
+    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session beside the load,
+    /// `status` for the sampler's.
+    pub class: String,
+    pub connections: u32,
+    /// `TLSv1.3`; `None` = in clear.
+    pub tls_version: Option<String>,
+    /// `TLS_AES_256_GCM_SHA384`
+    pub cipher: Option<String>,
 }
 
 /// The server as it described itself once it ran.

@@ -20,7 +20,7 @@ mod writer;
 pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
-    CellEvent, Check, CheckPart, ErrorClass, Headline, KindSpec, Outcome, RunEvent, ServerInfo, StepEvent,
+    CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent, ServerInfo, StepEvent,
     StepSpec, Target, Unit, WindowRule,
 };
 pub use histogram::{Clock, HistogramSpan};

@@ -63,6 +63,7 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     });
     parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
     parts.push(format!("driver {}", variant.driver));
+    parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     if variant.external {
         parts.push("run by somebody else: settings not given by dbdyno".to_owned());
     }

@@ -80,6 +80,7 @@ fn variant(name: &str) -> VariantSummary {
         engine: Some("b-tree".into()),
         config: "journal_mode = delete\nsynchronous = full".into(),
         external: false,
+        encryption: None,
     }
 }
 

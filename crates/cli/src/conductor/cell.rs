@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dbdyno_drivers::describe;
-use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
+use dbdyno_drivers::{ConnectionLog, Tls, describe};
+use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::{Context, Work, Workload};
 
@@ -27,11 +27,29 @@ impl Conductor<'_> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
         self.progress.cell(id, self.plan.blocks);
+        // The look at the variant before the run is no part of its first cell.
+        self.connections(id);
         let ending = self.provided_cell(id, &mut writer)?;
         self.progress.cell_over();
         let (outcome, message) = ending.clone();
-        writer.event(&CellEvent::Ended { at: time::now(), outcome, message })?;
+        let connections = self.connections(id);
+        writer.event(&CellEvent::Ended { at: time::now(), outcome, message, connections })?;
         Ok(ending)
+    }
+
+    /// What the connections to the cell's variant agreed on since this was last asked.
+    fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
+        let variant = self.variants.iter().find(|variant| variant.info.name == id.variant);
+        let log = variant.and_then(|variant| variant.tls.as_ref()).map(Tls::log);
+        let classes = log.map_or_else(Vec::new, ConnectionLog::take);
+        classes
+            .into_iter()
+            .map(|found| {
+                let (tls_version, cipher) =
+                    found.encryption.map(|agreed| (agreed.version, agreed.cipher)).unzip();
+                ConnectionClass { class: found.class, connections: found.connections, tls_version, cipher }
+            })
+            .collect()
     }
 
     fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {

@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use dbdyno_drivers::mysql::{self, Options};
-use dbdyno_drivers::{Endpoint, Session, Target};
+use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings};
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{Base, BaseDir, Family, PgBase, address, credentials, external, find_named};
+use dbdyno_provision::{
+    Base, BaseDir, Family, PgBase, address, credentials, external, find_named, tls_settings,
+};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
@@ -18,6 +20,8 @@ use crate::terminal;
 pub(crate) struct Prepared {
     pub(crate) source: Source,
     pub(crate) info: VariantInfo,
+    /// Encryption of its connections; `None` = in clear.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Where a variant's database comes from.
@@ -72,10 +76,11 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             let pragmas: Vec<_> = variant.pragmas.clone().into_iter().collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
-            Ok(Prepared { source: Source::Sqlite { pragmas }, info })
+            Ok(Prepared { source: Source::Sqlite { pragmas }, info, tls: None })
         }
         VariantKind::Null => {
-            Ok(Prepared { source: Source::Null, info: info("null", "null".to_owned(), String::new(), false) })
+            let info = info("null", "null".to_owned(), String::new(), false);
+            Ok(Prepared { source: Source::Null, info, tls: None })
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
@@ -90,11 +95,12 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
+            let tls = options.tls.clone();
             let (driver, source) = match family {
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
-            Ok(Prepared { source, info: info(driver, text, String::new(), true) })
+            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls })
         }
     }
 }
@@ -132,7 +138,31 @@ fn owned(
             ("postgres", Source::OwnedPostgres { base: Box::new(base), conf: postgresql_conf.clone() })
         }
     };
-    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false) })
+    let tls = owned_tls(variant, is_postgres).map_err(refuse)?;
+    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false), tls })
+}
+
+/// TLS to a server that dbdyno starts, which listens on a unix socket only.
+fn owned_tls(variant: &Variant, is_postgres: bool) -> Result<Option<Tls>, String> {
+    let Some(settings) = variant.tls.as_ref().map(settings) else { return Ok(None) };
+    let tls = Tls::load(settings).map_err(|error| error.to_string())?;
+    if is_postgres && tls.as_ref().is_some_and(|tls| tls.settings().mode != TlsMode::Prefer) {
+        return Err("dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give \
+                    its address, or leave tls out"
+            .to_owned());
+    }
+    Ok(tls)
+}
+
+/// The plan's words on TLS in the driver's.
+fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
+    let mode = match tls.mode {
+        dbdyno_plan::TlsMode::Off => TlsMode::Off,
+        dbdyno_plan::TlsMode::Prefer => TlsMode::Prefer,
+        dbdyno_plan::TlsMode::Require => TlsMode::Require,
+        dbdyno_plan::TlsMode::Verify => TlsMode::Verify,
+    };
+    TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill.
@@ -144,6 +174,12 @@ fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Op
     for warning in warnings {
         terminal::warning(&warning);
     }
+    let said = variant.tls.as_ref().map(settings);
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref())
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let options = options.with_tls(tls);
     let Some(database) = options.database.clone() else {
         return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };

@@ -14,7 +14,9 @@ mod outgoing;
 mod packet;
 mod rsa;
 mod scan;
+mod secure;
 mod session;
+mod sign;
 #[cfg(test)]
 mod testing;
 mod wire;

@@ -56,7 +56,7 @@ async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>
         }
         heard
     };
-    let (outcome, heard) = tokio::join!(login(&mut wire, options), serve);
+    let (outcome, heard) = tokio::join!(login(&mut wire, options, Channel::new(options, false), Binding::Impossible), serve);
     (outcome, heard)
 }
 
@@ -92,7 +92,7 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which is not sent over TCP; use its unix socket, or set the method scram-sha-256 in pg_hba.conf");
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), where nobody else can read it; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ async fn scram_goes_on_only_with_a_server_that_proves_itself() {
         server.write_all(&asks(SASL_FINAL, forged)).await.expect("sent");
     };
     let options = tcp("secret");
-    let (outcome, ()) = tokio::join!(login(&mut wire, &options), serve);
+    let (outcome, ()) = tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
     insta::assert_snapshot!(told(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
 }
 
@@ -173,7 +173,7 @@ async fn logins_that_break_the_protocol_end() {
         server.write_all(&script.concat()).await.expect("room in the pipe");
         server.shutdown().await.expect("an end");
         assert_eq!(
-            login(&mut wire, &options).await.expect_err("no login").class(),
+            login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await.expect_err("no login").class(),
             Class::Lost,
             "{script:?}"
         );
@@ -201,7 +201,8 @@ proptest! {
             server.shutdown().await.expect("an end");
             let mut wire = Wire::new(client);
             // Whatever comes out, it comes out: no panic, no endless wait.
-            let _ = login(&mut wire, &socket(&password)).await;
+            let options = socket(&password);
+            let _ = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
         });
     }
 }

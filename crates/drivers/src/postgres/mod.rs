@@ -14,6 +14,7 @@ mod message;
 mod placeholders;
 mod report;
 mod scan;
+mod secure;
 mod session;
 #[cfg(test)]
 mod testing;

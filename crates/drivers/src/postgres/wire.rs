@@ -35,6 +35,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_INPUT), consumed: 0 }
     }
 
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
     /// Where the next messages are built; [`Wire::send`] or [`Wire::reply`] sends them.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.output.clear();
@@ -56,10 +60,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Sends the messages as a part of the exchange that is going on.
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
-        match self.stream.write_all(&self.output).await {
+        match self.write_messages().await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
         }
+    }
+
+    async fn write_messages(&mut self) -> std::io::Result<()> {
+        self.stream.write_all(&self.output).await?;
+        // TLS may hold a record back that did not fit into the socket; without it this is nothing.
+        self.stream.flush().await
     }
 
     /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it

@@ -58,8 +58,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Initialises and starts the server whose base directory is `base`.
+    /// Initialises and starts the server whose base directory is `base`, without TLS.
+    #[allow(dead_code, reason = "not all tests that share this file start one without TLS")]
     pub(crate) async fn start(base: &Path) -> Self {
+        Self::start_with(base, &["--loose-skip-ssl".to_owned()]).await
+    }
+
+    /// The same with these options.
+    pub(crate) async fn start_with(base: &Path, options: &[String]) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let base = if base.join("usr").is_dir() { base.join("usr") } else { base.to_owned() };
         let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
@@ -77,7 +83,8 @@ impl Server {
             .arg(format!("--log-error={}", log.display()))
             .arg(format!("--pid-file={}", folder.path().join("pid").display()))
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-allowed-packet=64M"])
-            .args(["--loose-mysqlx=OFF", "--loose-skip-ssl", "--local-infile=ON"])
+            .args(["--loose-mysqlx=OFF", "--local-infile=ON"])
+            .args(options)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -191,7 +191,25 @@ fn cell_events() -> Vec<CellEvent> {
             details: map(json!({"pages": 311})),
         },
         CellEvent::Warning { at: AT.into(), text: "no block device behind tmpfs".into() },
-        CellEvent::Ended { at: AT.into(), outcome: Outcome::Completed, message: None },
+        CellEvent::Ended {
+            at: AT.into(),
+            outcome: Outcome::Completed,
+            message: None,
+            connections: vec![
+                ConnectionClass {
+                    class: "query".into(),
+                    connections: 4,
+                    tls_version: Some("TLSv1.3".into()),
+                    cipher: Some("TLS_AES_256_GCM_SHA384".into()),
+                },
+                ConnectionClass {
+                    class: "status".into(),
+                    connections: 1,
+                    tls_version: None,
+                    cipher: None,
+                },
+            ],
+        },
     ]
 }
 

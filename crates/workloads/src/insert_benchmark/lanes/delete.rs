@@ -28,7 +28,7 @@ impl DeleteLane {
     pub(crate) fn new(client: &Client, published: Arc<AtomicI64>) -> Self {
         let setup = &client.setup;
         Self {
-            connection: Connection::new(&setup.context.endpoint),
+            connection: Connection::new(&setup.context.endpoint, "delete"),
             client: client.clone(),
             cursor: Cursor::new(setup.options.resync_rounds, client.rows_per_commit),
             published,

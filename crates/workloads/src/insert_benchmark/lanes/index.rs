@@ -21,7 +21,7 @@ pub struct IndexLane {
 impl IndexLane {
     pub(crate) fn new(client: &Client, statements: Vec<String>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "index"),
             insert: InsertBuilder::new(client),
             statements,
             rows: client.rows_in_table + u64::from(client.rows_per_commit),

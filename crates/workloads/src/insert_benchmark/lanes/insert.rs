@@ -23,7 +23,7 @@ pub struct InsertLane {
 impl InsertLane {
     pub(crate) fn new(client: &Client) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "insert"),
             client: client.clone(),
             builder: InsertBuilder::new(client),
             statement: None,

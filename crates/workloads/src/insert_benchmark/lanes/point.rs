@@ -30,7 +30,7 @@ pub struct PointLane {
 impl PointLane {
     pub(crate) fn new(client: &Client, connection: u32, cursor: Arc<AtomicI64>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "query"),
             client: client.clone(),
             draws: PointDraws::new(client, connection),
             cursor,

@@ -33,7 +33,7 @@ impl RangeLane {
             .map(|&kind| sql::range_parts(&client.table(), kind, capabilities, setup.options.rows_per_query))
             .collect();
         Self {
-            connection: Connection::new(&setup.context.endpoint),
+            connection: Connection::new(&setup.context.endpoint, "query"),
             prepared: setup.prepared,
             draws,
             parts,
