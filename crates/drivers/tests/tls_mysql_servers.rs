@@ -53,7 +53,9 @@ async fn check_agreed(session: &mut MysqlSession, version: &str) -> String {
     };
     assert_eq!(told("Ssl_version"), agreed.version);
     if version == "TLSv1.3" {
-        assert_eq!(told("Ssl_cipher"), agreed.cipher);
+        // MariaDB with wolfSSL says TLS13-AES128-GCM-SHA256, the others the registered name.
+        let plain = |name: &str| name.replace("TLS13-", "TLS_").replace(['-', '_'], "");
+        assert_eq!(plain(&told("Ssl_cipher")), plain(&agreed.cipher));
     }
     agreed.cipher
 }

@@ -326,6 +326,17 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_cell_is_read_without_its_connections_and_with_what_is_not_yet_known() {
+        for more in ["", r#","something_new":{"a":1}"#] {
+            let text = format!(r#"{{"event":"ended","at":"t","outcome":"completed","message":null{more}}}"#);
+            let event: CellEvent = serde_json::from_str(&text).unwrap();
+            let CellEvent::Ended { connections, .. } = &event else { panic!("{event:?}") };
+            assert!(connections.is_empty());
+            assert!(!serde_json::to_string(&event).unwrap().contains("connections"));
+        }
+    }
+
+    #[test]
     fn a_figure_that_is_no_number_is_refused() {
         let text = r#"{"name":"rows","expected":"many","actual":1}"#;
         assert!(serde_json::from_str::<CheckPart>(text).is_err());

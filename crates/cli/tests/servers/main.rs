@@ -14,6 +14,7 @@ mod postgres;
 #[path = "../support/mod.rs"]
 mod support;
 mod tampering;
+mod tls;
 mod watch;
 
 use dbdyno_provision::{list, servers_dir};
