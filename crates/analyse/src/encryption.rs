@@ -31,7 +31,8 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 /// Encryption that is not the same for all variants is a part of every difference between them.
 pub(crate) fn unequal(run: &Run) -> Option<String> {
     let compared = run.manifest.variants.iter().filter(|variant| {
-        let has_ended = |cell: &dbdyno_record::CellRecord| cell.id.variant == variant.name && cell.outcome().is_some();
+        let has_ended =
+            |cell: &dbdyno_record::CellRecord| cell.id.variant == variant.name && cell.outcome().is_some();
         OVER_A_WIRE.contains(&variant.driver.as_str()) && run.cells.iter().any(has_ended)
     });
     let told: Vec<(&str, String)> = compared

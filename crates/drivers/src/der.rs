@@ -26,7 +26,15 @@ mod tests {
         assert_eq!(element(b"\x30\x02abrest", 0x30), Some((&b"ab"[..], &b"rest"[..])));
         let long = [&[0x30, 0x82, 0x01, 0x00][..], &[7; 256]].concat();
         assert_eq!(element(&long, 0x30).map(|(contents, rest)| (contents.len(), rest.len())), Some((256, 0)));
-        for broken in [&b""[..], b"\x30", b"\x30\x03ab", b"\x31\x02ab", b"\x30\x80ab", b"\x30\x85\0\0\0\0\0", b"\x30\x84\xff\xff\xff\xffa"] {
+        for broken in [
+            &b""[..],
+            b"\x30",
+            b"\x30\x03ab",
+            b"\x31\x02ab",
+            b"\x30\x80ab",
+            b"\x30\x85\0\0\0\0\0",
+            b"\x30\x84\xff\xff\xff\xffa",
+        ] {
             assert_eq!(element(broken, 0x30), None, "{broken:?}");
         }
     }

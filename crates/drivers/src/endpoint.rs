@@ -1,8 +1,8 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
 use crate::{
-    Answer, Capabilities, Cells, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls, mysql, null,
-    postgres, sqlite,
+    Answer, Capabilities, Cells, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls, mysql,
+    null, postgres, sqlite,
 };
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.

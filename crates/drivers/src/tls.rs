@@ -139,8 +139,9 @@ impl Tls {
     /// Makes the handshake over `stream`, which is connected to `address`.
     pub(crate) async fn secure(&self, stream: Stream, address: &Address) -> Result<Stream, TlsFault> {
         let host = address.host();
-        let name = ServerName::try_from(host.to_owned())
-            .map_err(|_| TlsFault::Refused(format!("{host:?} is no host name that a certificate could be for")))?;
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            TlsFault::Refused(format!("{host:?} is no host name that a certificate could be for"))
+        })?;
         let connector = TlsConnector::from(Arc::clone(&self.0.config));
         match connector.connect(name, stream).await {
             Ok(stream) => Ok(Stream::Tls(Box::new(stream))),

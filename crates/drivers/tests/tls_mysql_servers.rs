@@ -73,9 +73,7 @@ async fn mysql_8_0_with_its_own_certificates() {
     assert_eq!(root.encryption(), None);
     user(&mut root, "sha", "IDENTIFIED WITH caching_sha2_password BY 'secret' REQUIRE SSL").await;
     user(&mut root, "old", "IDENTIFIED WITH sha256_password BY 'secret'").await;
-    let tcp = |user: &str, mode| {
-        server.tcp(user).with_password(Secret::new("secret")).with_tls(tls(mode))
-    };
+    let tcp = |user: &str, mode| server.tcp(user).with_password(Secret::new("secret")).with_tls(tls(mode));
     for (user, mode) in [
         ("sha", TlsMode::Require),
         ("sha", TlsMode::Prefer),

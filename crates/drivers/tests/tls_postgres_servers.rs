@@ -42,7 +42,8 @@ async fn postgres_9_6_to_18_over_tls() {
         restrict(&key);
         let server = Server::start_with(&base, &settings).await;
         let mut root = connected(&server.root()).await;
-        for sql in ["CREATE ROLE bench LOGIN PASSWORD 'secret'", "CREATE ROLE clear LOGIN PASSWORD 'secret'"] {
+        for sql in ["CREATE ROLE bench LOGIN PASSWORD 'secret'", "CREATE ROLE clear LOGIN PASSWORD 'secret'"]
+        {
             root.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
         }
         check(&server, &authority).await;

@@ -47,8 +47,8 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
     insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, keep_data");
@@ -158,4 +158,14 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
     insta::assert_snapshot!(overridden("name.x", "1"), @"--set name.x: `name` in the plan is not a table, so it has no keys to set");
     insta::assert_snapshot!(overridden("host..x", "1"), @"--set host..x: the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
     insta::assert_snapshot!(overridden("", "1"), @"--set : the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
+}
+
+#[test]
+fn tls_that_cannot_be_meant_is_refused() {
+    let with = |tls: &str| broken("my_cnf = \"b.cnf\"", tls);
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\ntls = {}"), @"plan.toml:5:7: variant `a` has tls, which is only for a MariaDB, MySQL or PostgreSQL server");
+    insta::assert_snapshot!(with("tls = { mode = \"require\", ca = \"ca.pem\" }"), @r#"plan.toml:8:7: variant `b` has tls with a ca, which only mode = "verify" uses: say verify, or leave ca out"#);
+    insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");
+    insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
+    insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::{TlsMode, TlsSettings};
 
+use crate::Error;
 use crate::address::{Family, decoded};
 use crate::option_file::{self, Item};
-use crate::Error;
 
 /// What a word asks for.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +98,20 @@ impl Said {
         Ok(())
     }
 
+    /// MariaDB's switches: `ssl`, `skip-ssl`, `ssl-verify-server-cert`.
+    fn take_switch(&mut self, name: &str, value: Option<&str>) {
+        let is_on = !matches!(value.map(str::to_ascii_lowercase).as_deref(), Some("0" | "off" | "false"));
+        let mode = match (name, is_on) {
+            ("ssl", true) => None,
+            ("ssl", false) | ("skip_ssl", true) => Some(TlsMode::Off),
+            ("ssl_verify_server_cert", true) => Some(TlsMode::Verify),
+            ("ssl_verify_server_cert", false) => Some(TlsMode::Require),
+            _ => return,
+        };
+        self.anything = true;
+        self.mode = mode.or(self.mode);
+    }
+
     /// `None` when nothing was said. Who asks for TLS without saying how is given proof of who answers.
     fn settings(self) -> Option<TlsSettings> {
         let Self { mode, ca, cert, key, anything } = self;
@@ -145,6 +159,9 @@ fn of_option_file(path: &Path) -> Result<Option<TlsSettings>, Error> {
     let mut said = Said::default();
     for item in option_file::parse(&text).map_err(wrong)? {
         let Item::Setting { group, name, value } = item else { continue };
+        if group == "client" {
+            said.take_switch(&name, value.as_deref());
+        }
         let known = OF_MYSQL.iter().find(|(known, _)| known.replace('-', "_") == name);
         if let (Some((_, word)), Some(value), "client") = (known, value, group.as_str()) {
             said.take(*word, &value).map_err(wrong)?;
@@ -203,10 +220,8 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused_with_what_to_say_instead() {
         let of = |family, query: &str| {
-            shown(of_address(family, &format!("x://u@h/d?{query}"))).replace(
-                "; write mysql://user@host:port/database or postgres://user@host:port/database",
-                "",
-            )
+            shown(of_address(family, &format!("x://u@h/d?{query}")))
+                .replace("; write mysql://user@host:port/database or postgres://user@host:port/database", "")
         };
         let told = [
             of(Family::Postgres, "sslmode=allow"),
@@ -224,10 +239,26 @@ mod tests {
     }
 
     #[test]
+    fn switches_of_mariadb_are_heeded() {
+        let of = |line: &str| {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            fs::write(file.path(), format!("[client]\n{line}\n[mysqld]\nskip-ssl\n")).unwrap();
+            of_option_file(file.path()).unwrap().map(|settings| settings.mode)
+        };
+        assert_eq!(of("user=x"), None);
+        assert_eq!(of("ssl"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl = 0"), Some(TlsMode::Off));
+        assert_eq!(of("skip-ssl"), Some(TlsMode::Off));
+        assert_eq!(of("ssl-verify-server-cert"), Some(TlsMode::Verify));
+        assert_eq!(of("ssl\nssl-verify-server-cert=OFF"), Some(TlsMode::Require));
+    }
+
+    #[test]
     fn the_option_file_is_asked_last_and_its_paths_lie_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my.cnf");
-        let text = "[mysqld]\nssl-ca=/theirs\n[client]\nssl-mode=VERIFY_IDENTITY\nssl_ca=ca.pem\nssl-key=/k\n";
+        let text =
+            "[mysqld]\nssl-ca=/theirs\n[client]\nssl-mode=VERIFY_IDENTITY\nssl_ca=ca.pem\nssl-key=/k\n";
         fs::write(&path, text).unwrap();
         let find = |address: &str, plan| tls_settings(Family::Mysql, address, plan, Some(&path));
         let verified = TlsSettings {
@@ -240,7 +271,12 @@ mod tests {
         let off = TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() };
         assert_eq!(find("mysql://u@h/d?tls=off", None).unwrap(), Some(off.clone()));
         assert_eq!(find("mysql://u@h/d", Some(off.clone())).unwrap(), Some(off.clone()));
-        assert!(find("mysql://u@h/d?tls=off", Some(off)).unwrap_err().to_string().contains("in one of the two places"));
+        assert!(
+            find("mysql://u@h/d?tls=off", Some(off))
+                .unwrap_err()
+                .to_string()
+                .contains("in one of the two places")
+        );
         assert_eq!(tls_settings(Family::Postgres, "postgres://u@h/d", None, Some(&path)).unwrap(), None);
     }
 }

@@ -81,7 +81,9 @@ impl Database {
                     engine: engine.clone(),
                 };
                 let server = Server::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_schema(server, engine, variant.tls.as_ref()).await.map_err(|error| error.to_string())
+                Self::with_schema(server, engine, variant.tls.as_ref())
+                    .await
+                    .map_err(|error| error.to_string())
             }
             Source::OwnedPostgres { base, conf } => {
                 let spec = PgServerSpec {

@@ -16,7 +16,9 @@ const AGREED: &str = "TLSv1.3 TLS_AES_256_GCM_SHA384";
 /// Classes of connections that agreed on `AGREED`, or on nothing, in the cell of `variant`.
 fn classes(run: &Run, variant: &str) -> (Vec<String>, Vec<String>) {
     let cell = run.cells.iter().find(|cell| cell.id.variant == variant).unwrap();
-    let Some(CellEvent::Ended { connections, .. }) = cell.events.last() else { panic!("no end of {variant}") };
+    let Some(CellEvent::Ended { connections, .. }) = cell.events.last() else {
+        panic!("no end of {variant}")
+    };
     let names = |wanted: &dyn Fn(&ConnectionClass) -> bool| {
         connections.iter().filter(|found| wanted(found)).map(|found| found.class.clone()).collect()
     };
@@ -76,7 +78,7 @@ fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
         desk.write("p.toml", &small_plan(variant, ""));
         desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
     };
-    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = {}")), @"");
+    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = {}")), @"exit 2: error: variant a: dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give its address, or leave tls out");
     insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"");
     desk.write("p.toml", &small_plan(&variant("a", MYSQL_5_6, "tls = { mode = \"require\" }"), ""));
     let ended = desk.dbdyno(&["run", "p.toml"]);

@@ -13,13 +13,13 @@ use mysql_common::packets::{AuthPlugin, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Options;
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
 use super::packet::{self, Reader};
 use super::rsa;
 use super::sign::Signer;
 use super::wire::Wire;
-use super::Options;
 use crate::tls::Channel;
 
 /// What this client can do; the rest is left out on purpose: no local files, no several statements in one.

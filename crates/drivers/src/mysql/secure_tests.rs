@@ -168,8 +168,12 @@ async fn passwords_go_inside_tls_as_the_plugins_say() {
         assert!(heard[0].ends_with(b"bench\0\x07secret\0ib\0sha256_password\0"), "{:?}", heard[0]);
     }
     let clear = [b"\xfemysql_clear_password\0".to_vec(), ok(0)];
-    assert_eq!(heard(TlsMode::Require, "mysql_native_password", &clear).await.expect("a login")[1], b"secret\0");
-    let refused = heard(TlsMode::Prefer, "mysql_native_password", &clear).await.expect_err("TLS was not demanded");
+    assert_eq!(
+        heard(TlsMode::Require, "mysql_native_password", &clear).await.expect("a login")[1],
+        b"secret\0"
+    );
+    let refused =
+        heard(TlsMode::Prefer, "mysql_native_password", &clear).await.expect_err("TLS was not demanded");
     assert!(refused.contains("over TLS that is demanded (tls mode require or verify)"), "{refused}");
 }
 

@@ -22,8 +22,9 @@ impl Signer {
         password: &str,
         nonce: &[u8],
     ) -> Result<Vec<u8>, Fault> {
-        let nonce =
-            nonce.get(..NONCE_BYTES).ok_or(Fault::Malformed("an authentication switch with a short nonce"))?;
+        let nonce = nonce
+            .get(..NONCE_BYTES)
+            .ok_or(Fault::Malformed("an authentication switch with a short nonce"))?;
         match plugin {
             AuthPlugin::Parsec => answer(&mut self.parsec, password, nonce),
             _ => answer(&mut ClientEd25519::default(), password, nonce),
@@ -36,7 +37,11 @@ impl Signer {
     }
 }
 
-fn answer<P: ChallengeResponsePlugin>(plugin: &mut P, password: &str, challenge: &[u8]) -> Result<Vec<u8>, Fault> {
+fn answer<P: ChallengeResponsePlugin>(
+    plugin: &mut P,
+    password: &str,
+    challenge: &[u8],
+) -> Result<Vec<u8>, Fault> {
     let response = plugin
         .run(Password(password), challenge)
         .map_err(|_| Fault::Malformed("an unknown request of the authentication plugin"))?;

@@ -51,7 +51,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// came ahead of TLS are refused: anybody may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if self.consumed < self.input.len() {
-            return Err(Fault::Malformed("bytes before the beginning of TLS, which somebody else may have sent"));
+            return Err(Fault::Malformed(
+                "bytes before the beginning of TLS, which somebody else may have sent",
+            ));
         }
         Ok((self.stream, self.sequence))
     }

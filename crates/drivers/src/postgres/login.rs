@@ -6,12 +6,12 @@ use postgres_protocol::authentication::sasl::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Options;
 use super::fault::Fault;
 use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
-use super::Options;
 use crate::tls::Channel;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.

@@ -56,7 +56,8 @@ async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>
         }
         heard
     };
-    let (outcome, heard) = tokio::join!(login(&mut wire, options, Channel::new(options, false), Binding::Impossible), serve);
+    let (outcome, heard) =
+        tokio::join!(login(&mut wire, options, Channel::new(options, false), Binding::Impossible), serve);
     (outcome, heard)
 }
 
@@ -123,7 +124,8 @@ async fn scram_goes_on_only_with_a_server_that_proves_itself() {
         server.write_all(&asks(SASL_FINAL, forged)).await.expect("sent");
     };
     let options = tcp("secret");
-    let (outcome, ()) = tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
+    let (outcome, ()) =
+        tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
     insta::assert_snapshot!(told(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
 }
 
@@ -173,7 +175,10 @@ async fn logins_that_break_the_protocol_end() {
         server.write_all(&script.concat()).await.expect("room in the pipe");
         server.shutdown().await.expect("an end");
         assert_eq!(
-            login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await.expect_err("no login").class(),
+            login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible)
+                .await
+                .expect_err("no login")
+                .class(),
             Class::Lost,
             "{script:?}"
         );

@@ -41,25 +41,28 @@ impl Tls {
             (None, None) => trusting.with_no_client_auth(),
             (Some(cert), Some(key)) => {
                 let chain = certificates(cert)?;
-                let secret = PrivateKeyDer::from_pem_file(key)
-                    .map_err(|error| wrong(format!("no key could be read from {}: {error}", key.display())))?;
+                let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+                    wrong(format!("no key could be read from {}: {error}", key.display()))
+                })?;
                 trusting.with_client_auth_cert(chain, secret).map_err(|error| {
                     wrong(format!("the client certificate {} cannot be used: {error}", cert.display()))
                 })?
             }
             (Some(cert), None) => {
-                return Err(wrong(format!("the client certificate {} needs its key file too", cert.display())));
+                return Err(wrong(format!(
+                    "the client certificate {} needs its key file too",
+                    cert.display()
+                )));
             }
             (None, Some(key)) => {
-                return Err(wrong(format!("the client key {} needs its certificate file too", key.display())));
+                return Err(wrong(format!(
+                    "the client key {} needs its certificate file too",
+                    key.display()
+                )));
             }
         };
         config.resumption = Resumption::disabled();
-        Ok(Some(Self(Arc::new(Loaded {
-            settings,
-            config: Arc::new(config),
-            log: ConnectionLog::default(),
-        }))))
+        Ok(Some(Self(Arc::new(Loaded { settings, config: Arc::new(config), log: ConnectionLog::default() }))))
     }
 }
 
@@ -68,8 +71,9 @@ fn wrong(why: String) -> DbError {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DbError> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| wrong(format!("cannot read certificates from {}: {error}", path.display()));
+    let unreadable = |error: &dyn std::fmt::Display| {
+        wrong(format!("cannot read certificates from {}: {error}", path.display()))
+    };
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|error| unreadable(&error))?.collect();
     match found {
@@ -94,7 +98,8 @@ fn verifier(ca: Option<&Path>, provider: &Arc<CryptoProvider>) -> Result<Arc<Web
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(wrong(
-                    "this machine has no list of trusted authorities; name a CA file, or say require".to_owned(),
+                    "this machine has no list of trusted authorities; name a CA file, or say require"
+                        .to_owned(),
                 ));
             }
         }

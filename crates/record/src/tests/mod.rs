@@ -202,12 +202,7 @@ fn cell_events() -> Vec<CellEvent> {
                     tls_version: Some("TLSv1.3".into()),
                     cipher: Some("TLS_AES_256_GCM_SHA384".into()),
                 },
-                ConnectionClass {
-                    class: "status".into(),
-                    connections: 1,
-                    tls_version: None,
-                    cipher: None,
-                },
+                ConnectionClass { class: "status".into(), connections: 1, tls_version: None, cipher: None },
             ],
         },
     ]
