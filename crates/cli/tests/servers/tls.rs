@@ -79,7 +79,7 @@ fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
         desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
     };
     insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = {}")), @"exit 2: error: variant a: dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give its address, or leave tls out");
-    insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"");
+    insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"exit 2: error: variant a: TLS: cannot read certificates from FOLDER/absent.pem: I/O error: No such file or directory (os error 2)");
     desk.write("p.toml", &small_plan(&variant("a", MYSQL_5_6, "tls = { mode = \"require\" }"), ""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     let said = format!("{}{}", ended.out, ended.err);
