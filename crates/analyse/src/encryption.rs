@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dbdyno_record::{CellEvent, ConnectionClass, Run};
 
+use crate::overview::servers;
+
 /// Drivers whose servers are reached over a connection that could be encrypted.
 const OVER_A_WIRE: [&str; 2] = ["mysql", "postgres"];
 
@@ -30,10 +32,9 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 
 /// Encryption that is not the same for all variants is a part of every difference between them.
 pub(crate) fn unequal(run: &Run) -> Option<String> {
+    // What nobody ever reached was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
-        let has_ended =
-            |cell: &dbdyno_record::CellRecord| cell.id.variant == variant.name && cell.outcome().is_some();
-        OVER_A_WIRE.contains(&variant.driver.as_str()) && run.cells.iter().any(has_ended)
+        OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
     });
     let told: Vec<(&str, String)> = compared
         .map(|variant| {
@@ -111,7 +112,9 @@ mod tests {
             connected("b", &[("insert", CHACHA)]),
             cell(1, "c", Vec::new()),
         ];
-        let mut run = run(&["a", "b", "c", "d"], 1, cells);
+        let mut unreached = cell(1, "e", Vec::new());
+        unreached.events.remove(1);
+        let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
         assert_snapshot!(unequal(&run).unwrap(), @"Connections were not encrypted alike, which is a part of every difference: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear.");
         run.cells.remove(1);
         run.manifest.variants[2].driver = "sqlite".to_owned();
