@@ -1,8 +1,11 @@
 //! Messages over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::fault::Fault;
 use super::message::{HEADER, header};
@@ -18,6 +21,12 @@ const LARGEST_INPUT: usize = 256 << 10;
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What happened first on a stream that is written to and listened to.
+enum Event {
+    Sent(io::Result<usize>),
+    Heard(io::Result<usize>),
+}
 
 /// A stream with its buffers.
 #[derive(Debug)]
@@ -62,6 +71,53 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over what comes meanwhile: a
+    /// server that tells of each row stops reading rows when nobody listens. Says whether the answer is complete, which
+    /// happens when the server refuses the rest.
+    pub(super) async fn reply_listening(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
+        let mut complete = self.walk(scanner)?;
+        if complete {
+            return Ok(true);
+        }
+        let mut sent = 0;
+        while sent < self.output.len() {
+            self.input.take(self.consumed);
+            self.consumed = 0;
+            match std::future::poll_fn(|context| self.poll_event(context, sent)).await {
+                Event::Sent(Ok(0)) => return Err(Fault::Closed),
+                Event::Sent(Ok(count)) => sent += count,
+                Event::Sent(Err(error)) => {
+                    return Err(self.scanned_last_words(scanner).await.unwrap_or(Fault::Io(error)));
+                }
+                Event::Heard(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
+                Event::Heard(Ok(count)) => {
+                    self.input.filled(count);
+                    complete = complete || self.walk(scanner)?;
+                }
+                Event::Heard(Err(error)) => return Err(Fault::Io(error)),
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Lets `scanner` walk over what has arrived; `true` when the answer is complete.
+    fn walk(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
+        let (done, step) = scanner.scan(self.unread())?;
+        self.consumed += done;
+        Ok(step == Step::Done)
+    }
+
+    /// Writes what is not `sent` of the messages; where the stream takes nothing, reads instead.
+    fn poll_event(&mut self, context: &mut Context<'_>, sent: usize) -> Poll<Event> {
+        let stream = Pin::new(&mut self.stream);
+        if let Poll::Ready(outcome) = stream.poll_write(context, &self.output[sent..]) {
+            return Poll::Ready(Event::Sent(outcome));
+        }
+        let mut room = ReadBuf::new(self.input.room());
+        let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut room));
+        Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
+    }
+
     /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it
     /// likes, and of nothing else.
     fn check_unasked(&mut self) -> Result<(), Fault> {
@@ -94,6 +150,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
         };
         tokio::time::timeout(LAST_WORDS, search).await.ok()?
+    }
+
+    /// As [`Wire::last_words`], in the middle of an answer that `scanner` walks over.
+    async fn scanned_last_words(&mut self, scanner: &mut Scanner) -> Option<Fault> {
+        match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
+            Ok(Err(fault @ (Fault::Ended(_) | Fault::Server(_)))) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Overwrites the message sent last: a login leaves no password in memory.

@@ -203,8 +203,8 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
         None => {
             let mut server = command(base, data);
             server.args(common_options(base, data));
-            let bootstrap =
-                base.join("share/mysql_system_tables.sql").is_file() && name.starts_with("mysql-5.6.");
+            let old = name.starts_with("mysql-5.5.") || name.starts_with("mysql-5.6.");
+            let bootstrap = old && base.join("share/mysql_system_tables.sql").is_file();
             server.arg(if bootstrap { "--bootstrap" } else { "--initialize-insecure" });
             if bootstrap {
                 std::fs::create_dir_all(data.join("mysql")).expect("a data directory");
@@ -218,7 +218,7 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
     assert!(status.success(), "{name} could not be initialised ({status}):\n{}", tail(log));
 }
 
-/// The SQL that makes MySQL 5.6's system tables, as a file to read from.
+/// The SQL that makes the system tables of MySQL 5.5 and 5.6, as a file to read from.
 fn bootstrap_sql(base: &Path, data: &Path) -> File {
     let path = data.with_file_name("bootstrap.sql");
     let mut file = File::create(&path).expect("a file for the bootstrap");
