@@ -10,6 +10,8 @@ mod error;
 mod excerpt;
 mod input;
 mod options;
+#[cfg(test)]
+mod scripted;
 mod session;
 mod status;
 mod stream;

@@ -7,6 +7,7 @@ use super::super::Secret;
 use super::super::testing::{error, greeting, ok, packet};
 use super::*;
 use crate::Class;
+use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";
 const OTHER_NONCE: &[u8; NONCE] = b"ABCDEFGHIJKLMNOPQRST";
@@ -206,5 +207,68 @@ proptest! {
             // Whatever comes out, it comes out: no panic, no endless wait.
             let _ = login(&mut wire, &tcp("secret")).await;
         });
+    }
+}
+
+/// Logins that go well, as the server's parts of them.
+fn good_logins() -> Vec<Vec<Vec<u8>>> {
+    let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
+    let greets = |plugin: &str| packet(0, &greeting(plugin));
+    let says = |number: u8, payload: Vec<u8>| packet(number, &payload);
+    let key = [b"\x01", super::super::rsa::TEST_KEY.as_bytes()].concat();
+    vec![
+        vec![greets("mysql_native_password"), says(2, ok(0))],
+        vec![greets("caching_sha2_password"), [says(2, vec![1, 3]), says(3, ok(0))].concat()],
+        vec![greets("caching_sha2_password"), says(2, vec![1, 4]), says(4, key.clone()), says(6, ok(0))],
+        vec![greets("sha256_password"), says(2, key), says(4, ok(0))],
+        vec![greets("caching_sha2_password"), says(2, switch("mysql_native_password")), says(4, ok(0))],
+        vec![greets("mysql_native_password"), says(2, error(1045, "Access denied"))],
+    ]
+}
+
+fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
+    block_on(async {
+        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces).greets());
+        let outcome = login(&mut wire, &tcp("secret")).await;
+        assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
+        format!("{outcome:?}")
+    })
+}
+
+#[test]
+fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+    for (number, login) in good_logins().iter().enumerate() {
+        for piece in [1, 2, 3, 7, usize::MAX] {
+            let outcome = outcome(login, &[piece]);
+            assert_eq!(outcome.starts_with("Ok"), number < 5, "{number}: {outcome}");
+        }
+        for part in 0..login.len() {
+            for end in 0..login[part].len() {
+                let mut cut = login[..=part].to_vec();
+                cut[part].truncate(end);
+                let outcome = outcome(&cut, &[3]);
+                assert!(
+                    outcome.starts_with("Err(Closed") || outcome.starts_with("Err(Malformed"),
+                    "{outcome}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn damaged_logins_end_in_the_same_way_however_they_arrive(
+        login in prop::sample::select(good_logins()),
+        part: prop::sample::Index,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let mut login = login;
+        let part = part.index(login.len());
+        login[part] = damaged(login[part].clone(), &damages);
+        prop_assert_eq!(outcome(&login, &[]), outcome(&login, &pieces));
     }
 }

@@ -47,6 +47,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    /// The stream, for tests that follow it.
+    #[cfg(test)]
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
     /// Where the next message is built; [`Wire::send`] or [`Wire::reply`] sends it.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()

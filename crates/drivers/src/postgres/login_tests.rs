@@ -7,6 +7,7 @@ use super::super::Secret;
 use super::super::testing::{fatal, message, notice, startup, welcome};
 use super::*;
 use crate::Class;
+use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 fn socket(password: &str) -> Options {
     Options::socket("/run/.s.PGSQL.5432", "bench").with_password(Secret::new(password)).with_database("ib")
@@ -203,5 +204,69 @@ proptest! {
             // Whatever comes out, it comes out: no panic, no endless wait.
             let _ = login(&mut wire, &socket(&password)).await;
         });
+    }
+}
+
+/// Logins that go well, as far as they can be written down: SCRAM repeats a random number of the client's.
+fn good_logins() -> Vec<Vec<Vec<u8>>> {
+    let parameters = || [welcome(), message(b'v', b"\0\0\0\0\0\0\0\0")].concat();
+    vec![
+        vec![[asks(OK, b""), parameters()].concat()],
+        vec![asks(MD5, b"salt"), admitted()],
+        vec![asks(CLEARTEXT, b""), admitted()],
+        vec![
+            asks(SASL, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"),
+            asks(SASL_CONTINUE, b"r=x,s=c2FsdA==,i=4096"),
+        ],
+        vec![message(b'E', b"SFATAL\0VFATAL\0C28P01\0Mno\0\0")],
+    ]
+}
+
+fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
+    block_on(async {
+        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces));
+        let outcome = login(&mut wire, &socket("secret")).await;
+        assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
+        format!("{outcome:?}")
+    })
+}
+
+#[test]
+fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+    for (number, login) in good_logins().iter().enumerate() {
+        for piece in [1, 2, 3, 7, usize::MAX] {
+            let outcome = outcome(login, &[piece]);
+            assert_eq!(outcome.starts_with("Ok"), number < 3, "{number}: {outcome}");
+        }
+        for part in 0..login.len() {
+            // What follows the end of a login belongs to the session.
+            let needed = login[part].len() - if number == 0 { 13 } else { 0 };
+            for end in 0..needed {
+                let mut cut = login[..=part].to_vec();
+                cut[part].truncate(end);
+                let outcome = outcome(&cut, &[3]);
+                assert!(
+                    outcome.starts_with("Err(Closed") || outcome.starts_with("Err(Malformed"),
+                    "{outcome}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn damaged_logins_end_in_the_same_way_however_they_arrive(
+        login in prop::sample::select(good_logins()),
+        part: prop::sample::Index,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let mut login = login;
+        let part = part.index(login.len());
+        login[part] = damaged(login[part].clone(), &damages);
+        prop_assert_eq!(outcome(&login, &[]), outcome(&login, &pieces));
     }
 }

@@ -322,5 +322,9 @@ fn settle<T>(
 }
 
 #[cfg(test)]
+#[path = "model_tests.rs"]
+mod model_tests;
+
+#[cfg(test)]
 #[path = "session_tests.rs"]
 mod tests;

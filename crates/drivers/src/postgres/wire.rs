@@ -44,6 +44,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_INPUT), consumed: 0 }
     }
 
+    /// The stream, for tests that follow it.
+    #[cfg(test)]
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
     /// Where the next messages are built; [`Wire::send`] or [`Wire::reply`] sends them.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.output.clear();
