@@ -33,7 +33,7 @@ pub use upkeep::{UpkeepReport, drop_binlog, settle};
 /// Every driver: its name and what it is for, in the order in which they are listed to users.
 pub const ALL: &[(&str, &str)] = &[
     ("sqlite", "SQLite, embedded; no server needed"),
-    ("mysql", "MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
+    ("mysql", "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
     ("postgres", "PostgreSQL 9.6 to 19, over unix socket or TCP"),
     ("null", "answers at once; shows what dbdyno itself costs"),
 ];

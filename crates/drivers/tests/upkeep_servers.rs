@@ -43,7 +43,7 @@ async fn mysql_8_0_comes_to_rest() {
 /// Further servers are not required; each that lies in the folder is tested.
 #[tokio::test]
 async fn every_further_server_found_comes_to_rest() {
-    for prefix in ["mysql-5.7.", "mysql-9.", "mariadb-11."] {
+    for prefix in ["mysql-5.5.", "mysql-5.7.", "mysql-9.", "mariadb-11."] {
         check_all(found(prefix)).await;
     }
 }

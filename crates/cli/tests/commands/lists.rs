@@ -78,7 +78,7 @@ fn workloads_are_listed() {
 fn drivers_are_listed() {
     insta::assert_snapshot!(Desk::new().dbdyno(&["list", "drivers"]).expect_ok().out, @"
     sqlite    SQLite, embedded; no server needed
-    mysql     MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP
+    mysql     MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP
     postgres  PostgreSQL 9.6 to 19, over unix socket or TCP
     null      answers at once; shows what dbdyno itself costs
     ");

@@ -5,8 +5,8 @@ use dbdyno_record::{CellRecord, Run, StepRecord};
 use crate::support::{Desk, faults, findings};
 use crate::watch::{process_is_there, server};
 use crate::{
-    MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15, POSTGRES_18,
-    POSTGRESQL_CONF, small_plan, variant,
+    MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15,
+    POSTGRES_18, POSTGRESQL_CONF, small_plan, variant,
 };
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
@@ -152,6 +152,11 @@ fn mariadb_10_1_with_xtradb() {
 #[test]
 fn mariadb_10_11() {
     a_small_run_is_complete_and_valid(MARIADB_10_11, &MARIADB);
+}
+
+#[test]
+fn mysql_5_5() {
+    a_small_run_is_complete_and_valid(MYSQL_5_5, &MYSQL);
 }
 
 #[test]
