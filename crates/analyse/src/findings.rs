@@ -4,6 +4,11 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::statistics::Interval;
+use crate::statistics::kendall::Trend;
+use crate::steadiness::Steadiness;
+use crate::verdict::{Inference, Verdict};
+
 /// All findings of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
@@ -89,6 +94,9 @@ pub struct Cell {
     /// The value as it is shown; `n/a`, `failed` or `invalid` when there is none.
     pub text: String,
     pub colour: Colour,
+    /// 95 % interval of a ratio over several blocks.
+    pub interval: Option<Interval>,
+    pub verdict: Option<Verdict>,
     /// Why it has that colour or no value, in words, so that colour never stands alone.
     pub note: String,
 }
@@ -134,6 +142,10 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// `None` for the base itself, for one block, and for a step that did not run.
+    pub verdict: Option<Verdict>,
+    /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
+    pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
     pub background_rate: Option<f64>,
     pub runs: Vec<StepRun>,
@@ -145,6 +157,8 @@ pub struct Ratio {
     pub value: f64,
     /// One per block, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
+    /// What the blocks say beyond the value; `None` for one block and for the base itself.
+    pub inference: Option<Inference>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -179,6 +193,8 @@ pub struct StepRun {
     pub lookup_seconds: f64,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
+    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
+    pub steadiness: Option<Steadiness>,
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -6,6 +6,7 @@ use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, St
 
 use crate::colours::missed_note;
 use crate::hosts::host_warnings;
+use crate::judge::drift_warnings;
 use crate::overview::servers;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
@@ -37,6 +38,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
     all.extend(changed_servers(run));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(drift_warnings(workloads));
     if run.manifest.blocks < 2 {
         all.push(
             "One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more."

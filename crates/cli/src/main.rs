@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Report(report)) => commands::report::report(&report),
+        Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::List(list)) => commands::list::list(&list),
     };
     match ended {

@@ -4,7 +4,7 @@ use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, TableRow, WorkloadFin
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{Section, mark_in, sections};
+use crate::summary::{Section, interval_text, mark_in, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, Format};
 
@@ -232,9 +232,18 @@ impl Screen {
     }
 }
 
-/// Value and sign; the sign has its own width, so that values stay aligned whether or not they have one.
+/// Characters of the longest verdict, so that intervals stay below each other.
+const WORD_WIDTH: usize = "undecided".len();
+
+/// Value, interval, verdict and sign; the sign has its own width, so that values stay aligned whether or not they have one.
 fn text_cell(row: &TableRow, cell: &Cell, sign_width: usize) -> TextCell {
-    let text = one_line(&cell.text);
+    let mut text = one_line(&cell.text);
+    if let Some(interval) = cell.interval {
+        text = format!("{text}  {}", interval_text(interval));
+    }
+    if let Some(verdict) = cell.verdict {
+        text = format!("{text}  {:<WORD_WIDTH$}", verdict.word());
+    }
     let sign = mark_in(row, cell);
     let text = if sign_width == 0 { text } else { format!("{text} {sign:sign_width$}") };
     let paint = match cell.colour {

@@ -46,13 +46,18 @@ fn help_explains_report() {
 }
 
 #[test]
+fn help_explains_compare() {
+    golden("help-compare", &said(&["compare", "--help"]));
+}
+
+#[test]
 fn help_explains_list() {
     golden("help-list", &said(&["list", "--help"]));
 }
 
 #[test]
 fn help_is_no_wider_than_a_terminal() {
-    for command in ["run", "plan", "report", "list"] {
+    for command in ["run", "plan", "report", "compare", "list"] {
         for line in said(&[command, "--help"]).lines() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }

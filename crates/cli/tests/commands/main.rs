@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bad_input;
+mod compare;
 mod damage;
 mod full_disk;
 mod help;
