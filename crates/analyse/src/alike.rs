@@ -27,8 +27,11 @@ pub(crate) fn differences(base: &Manifest, new: &Manifest) -> Vec<String> {
     all
 }
 
+/// A property of a host, as text.
+type HostFact = fn(&HostInfo) -> String;
+
 /// What makes two hosts of one class. Names and kernels may differ, power may not.
-const HOST_CLASS: [(&str, fn(&HostInfo) -> String); 6] = [
+const HOST_CLASS: [(&str, HostFact); 6] = [
     ("CPU", |host| host.cpu_model.clone()),
     ("number of CPUs", |host| host.cpus.to_string()),
     ("memory in GiB", |host| ((host.memory_bytes + GIB / 2) / GIB).to_string()),

@@ -51,14 +51,14 @@ pub fn greatest_change(values: &[f64], seed: u64) -> Option<ChangePoint> {
 /// All changes with p ≤ `level`, in their order: the series is split at its greatest change, then each part in turn.
 pub fn changes(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
     let mut found = Vec::new();
-    let mut parts = vec![0..values.len()];
-    while let Some(part) = parts.pop() {
-        let own_seed = draw::number(seed, part.start as u64);
-        let change = greatest_change(&values[part.clone()], own_seed).filter(|change| change.p <= level);
+    let mut parts = vec![(0, values.len())];
+    while let Some((start, end)) = parts.pop() {
+        let own_seed = draw::number(seed, start as u64);
+        let change = greatest_change(&values[start..end], own_seed).filter(|change| change.p <= level);
         if let Some(change) = change {
-            let at = part.start + change.at;
+            let at = start + change.at;
             found.push(ChangePoint { at, ..change });
-            parts.extend([part.start..at, at..part.end]);
+            parts.extend([(start, at), (at, end)]);
         }
     }
     found.sort_by_key(|change| change.at);
