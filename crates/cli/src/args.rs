@@ -107,11 +107,11 @@ pub(crate) struct CompareArgs {
     /// Differences up to so many percent do not matter; the margin of the plan of BASE when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
-    /// What ends with status 1.
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "slower")]
+    /// What ends with status 1; `slower` when left out.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "slower", hide_default_value = true)]
     pub(crate) fail_on: FailOn,
-    /// How the comparison is printed.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal")]
+    /// How the comparison is printed; `terminal` when left out.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
     pub(crate) format: ComparisonFormat,
     /// Compare runs that are not alike too; the output then begins with what differs.
     #[arg(long)]

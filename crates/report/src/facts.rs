@@ -99,15 +99,19 @@ fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
             [] => format!("{} in no step", verdict.word()),
             steps => format!("{} in {} ({})", verdict.word(), steps_text(steps.len()), steps.join(", ")),
         };
+        let counted = |verdict: Verdict| match of(verdict).len() {
+            0 => format!("{} in no step", verdict.word()),
+            count => format!("{} in {}", verdict.word(), steps_text(count)),
+        };
         let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
         let mut text = format!(
-            "{} against {}: {}; {}; same in {}, undecided in {}",
+            "{} against {}: {}; {}; {}, {}",
             row.label,
             run.base,
             named(Verdict::Faster),
             named(Verdict::Slower),
-            steps_text(of(Verdict::Same).len()),
-            steps_text(of(Verdict::Undecided).len())
+            counted(Verdict::Same),
+            counted(Verdict::Undecided)
         );
         if without > 0 {
             text.push_str(&format!(", no ratio in {}", steps_text(without)));
