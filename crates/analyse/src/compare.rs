@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::alike::differences;
 use crate::ratio::valid;
+use crate::statistics::describe::{Group, geometric_mean, group};
 use crate::verdict::{Inference, Verdict, adjust, paired, unpaired, verdict};
 use crate::{Choices, Error, Findings, StepFindings, VariantStep, analyse_with};
 
@@ -35,6 +36,8 @@ pub struct Comparison {
     /// What a reader must know before any number.
     pub notes: Vec<String>,
     pub steps: Vec<ComparedStep>,
+    /// The ratios of all steps that have one, as one group.
+    pub ratios: Option<Group>,
 }
 
 /// Who is compared.
@@ -110,6 +113,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         paired: one_run,
         margin,
         notes,
+        ratios: group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>()),
         steps,
     })
 }
@@ -184,11 +188,10 @@ fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margi
         let base = variant_of(step, base_name)?;
         let new = variant_of(other(workload, &step.name)?, new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
-        let centre = |rates: &[f64]| crate::statistics::describe::geometric_mean(rates);
         Some(ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
-            ratio: centre(&new_rates).zip(centre(&base_rates)).map(|(new, base)| new / base),
+            ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
             inference: unpaired(&base_rates, &new_rates, margin),
             ..both(workload, step, base, new)
         })
@@ -258,6 +261,7 @@ mod tests {
         let step = &found.steps[0];
         assert!(found.paired && found.notes.is_empty(), "{:?}", found.notes);
         assert_eq!((step.verdict, step.base_blocks), (Some(Verdict::Slower), 4));
+        assert_eq!(found.ratios.map(|ratios| (ratios.count, Some(ratios.average))), Some((1, step.ratio)));
         assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
         let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
         assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));

@@ -1,5 +1,6 @@
 //! A comparison of two variants as a short table: for a terminal, a pull request or a program.
 
+use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{ComparedStep, Comparison, Verdict, p_text};
 use serde::Serialize;
 
@@ -32,6 +33,7 @@ pub fn comparison_terminal(comparison: &Comparison, options: TerminalOptions) ->
     lines.extend(TextTable { labels: 1, heads, rows: rows.collect() }.lines(options.width, options.colour));
     lines.push(String::new());
     lines.push(answer(comparison));
+    lines.extend(comparison.ratios.as_ref().map(group_line));
     lines.join("\n") + "\n"
 }
 
@@ -46,6 +48,7 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
         .map(|step| row(comparison, step).iter().map(|text| escaped(text)).collect())
         .collect();
     blocks.push(table(1, &HEADS.map(str::to_owned), &rows));
+    blocks.extend(comparison.ratios.as_ref().map(|ratios| escaped(&group_line(ratios))));
     blocks.push(escaped(&method(comparison)));
     blocks.join("\n\n") + "\n"
 }
@@ -102,6 +105,21 @@ fn answer(comparison: &Comparison) -> String {
     format!("Steps: {}{without}.", counts.join(", "))
 }
 
+/// All steps in one line. An average over steps is a summary of a table, not a finding: it has no verdict.
+fn group_line(ratios: &Group) -> String {
+    let text = |value: f64| fixed(Some(value), 3);
+    format!(
+        "Ratios of {} steps: geometric mean {}, average {}, median {}, {} to {}, standard deviation {}.",
+        ratios.count,
+        fixed(ratios.geometric_mean, 3),
+        text(ratios.average),
+        text(ratios.median),
+        text(ratios.min),
+        text(ratios.max),
+        fixed(ratios.deviation, 3)
+    )
+}
+
 fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
     let none = || NOT_AVAILABLE.to_owned();
     let inference = step.inference.as_ref();
@@ -129,6 +147,7 @@ fn paint(verdict: Option<Verdict>) -> Paint {
 #[cfg(test)]
 mod tests {
     use dbdyno_analyse::ComparedSide;
+    use dbdyno_analyse::statistics::describe::group;
 
     use super::*;
     use crate::fixture;
@@ -156,10 +175,11 @@ mod tests {
                 verdict: new.verdict.or(Some(Verdict::Invalid)),
             }
         };
-        let steps = workload.steps.iter().skip(4).map(step).collect();
+        let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
         let notes =
             vec!["Measured with a debug build of dbdyno: its numbers are not worth comparing.".to_owned()];
-        Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, steps }
+        let ratios = group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>());
+        Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
     }
 
     #[test]
@@ -180,6 +200,7 @@ mod tests {
         qp1000  7100     NA     NA             NA    invalid          NA
 
         Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
+        Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
         "#);
     }
 
@@ -200,6 +221,8 @@ mod tests {
         | qp500 | 8500 | NA | NA | NA | invalid | NA |
         | qr1000 | 7000 | 5600 | 0.800 | 0.784–0.816 | slower | 0.012 |
         | qp1000 | 7100 | NA | NA | NA | invalid | NA |
+
+        Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
 
         Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
         "#);
