@@ -1,8 +1,12 @@
 //! The command line. Its texts are the manual: `--help` shows them.
 
+mod known_answer;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
 /// IO to who used them, and compares what it measured.
@@ -26,6 +30,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Report(ReportArgs),
     List(ListArgs),
+    KnownAnswer(KnownAnswerArgs),
 }
 
 /// Run a plan, or the built-in quickstart on SQLite.

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::List(list)) => commands::list::list(&list),
+        Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
