@@ -30,7 +30,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Report(ReportArgs),
     List(ListArgs),
-    KnownAnswer(KnownAnswerArgs),
+    KnownAnswer(Box<KnownAnswerArgs>),
 }
 
 /// Run a plan, or the built-in quickstart on SQLite.

@@ -168,7 +168,7 @@ impl Behaviour {
         match &self.error {
             Some(error) if !protocol.has_code(&error.code) => {
                 let advice = "name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01";
-                complain(format!("error code {}", error.code), advice)
+                complain(format!("no error has the code {}", error.code), advice)
             }
             _ => Ok(()),
         }
@@ -251,8 +251,8 @@ mod tests {
         insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 0, 1), Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
         insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 2000, 1), Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
         insta::assert_snapshot!(refuse(Behaviour::default().answering(1 << 30, 1, 1), Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
-        insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"error code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
-        insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"error code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
+        insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"no error has the code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
+        insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"no error has the code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
         assert!(error("40P01 every 1").check(Protocol::Postgres).is_ok());
         assert!(error("1213 every 1").check(Protocol::Mysql).is_ok());
     }

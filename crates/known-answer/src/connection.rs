@@ -279,8 +279,7 @@ impl Connection {
         stats.sent_bytes += sent;
         self.blocked = !done;
         if let (true, Some(Unwritten { count, since, programmed })) = (done, self.unwritten) {
-            stats.actual.record(since.elapsed(), count);
-            stats.programmed.record(programmed, count);
+            stats.answered(programmed, since.elapsed(), count);
             self.unwritten = None;
         }
         Ok(())

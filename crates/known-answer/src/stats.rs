@@ -37,6 +37,8 @@ pub struct Stats {
     /// What it took: from the moment its last byte was read (or the answer before it went out) to the moment its answer was
     /// written. Answers of which half was sent, and connections that were closed instead, are not in it.
     pub actual: Times,
+    /// By how much each took longer than meant: freezes, other work of its thread, the kernel. It says how exact the server is.
+    pub late: Times,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Default, PartialEq, Eq)]
@@ -84,8 +86,7 @@ impl Requests {
 impl Stats {
     /// Adds what another thread did.
     pub(crate) fn add(&mut self, other: &Self) {
-        let Self { connections, requests, faults, received_bytes, sent_bytes, burnt, programmed, actual } =
-            other;
+        let Self { connections, requests, faults, received_bytes, sent_bytes, burnt, .. } = other;
         self.connections.accepted += connections.accepted;
         self.connections.refused += connections.refused;
         self.connections.logged_in += connections.logged_in;
@@ -102,8 +103,16 @@ impl Stats {
         self.received_bytes += received_bytes;
         self.sent_bytes += sent_bytes;
         self.burnt += *burnt;
-        self.programmed.add(programmed);
-        self.actual.add(actual);
+        self.programmed.add(&other.programmed);
+        self.actual.add(&other.actual);
+        self.late.add(&other.late);
+    }
+
+    /// Counts `count` statements that were meant to take `programmed` and took `actual` each.
+    pub(crate) fn answered(&mut self, programmed: Duration, actual: Duration, count: u64) {
+        self.programmed.record(programmed, count);
+        self.actual.record(actual, count);
+        self.late.record(actual.saturating_sub(programmed), count);
     }
 }
 
@@ -183,8 +192,8 @@ mod tests {
         let mut one = Stats::default();
         one.requests.queries = 3;
         one.burnt = Duration::from_micros(5);
-        one.actual.record(Duration::from_micros(100), 2);
-        one.actual.record(Duration::from_micros(400), 1);
+        one.answered(Duration::from_micros(90), Duration::from_micros(100), 2);
+        one.answered(Duration::from_micros(405), Duration::from_micros(400), 1);
         all.add(&one);
         all.add(&one);
         assert_eq!(
@@ -192,6 +201,8 @@ mod tests {
             (6, Duration::from_micros(10), 6)
         );
         assert_eq!(all.actual.mean(), Duration::from_micros(200));
+        assert_eq!(all.programmed.mean(), Duration::from_micros(195));
+        assert_eq!(all.late.max().as_micros(), 10);
         insta::assert_snapshot!(serde_json::to_string(&all.actual).expect("JSON"), @r#"{"count":6,"mean_us":200.0,"p1_us":100.031,"p10_us":100.031,"p50_us":100.031,"p90_us":400.127,"p95_us":400.127,"p99_us":400.127,"p99_9_us":400.127,"p99_99_us":400.127,"max_us":400.127}"#);
         assert_eq!(Times::default().mean(), Duration::ZERO);
     }

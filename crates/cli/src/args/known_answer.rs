@@ -87,7 +87,8 @@ const EXAMPLES: &str = "\
 Example: what sysbench reports of a server with exponential delays of 200 us in the mean. It needs no tables:
 
   dbdyno known-answer --protocol mysql --socket /tmp/answer.sock --delay \"exponential 200us\" &
-  sysbench oltp_point_select --mysql-socket=/tmp/answer.sock --mysql-user=any --threads=4 --time=10 run
+  sysbench oltp_point_select --mysql-socket=/tmp/answer.sock --mysql-user=any \\
+      --threads=4 --time=10 run
   kill %1";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -33,8 +33,8 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
         SpokenProtocol::Mysql => Protocol::Mysql,
         SpokenProtocol::Postgres => Protocol::Postgres,
     };
-    let threads =
-        Threads { cpus: args.cpus.clone().unwrap_or_default().0, count: args.threads.map(usize::from) };
+    let cpus = args.cpus.iter().flat_map(|list| &list.0).map(|&cpu| cpu as usize).collect();
+    let threads = Threads { cpus, count: args.threads.map(usize::from) };
     let handle = Server::start(listen, protocol, behaviour(args), threads).map_err(ended)?;
     terminal::out(&format!("listening on {}", handle.address()));
     // Any end of the wait is one: nothing but these signals can come.

@@ -51,8 +51,13 @@ fn help_explains_list() {
 }
 
 #[test]
+fn help_explains_known_answer() {
+    golden("help-known-answer", &said(&["known-answer", "--help"]));
+}
+
+#[test]
 fn help_is_no_wider_than_a_terminal() {
-    for command in ["run", "plan", "report", "list"] {
+    for command in ["run", "plan", "report", "list", "known-answer"] {
         for line in said(&[command, "--help"]).lines() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }

@@ -7,6 +7,7 @@ mod damage;
 mod full_disk;
 mod help;
 mod interrupted;
+mod known_answer;
 mod lists;
 mod run;
 #[path = "../support/mod.rs"]

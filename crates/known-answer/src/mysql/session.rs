@@ -128,21 +128,19 @@ impl Session {
         let done = |kind| Step::Done(message.length, kind);
         let mut packets = Packets::new(output.bytes(), self.number);
         match command {
-            QUERY => {
-                return Step::Statement(message.length, Work { asked: asked(body), prepared: false });
-            }
-            EXECUTE => {
-                if let Some(asked) = self.prepared(body) {
-                    return Step::Statement(message.length, Work { asked, prepared: true });
+            QUERY => Step::Statement(message.length, Work { asked: asked(body), prepared: false }),
+            EXECUTE => match self.prepared(body) {
+                Some(asked) => Step::Statement(message.length, Work { asked, prepared: true }),
+                None => {
+                    packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE");
+                    done(Kind::Other)
                 }
-                packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE");
-                done(Kind::Other)
-            }
+            },
             PREPARE => {
                 self.prepare(body, answers, output);
                 done(Kind::Prepare)
             }
-            QUIT => return Step::Close,
+            QUIT => Step::Close,
             // These have no answer.
             CLOSE => {
                 self.forget(body);

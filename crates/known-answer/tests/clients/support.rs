@@ -35,7 +35,7 @@ impl Running {
 
     /// The error of a connection that must fail.
     pub(crate) async fn refused(&self) -> DbError {
-        self.endpoint.connect().await.err().expect("a connection that fails")
+        self.endpoint.connect().await.expect_err("a connection that fails")
     }
 
     pub(crate) fn stats(&self) -> Stats {
