@@ -7,15 +7,27 @@ use dbdyno_provision::{list, servers_dir};
 
 use crate::terminal;
 
-/// The servers that the tests start: the oldest and newest kind of initialisation and login of each product. All come
-/// from archives that do not change.
+/// The servers that the tests start: one of each line that dbdyno promises, the oldest and newest kind of initialisation
+/// and login of each product among them. All but two come from archives that do not change; those of Debian move within
+/// their line (`mysql-9-sid` goes when sid goes on to another).
 const CI_SET: &[&str] = &[
     "mariadb-10.1.23",
     "mariadb-10.11.5",
+    "mariadb-11.8-debian",
+    "mysql-5.5.9",
     "mysql-5.6.24",
+    "mysql-5.7.22",
     "mysql-8.0.31",
+    "mysql-9-sid",
     "pg-9.6.24",
+    "pg-10.23",
+    "pg-11.22",
+    "pg-12.22",
+    "pg-13.23",
+    "pg-14.24",
     "pg-15.19",
+    "pg-16.15",
+    "pg-17.11",
     "pg-18.6",
 ];
 

@@ -5,4 +5,10 @@
 pub enum Error {
     #[error("the run has no variant named {asked:?} to compare with; its variants are: {}", known.join(", "))]
     UnknownBase { asked: String, known: Vec<String> },
+    #[error("run {run} has no variant named {asked:?}; its variants are: {}", known.join(", "))]
+    UnknownVariant { run: String, asked: String, known: Vec<String> },
+    #[error("{variant} would be compared with itself: name two variants, or two runs")]
+    WithItself { variant: String },
+    #[error("the runs are not alike: {}; --anyway compares them all the same", differences.join("; "))]
+    NotAlike { differences: Vec<String> },
 }

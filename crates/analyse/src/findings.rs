@@ -4,6 +4,11 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::statistics::Interval;
+use crate::statistics::kendall::Trend;
+use crate::steadiness::Steadiness;
+use crate::verdict::{Inference, Verdict};
+
 /// All findings of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
@@ -42,6 +47,9 @@ pub struct VariantSummary {
     pub engine: Option<String>,
     pub config: String,
     pub external: bool,
+    /// How its connections were encrypted; `None` where TLS was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -89,6 +97,9 @@ pub struct Cell {
     /// The value as it is shown; `n/a`, `failed` or `invalid` when there is none.
     pub text: String,
     pub colour: Colour,
+    /// 95 % interval of a ratio over several blocks.
+    pub interval: Option<Interval>,
+    pub verdict: Option<Verdict>,
     /// Why it has that colour or no value, in words, so that colour never stands alone.
     pub note: String,
 }
@@ -134,6 +145,10 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// `None` for the base itself, for one block, and for a step that did not run.
+    pub verdict: Option<Verdict>,
+    /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
+    pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
     pub background_rate: Option<f64>,
     pub runs: Vec<StepRun>,
@@ -145,6 +160,8 @@ pub struct Ratio {
     pub value: f64,
     /// One per block, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
+    /// What the blocks say beyond the value; `None` for one block and for the base itself.
+    pub inference: Option<Inference>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -179,6 +196,8 @@ pub struct StepRun {
     pub lookup_seconds: f64,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
+    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
+    pub steadiness: Option<Steadiness>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -193,6 +212,8 @@ pub struct KindResult {
     pub errors: ErrorCounts,
     pub operations_per_second: f64,
     pub rows_per_second: f64,
+    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    pub statements_per_second: f64,
     pub service: Latency,
     pub response: Latency,
     /// The original's response-time buckets, over service time (what the original measures).

@@ -35,6 +35,7 @@ fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
         pace: pace.to_owned(),
         protocol: "text".to_owned(),
         rows_per_operation,
+        statements_per_operation: 1,
         statement: format!("{kind} ?"),
     }
 }
@@ -163,7 +164,12 @@ pub(crate) fn cell(block: u32, variant: &str, steps: Vec<StepRecord>) -> CellRec
         events: vec![
             CellEvent::Started { at: AT.to_owned() },
             CellEvent::Server { at: AT.to_owned(), server },
-            CellEvent::Ended { at: AT.to_owned(), outcome: Outcome::Completed, message: None },
+            CellEvent::Ended {
+                at: AT.to_owned(),
+                outcome: Outcome::Completed,
+                message: None,
+                connections: Vec::new(),
+            },
         ],
         steps,
     }
@@ -173,7 +179,12 @@ pub(crate) fn failed_cell(block: u32, variant: &str, steps: Vec<StepRecord>, mes
     let mut cell = cell(block, variant, steps);
     cell.events.pop();
     let message = Some(message.to_owned());
-    cell.events.push(CellEvent::Ended { at: AT.to_owned(), outcome: Outcome::Failed, message });
+    cell.events.push(CellEvent::Ended {
+        at: AT.to_owned(),
+        outcome: Outcome::Failed,
+        message,
+        connections: Vec::new(),
+    });
     cell
 }
 

@@ -2,39 +2,50 @@
 //!
 //! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
-//! blocks, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
+//! blocks, `judge` turns ratios over blocks into verdicts, by the methods of `statistics`, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
 //! formula and source are in docs/reference/metrics.md.
 
+mod alike;
 mod colours;
+mod compare;
 mod cost;
 mod counters;
+mod encryption;
 mod error;
 mod findings;
 #[cfg(test)]
 mod fixtures;
 mod headroom;
 mod hosts;
+mod judge;
 mod latency;
 mod measured;
 mod metrics;
+mod outages;
 mod overview;
 mod parallel;
 mod rates;
 mod ratio;
 mod span;
+pub mod statistics;
+mod steadiness;
 mod steps;
 mod tables;
 mod validity;
+mod verdict;
 mod warnings;
 mod workloads;
 
 use dbdyno_record::{Run, StepRecord};
 
+pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
 pub use findings::{
     Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary, SecondPoint,
     StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
 };
+pub use steadiness::Steadiness;
+pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,8 +82,16 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
-    let workloads: Vec<WorkloadFindings> =
-        manifest.workloads.iter().map(|info| workloads::workload_findings(run, info, base)).collect();
+    let rules = judge::Rules { base, margin: manifest.margin, seed: manifest.seed };
+    let mut steps: Vec<Vec<StepFindings>> =
+        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, base)).collect();
+    judge::judge(&mut steps.iter_mut().flatten().collect::<Vec<_>>(), rules);
+    let workloads: Vec<WorkloadFindings> = manifest
+        .workloads
+        .iter()
+        .zip(steps)
+        .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
+        .collect();
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),

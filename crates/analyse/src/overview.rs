@@ -2,6 +2,7 @@
 
 use dbdyno_record::{CellEvent, Outcome, Run, ServerInfo, VariantInfo};
 
+use crate::encryption::encryption;
 use crate::{RunSummary, VariantSummary};
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
@@ -37,6 +38,7 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         engine: server.and_then(|server| server.engine.clone()),
         config: variant.config.clone(),
         external: variant.external,
+        encryption: encryption(run, &variant.name),
     }
 }
 

@@ -1,15 +1,6 @@
-//! Several blocks in one figure: the median of rates, and ratios paired by block.
+//! Several blocks in one figure: ratios paired by block.
 
 use crate::{Ratio, StepRun, Validity};
-
-/// Middle of the values, mean of the two middle ones for an even number; `None` for none.
-pub(crate) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    let upper = *sorted.get(middle)?;
-    Some(if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[middle - 1], upper) })
-}
 
 /// Runs whose figures may be used.
 pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
@@ -32,7 +23,7 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         [(_, only)] => *only,
         many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
     };
-    Some(Ratio { value, blocks })
+    Some(Ratio { value, blocks, inference: None })
 }
 
 #[cfg(test)]
@@ -55,6 +46,7 @@ mod tests {
             lookups: 0,
             lookup_seconds: 0.0,
             seconds: Vec::new(),
+            steadiness: None,
         }
     }
 
@@ -82,13 +74,6 @@ mod tests {
     fn no_common_block_is_no_ratio() {
         assert!(ratio(&[run(1, 1.0)], &[run(2, 1.0)]).is_none());
         assert!(ratio(&[run(1, 1.0)], &[run(1, 0.0)]).is_none());
-    }
-
-    #[test]
-    fn a_median_is_the_middle() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
-        assert_eq!(median(&[]), None);
     }
 
     proptest! {

@@ -9,6 +9,7 @@ use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
 use crate::rates::{per_second, seconds, seconds_on_target};
 use crate::span::{Span, tally};
+use crate::steadiness::steadiness;
 use crate::validity::validity;
 use crate::{KindResult, StepRun, Validity};
 
@@ -43,6 +44,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         .and_then(headroom::busiest)
         .and_then(headroom::fault);
     let target = step.spec.target.as_ref();
+    let seconds = seconds(&step.spec, &step.intervals, window);
     StepRun {
         block: around.block,
         validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
@@ -55,7 +57,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
         lookups,
         lookup_seconds,
-        seconds: seconds(&step.spec, &step.intervals, window),
+        steadiness: steadiness(&step.spec, &seconds),
+        seconds,
     }
 }
 
@@ -93,6 +96,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         errors: sum.errors,
         operations_per_second: per_second(sum.operations, window),
         rows_per_second: per_second(sum.rows, window),
+        statements_per_second: per_second(sum.operations, window) * f64::from(spec.statements_per_operation),
         service: latency(service.as_ref()),
         response: latency(response.as_ref()),
         buckets: buckets(service.as_ref()),

@@ -3,15 +3,17 @@
 use dbdyno_record::{CellEvent, CellRecord, Outcome};
 
 use crate::colours::{self, Rated};
+use crate::judge::Rules;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
-use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
+use crate::verdict::{CONFIDENCE, Inference, LEVEL, p_text};
+use crate::{Cell, Colour, Ratio, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
-pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Summary {
+pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Summary {
     Summary {
         absolute: absolute(steps, cells),
-        relative: relative(steps, cells, base),
+        relative: relative(steps, cells, rules),
         sla: sla(steps, cells),
     }
 }
@@ -28,6 +30,8 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
                     value: Some(rate),
                     text: rate_text(rate),
                     colour,
+                    interval: None,
+                    verdict: None,
                     note: absolute_note(step, variant, colour),
                 },
                 None => missing(variant, cells),
@@ -36,11 +40,45 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
     };
     Table {
         title: "Throughput".to_owned(),
-        caption: "Rate over the common window of each step, per second: rows inserted in l.i0, l.i1 and l.i2, rows \
-                  indexed in l.x, queries in the others; the median where there are several blocks."
-            .to_owned(),
+        caption: format!(
+            "Rate over the common window of each step{}; the median where there are several blocks.",
+            labels(steps)
+        ),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
         rows: rows(steps, steps.iter().map(column).collect()),
+    }
+}
+
+/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label of most steps is that of
+/// the others, and comes last.
+fn labels(steps: &[StepFindings]) -> String {
+    let mut by_label: Vec<(&str, Vec<&str>)> = Vec::new();
+    for step in steps.iter().filter(|step| !step.rate_label.is_empty()) {
+        match by_label.iter_mut().find(|(label, _)| *label == step.rate_label) {
+            Some((_, names)) => names.push(&step.name),
+            None => by_label.push((&step.rate_label, vec![&step.name])),
+        }
+    }
+    let most = by_label.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
+    let Some(last) = by_label.iter().rposition(|(_, names)| names.len() == most) else {
+        return String::new();
+    };
+    let (label, names) = by_label.remove(last);
+    let mut parts: Vec<String> =
+        by_label.iter().map(|(label, names)| format!("{label} in {}", listed(names))).collect();
+    parts.push(match (parts.len(), names.as_slice()) {
+        (0, _) => label.to_owned(),
+        (_, [_, _, ..]) => format!("{label} in the others"),
+        (_, names) => format!("{label} in {}", listed(names)),
+    });
+    format!(": {}", parts.join(", "))
+}
+
+/// `a, b and c`
+fn listed(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
     }
 }
 
@@ -67,28 +105,63 @@ fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> 
     notes.join("; ")
 }
 
-fn relative(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Table {
+fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
+    let base = rules.base;
     let cell = |variant: &VariantStep| match &variant.ratio {
-        Some(ratio) => {
-            let colour = colours::relative(ratio.value);
-            Cell {
-                value: Some(ratio.value),
-                text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
-                colour,
-                note: colours::relative_note(colour, base),
-            }
-        }
+        Some(ratio) => ratio_cell(variant, ratio, base),
         None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
         None => missing(variant, cells),
     };
     Table {
         title: "Relative throughput".to_owned(),
-        caption: format!(
-            "Rate divided by the rate of {base} in the same block; the geometric mean where there are several blocks."
-        ),
+        caption: relative_caption(steps, rules),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
         rows: rows(steps, steps.iter().map(|step| step.variants.iter().map(cell).collect()).collect()),
     }
+}
+
+fn ratio_cell(variant: &VariantStep, ratio: &Ratio, base: &str) -> Cell {
+    let colour = colours::relative(ratio.value);
+    let mut notes = vec![colours::relative_note(colour, base)];
+    notes.extend(ratio.inference.as_ref().map(|inference| inference_note(ratio, inference)));
+    notes.retain(|note| !note.is_empty());
+    Cell {
+        value: Some(ratio.value),
+        text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
+        colour,
+        interval: ratio.inference.as_ref().map(|inference| inference.interval),
+        verdict: variant.verdict,
+        note: notes.join("; "),
+    }
+}
+
+fn inference_note(ratio: &Ratio, inference: &Inference) -> String {
+    format!(
+        "{} blocks; adjusted p of a difference {}, of being the same {}",
+        ratio.blocks.len(),
+        p_text(inference.q_difference),
+        p_text(inference.q_same)
+    )
+}
+
+/// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
+fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
+    let judged = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.ratio.as_ref());
+    let blocks: Vec<usize> =
+        judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
+    let what = format!("Rate divided by the rate of {} in the same block", rules.base);
+    let (Some(least), Some(most)) = (blocks.iter().min(), blocks.iter().max()) else {
+        return format!("{what}; the geometric mean where there are several blocks.");
+    };
+    let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    format!(
+        "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
+         shown and the ratio is beyond the margin of {} %. same: shown to be within the margin. Of the verdicts of a run \
+         at most {:.0} % are false on average.",
+        100.0 * CONFIDENCE,
+        (1e4 * rules.margin).round() / 100.0,
+        100.0 * LEVEL
+    )
 }
 
 fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
@@ -99,7 +172,14 @@ fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
         Some(rate) => {
             let colour = colours::background(rate, target);
             let note = if colour == Colour::Red { colours::missed_note(rate, target) } else { String::new() };
-            Cell { value: Some(rate), text: format!("{:.0}", rate.round()), colour, note }
+            Cell {
+                value: Some(rate),
+                text: format!("{:.0}", rate.round()),
+                colour,
+                interval: None,
+                verdict: None,
+                note,
+            }
         }
         None => missing(variant, cells),
     };
@@ -126,6 +206,8 @@ fn target_row(with_target: &[(&StepFindings, (f64, f64))]) -> TableRow {
         value: Some(target),
         text: format!("{target:.0}"),
         colour: Colour::Grey,
+        interval: None,
+        verdict: None,
         note: "what was asked for".to_owned(),
     };
     let cells = with_target.iter().map(|(_, (target, _))| cell(*target)).collect();
@@ -180,7 +262,7 @@ pub(crate) fn end_message(cell: &CellRecord) -> String {
 }
 
 fn absent(text: &str, note: String) -> Cell {
-    Cell { value: None, text: text.to_owned(), colour: Colour::None, note }
+    Cell { value: None, text: text.to_owned(), colour: Colour::None, interval: None, verdict: None, note }
 }
 
 /// Whole numbers as in the original; decimals only where a slow step would lose its figures.
@@ -198,7 +280,6 @@ mod tests {
 
     use super::*;
     use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
-    use crate::workloads::workload_findings;
 
     /// A table as text: one line a row, each cell `text colour (note)`.
     fn text(table: &Table) -> String {
@@ -211,7 +292,7 @@ mod tests {
     }
 
     fn tables(run: &dbdyno_record::Run) -> Summary {
-        workload_findings(run, &run.manifest.workloads[0], "a").summary
+        crate::analyse(run).workloads.remove(0).summary
     }
 
     #[test]

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::colours::missed_note;
+use crate::encryption::unequal;
 use crate::hosts::host_warnings;
+use crate::judge::drift_warnings;
+use crate::outages;
 use crate::overview::servers;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
@@ -32,11 +35,14 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
         all.extend(invalid_steps(step));
         all.extend(missed_targets(step));
     }
+    all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));
+    all.extend(unequal(run));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(drift_warnings(workloads));
     if run.manifest.blocks < 2 {
         all.push(
             "One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more."

@@ -2,26 +2,42 @@
 
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
+use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
-use crate::ratio::{median, ratio, valid};
+use crate::ratio::{ratio, valid};
+use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
 use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
 
-pub(crate) fn workload_findings(run: &Run, info: &WorkloadInfo, base: &str) -> WorkloadFindings {
-    let cells: Vec<&CellRecord> = run.cells.iter().filter(|cell| cell.id.workload == info.name).collect();
+/// The steps of a workload, not yet judged: that needs all workloads of the run.
+pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, base: &str) -> Vec<StepFindings> {
+    let cells = cells_of(run, info);
     let names = step_names(info, &cells);
-    let steps = parallel::map(&names, |name| step_findings(run, &cells, name, base));
+    parallel::map(&names, |name| step_findings(run, &cells, name, base))
+}
+
+/// A workload with its tables, from its judged steps.
+pub(crate) fn workload_findings(
+    run: &Run,
+    info: &WorkloadInfo,
+    rules: Rules<'_>,
+    steps: Vec<StepFindings>,
+) -> WorkloadFindings {
     WorkloadFindings {
         name: info.name.clone(),
         version: info.version,
         follows: info.follows.clone(),
         options: info.options.clone(),
         deviations: info.deviations.clone(),
-        summary: summary(&steps, &cells, base),
+        summary: summary(&steps, &cells_of(run, info), rules),
         steps,
     }
+}
+
+fn cells_of<'a>(run: &'a Run, info: &WorkloadInfo) -> Vec<&'a CellRecord> {
+    run.cells.iter().filter(|cell| cell.id.workload == info.name).collect()
 }
 
 /// The steps as planned, then any other that was recorded.
@@ -98,6 +114,8 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
+        verdict: None,
+        drift: None,
         background_rate: median(&background),
         runs: runs.to_vec(),
     }
@@ -116,7 +134,7 @@ mod tests {
     use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
 
     fn findings(run: &Run) -> WorkloadFindings {
-        workload_findings(run, &run.manifest.workloads[0], "a")
+        crate::analyse(run).workloads.remove(0)
     }
 
     #[test]

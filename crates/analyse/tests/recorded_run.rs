@@ -62,6 +62,7 @@ fn spec() -> StepSpec {
             pace: "closed".to_owned(),
             protocol: "prepared".to_owned(),
             rows_per_operation: 100,
+            statements_per_operation: 1,
             statement: "INSERT INTO pi1 VALUES (?)".to_owned(),
         }],
         options: Map::new(),
@@ -104,7 +105,7 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
     step.event(&StepEvent::Ended { at: AT.to_owned(), at_us: 12 * SECOND_US, outcome, message: None })?;
     client.sync()?;
     step.sync()?;
-    cell.event(&CellEvent::Ended { at: AT.to_owned(), outcome, message: None })?;
+    cell.event(&CellEvent::Ended { at: AT.to_owned(), outcome, message: None, connections: Vec::new() })?;
     Ok(())
 }
 

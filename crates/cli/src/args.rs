@@ -1,8 +1,12 @@
 //! The command line. Its texts are the manual: `--help` shows them.
 
+mod known_answer;
+
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+
+pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
 /// IO to who used them, and compares what it measured.
@@ -11,7 +15,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
 #[command(
-    after_long_help = "Exit status: 0 fine; 2 the plan, a flag or a name is wrong; 3 something is wrong with this \
+    after_long_help = "Exit status: 0 fine; 1 a comparison ended as slower than allowed; 2 the plan, a flag or a name is wrong; 3 something is wrong with this \
 machine (space, rights, CPUs); 4 a server is not there, failed or refused; 5 a fault of dbdyno itself; 130 stopped with \
 Ctrl-C or SIGTERM."
 )]
@@ -25,7 +29,9 @@ pub(crate) enum Command {
     Run(RunArgs),
     Plan(PlanArgs),
     Report(ReportArgs),
+    Compare(CompareArgs),
     List(ListArgs),
+    KnownAnswer(Box<KnownAnswerArgs>),
 }
 
 /// Run a plan, or the built-in quickstart on SQLite.
@@ -93,6 +99,50 @@ pub(crate) struct ReportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
+/// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
+///
+/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, undecided or invalid. Variants of one run
+/// are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed and class of host.
+#[derive(Debug, Parser)]
+pub(crate) struct CompareArgs {
+    /// What is compared with: RUN:VARIANT, or RUN alone for a run of one variant.
+    pub(crate) base: String,
+    /// What is compared: RUN:VARIANT, RUN, or :VARIANT for another variant of the run of BASE.
+    pub(crate) new: String,
+    /// Differences up to so many percent do not matter; the margin of the plan of BASE when left out.
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub(crate) margin: Option<f64>,
+    /// What ends with status 1; `slower` when left out.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "slower", hide_default_value = true)]
+    pub(crate) fail_on: FailOn,
+    /// How the comparison is printed; `terminal` when left out.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
+    pub(crate) format: ComparisonFormat,
+    /// Compare runs that are not alike too; the output then begins with what differs.
+    #[arg(long)]
+    pub(crate) anyway: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    /// A step that is slower.
+    Slower,
+    /// A step that was not shown to be the same or faster: slower, undecided, invalid, or one block.
+    Undecided,
+    /// Nothing; the status says only whether the comparison could be made.
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ComparisonFormat {
+    /// Text for a terminal.
+    Terminal,
+    /// Markdown, for a comment on a pull request.
+    Md,
+    /// JSON, for a program.
+    Json,
+}
+
 /// List what there is: workloads, drivers, metrics, runs or servers.
 #[derive(Debug, Parser)]
 pub(crate) struct ListArgs {
@@ -122,6 +172,13 @@ fn key_value(text: &str) -> Result<(String, String), String> {
     Ok((key.trim().to_owned(), value.trim().to_owned()))
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse::<f64>() {
+        Ok(value) if (0.0..100.0).contains(&value) => Ok(value),
+        _ => Err("write a percentage from 0 to below 100, for instance 2 or 2.5".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +193,11 @@ mod tests {
     fn a_setting_is_split_at_its_first_equals_sign() {
         assert_eq!(key_value("a.b = c=d"), Ok(("a.b".to_owned(), "c=d".to_owned())));
         assert!(key_value("blocks").is_err());
+    }
+
+    #[test]
+    fn a_margin_is_a_percentage() {
+        assert_eq!((percent("2.5"), percent("5%")), (Ok(2.5), Ok(5.0)));
+        assert!(percent("100").is_err() && percent("-1").is_err() && percent("NaN").is_err());
     }
 }

@@ -1,5 +1,7 @@
 //! Exit statuses: what went wrong, by who has to do something about it.
 
+/// A comparison that ended as slower than allowed.
+pub(crate) const SLOWER: u8 = 1;
 /// The plan, a flag or a name is wrong: the user's to change.
 pub(crate) const USAGE: u8 = 2;
 /// This machine: no space, no rights, no such CPU.

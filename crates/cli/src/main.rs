@@ -5,6 +5,7 @@ mod commands;
 mod conductor;
 mod exit;
 mod host;
+mod limits;
 mod progress;
 mod signals;
 mod terminal;
@@ -24,7 +25,9 @@ fn main() -> ExitCode {
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Report(report)) => commands::report::report(&report),
+        Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::List(list)) => commands::list::list(&list),
+        Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -64,6 +64,11 @@ pub enum KeySource {
 pub struct Capabilities {
     /// Column definition of a 64-bit key that the server fills in, primary key included.
     pub auto_key: &'static str,
+    /// Type of a 32-bit key that the server fills in, without the primary key.
+    pub int_key: &'static str,
+    /// Begins a transaction that will write. Where a lock is one of the whole database it is taken at once: readers that
+    /// all want to become writers would wait for each other in vain.
+    pub begin_write: &'static str,
     /// Type of a civil time of one second.
     pub datetime: &'static str,
     /// Text after the closing bracket of CREATE TABLE, e.g. ` ENGINE=InnoDB`.

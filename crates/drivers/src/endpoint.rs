@@ -1,6 +1,9 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
-use crate::{Answer, Capabilities, Cells, DbError, Param, Session, Statement, mysql, null, postgres, sqlite};
+use crate::{
+    Answer, Capabilities, Cells, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls, mysql,
+    null, postgres, sqlite,
+};
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.
 #[derive(Debug, Clone)]
@@ -33,6 +36,31 @@ impl Endpoint {
     /// # Errors
     /// [`crate::Class::Lost`] when nobody answers, `Fatal` when the server refuses user, password or database.
     pub async fn connect(&self) -> Result<AnySession, DbError> {
+        self.connect_as("other").await
+    }
+
+    /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of `class`: the kind of
+    /// a lane, or whoever else connects.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub async fn connect_as(&self, class: &str) -> Result<AnySession, DbError> {
+        let session = self.open().await?;
+        if let Some(log) = self.connections() {
+            log.note(class, session.encryption());
+        }
+        Ok(session)
+    }
+
+    /// What the connections made so far agreed on; `None` where TLS was not asked for.
+    pub fn connections(&self) -> Option<&ConnectionLog> {
+        match &self.target {
+            Target::Mysql(options) | Target::Postgres(options) => options.tls.as_ref().map(Tls::log),
+            Target::Sqlite(_) | Target::Null(_) => None,
+        }
+    }
+
+    async fn open(&self) -> Result<AnySession, DbError> {
         Ok(match &self.target {
             Target::Mysql(options) => AnySession::Mysql(mysql::MysqlSession::connect(options).await?),
             Target::Postgres(options) => {
@@ -41,6 +69,17 @@ impl Endpoint {
             Target::Sqlite(options) => AnySession::Sqlite(sqlite::SqliteSession::open(options)?),
             Target::Null(options) => AnySession::Null(null::NullSession::new(options)),
         })
+    }
+}
+
+impl AnySession {
+    /// What the connection agreed on; `None` in clear.
+    pub fn encryption(&self) -> Option<Encryption> {
+        match self {
+            Self::Mysql(session) => session.encryption(),
+            Self::Postgres(session) => session.encryption(),
+            Self::Sqlite(_) | Self::Null(_) => None,
+        }
     }
 }
 

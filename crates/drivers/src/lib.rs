@@ -5,14 +5,19 @@
 //! one variant of [`Endpoint`] and [`AnySession`], and one line in [`ALL`].
 
 mod capabilities;
+mod connections;
+mod der;
 mod endpoint;
 mod error;
 mod excerpt;
 mod input;
 mod options;
+#[cfg(test)]
+mod scripted;
 mod session;
 mod status;
 mod stream;
+mod tls;
 mod unix_stream;
 mod upkeep;
 
@@ -22,16 +27,18 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+pub use connections::{ConnectionClass, ConnectionLog};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
+pub use tls::{Encryption, Tls, TlsMode, TlsSettings};
 pub use upkeep::{UpkeepReport, drop_binlog, settle};
 
 /// Every driver: its name and what it is for, in the order in which they are listed to users.
 pub const ALL: &[(&str, &str)] = &[
     ("sqlite", "SQLite, embedded; no server needed"),
-    ("mysql", "MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
+    ("mysql", "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP"),
     ("postgres", "PostgreSQL 9.6 to 19, over unix socket or TCP"),
     ("null", "answers at once; shows what dbdyno itself costs"),
 ];

@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::tls::Tls;
+
 /// Time limit for connecting and logging in, unless the caller sets another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -12,6 +14,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum Address {
     Socket(PathBuf),
     Tcp { host: String, port: u16 },
+}
+
+impl Address {
+    /// The host that a server's certificate must be for.
+    pub(crate) fn host(&self) -> &str {
+        match self {
+            Self::Socket(_) => "localhost",
+            Self::Tcp { host, .. } => host,
+        }
+    }
 }
 
 impl fmt::Display for Address {
@@ -66,6 +78,8 @@ pub struct Options {
     pub database: Option<String>,
     /// Time limit for connecting and logging in.
     pub connect_timeout: Duration,
+    /// `None` = in clear.
+    pub tls: Option<Tls>,
 }
 
 impl Options {
@@ -77,6 +91,7 @@ impl Options {
             password: Secret::default(),
             database: None,
             connect_timeout: CONNECT_TIMEOUT,
+            tls: None,
         }
     }
 
@@ -109,6 +124,18 @@ impl Options {
     pub fn with_connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
+    }
+
+    /// The same login over TLS, or in clear.
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
+        self.tls = tls;
+        self
+    }
+
+    /// TLS, when a connection is to begin with it.
+    pub(crate) fn wanted_tls(&self) -> Option<&Tls> {
+        self.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
     }
 
     /// Whom and where, for messages: `root at /run/db.sock, database test`.

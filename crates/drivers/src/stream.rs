@@ -1,4 +1,4 @@
-//! The byte stream under a session: a unix socket or TCP without delay.
+//! The byte stream under a session: a unix socket or TCP without delay, or TLS over one of them.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -6,8 +6,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
 
 use crate::options::Address;
+use crate::tls::Encryption;
 use crate::unix_stream::UnixStream;
 
 /// One connected stream.
@@ -15,6 +17,8 @@ use crate::unix_stream::UnixStream;
 pub(crate) enum Stream {
     Unix(UnixStream),
     Tcp(TcpStream),
+    /// In a box: it is large, and most sessions do without.
+    Tls(Box<TlsStream<Stream>>),
 }
 
 impl Stream {
@@ -29,6 +33,24 @@ impl Stream {
             }
         }
     }
+
+    /// What both sides agreed on; `None` in clear.
+    pub(crate) fn encryption(&self) -> Option<Encryption> {
+        let Self::Tls(stream) = self else { return None };
+        let connection = stream.get_ref().1;
+        let version = connection.protocol_version()?;
+        let cipher = connection.negotiated_cipher_suite()?.suite();
+        // rustls names TLSv1_3 and TLS13_AES_..., the registry TLSv1.3 and TLS_AES_...
+        let cipher = cipher.as_str().unwrap_or("unknown").replacen("TLS13_", "TLS_", 1);
+        let version = version.as_str().unwrap_or("unknown").replace('_', ".");
+        Some(Encryption { version, cipher })
+    }
+
+    /// The certificate that the server showed (DER).
+    pub(crate) fn server_certificate(&self) -> Option<&[u8]> {
+        let Self::Tls(stream) = self else { return None };
+        Some(stream.get_ref().1.peer_certificates()?.first()?)
+    }
 }
 
 impl AsyncRead for Stream {
@@ -36,6 +58,7 @@ impl AsyncRead for Stream {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
         }
     }
 }
@@ -45,6 +68,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
             Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
         }
     }
 
@@ -56,6 +80,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_write_vectored(cx, pieces),
         }
     }
 
@@ -67,6 +92,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
             Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
         }
     }
 
@@ -74,6 +100,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
         }
     }
 }

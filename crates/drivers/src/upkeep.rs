@@ -4,6 +4,7 @@
 //! work runs inside W and only the remainder is slept; work that takes longer is followed by no sleep. What the work
 //! is depends on the engine ([`Upkeep`]). The original knows no SQLite; there it is `ANALYZE`, then a WAL checkpoint.
 
+mod history;
 mod postgres;
 
 use std::collections::BTreeMap;
@@ -188,14 +189,7 @@ impl Work<'_> {
         let counters = status(self.session).await?;
         let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
         self.fact(&format!("dirty_pages_{when}"), dirty);
-        let history = match counters.get("Innodb_history_list_length") {
-            Some(&length) => Some(length),
-            None => {
-                let sql =
-                    "SELECT count FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'";
-                first_i64(&self.session.rows(sql).await?)
-            }
-        };
+        let history = history::history_length(self.session, &counters).await?;
         self.fact(&format!("history_list_length_{when}"), history);
         Ok(())
     }

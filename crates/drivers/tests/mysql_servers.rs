@@ -32,7 +32,7 @@ async fn mysql_8_0_is_spoken() {
 /// Further servers are not required; each that lies in the folder is tested.
 #[tokio::test]
 async fn every_further_server_found_is_spoken() {
-    for prefix in ["mysql-5.5.", "mysql-5.7.", "mysql-9.", "mariadb-10.2.", "mariadb-10.5.", "mariadb-11."] {
+    for prefix in ["mysql-5.5.", "mysql-5.7.", "mysql-9", "mariadb-10.2.", "mariadb-10.5.", "mariadb-11."] {
         check_all(found(prefix)).await;
     }
 }
@@ -75,6 +75,8 @@ async fn run(session: &mut MysqlSession, sql: &str) -> dbdyno_drivers::Answer {
 
 async fn check_greeting(server: &Server, root: &mut MysqlSession) {
     let (product, version) = server.name.split_once('-').expect("product-version");
+    // A folder of a Debian suite has its name behind the version.
+    let version = version.split('-').next().unwrap_or(version);
     assert!(
         root.server_version().starts_with(version),
         "{} greets as {}",

@@ -43,7 +43,7 @@ async fn mysql_8_0_comes_to_rest() {
 /// Further servers are not required; each that lies in the folder is tested.
 #[tokio::test]
 async fn every_further_server_found_comes_to_rest() {
-    for prefix in ["mysql-5.7.", "mysql-9.", "mariadb-11."] {
+    for prefix in ["mysql-5.5.", "mysql-5.7.", "mysql-9", "mariadb-11."] {
         check_all(found(prefix)).await;
     }
 }
@@ -81,9 +81,11 @@ async fn prepared_session(server: &Server) -> AnySession {
 async fn check_description(server: &Server, session: &mut AnySession) {
     let description = describe(session).await.unwrap();
     let (product, version) = server.name.split_once('-').unwrap();
+    // A folder of a Debian suite has its name behind the version.
+    let version = version.split('-').next().unwrap_or(version);
     assert_eq!(description.product.to_lowercase(), product);
     let numbers = description.version.map(|number| number.to_string()).join(".");
-    assert_eq!(numbers, version, "{}", description.version_text);
+    assert!(numbers.starts_with(version), "{}", description.version_text);
     assert!(description.version_text.starts_with(version), "{}", description.version_text);
     let engine = if version.starts_with("10.1.") { "XtraDB 5.6." } else { "InnoDB" };
     assert!(description.engine.starts_with(engine), "{}: {}", server.name, description.engine);
@@ -118,7 +120,7 @@ async fn check_owned(server: &Server, session: &mut AnySession) {
     assert!(changed.ends_with(", for this work 1"), "{changed}");
     assert_eq!(report.settings.len(), before.len(), "{report:?}");
     let has_idle_setting = before.iter().any(|(name, _)| name == "innodb_idle_flush_pct");
-    let should_have = server.name.starts_with("mysql-8.0.31") || server.name.starts_with("mysql-9.");
+    let should_have = server.name.starts_with("mysql-8.0.31") || server.name.starts_with("mysql-9");
     assert!(has_idle_setting || !should_have, "{}: {before:?}", server.name);
     assert!(report.parts.iter().any(|(name, _)| name == "analyze pi1"), "{report:?}");
     let (dirty_before, dirty_after) = (report.facts["dirty_pages_before"], report.facts["dirty_pages_after"]);

@@ -16,23 +16,26 @@ const FIGURES: u8 = 3;
 pub(crate) struct Times {
     pub(crate) service: Histogram<u64>,
     pub(crate) response: Histogram<u64>,
+    /// Lateness of the engine itself; only of open loops.
+    pub(crate) lag: Option<Histogram<u64>>,
 }
 
 impl Times {
     pub(crate) fn new() -> Self {
-        let mut histogram = Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, FIGURES)
-            .expect("the bounds are constants that the crate accepts");
-        histogram.auto(true);
-        Self { service: histogram.clone(), response: histogram }
+        Self { service: histogram(), response: histogram(), lag: None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.service.is_empty() && self.lag.is_none()
     }
 
     pub(crate) fn record(&mut self, service_us: u64, response_us: u64) {
-        for (histogram, value) in [(&mut self.service, service_us), (&mut self.response, response_us)] {
-            if histogram.record(value).is_err() {
-                // No memory to grow into: the count is kept, at the greatest value there is room for.
-                histogram.saturating_record(value);
-            }
-        }
+        record(&mut self.service, service_us);
+        record(&mut self.response, response_us);
+    }
+
+    pub(crate) fn record_lag(&mut self, lag_us: u64) {
+        record(self.lag.get_or_insert_with(histogram), lag_us);
     }
 
     /// Adds the counts of another worker or second, without loss.
@@ -40,15 +43,34 @@ impl Times {
         // Same figures on both sides, and ranges that grow, so that adding cannot fail.
         let _ = self.service.add(&more.service);
         let _ = self.response.add(&more.response);
+        if let Some(more) = &more.lag {
+            let _ = self.lag.get_or_insert_with(histogram).add(more);
+        }
     }
 }
 
-/// What a worker hands over at a cut: one interval a lane, one pair of histograms a kind.
+/// An empty histogram of times, 190 kB.
+pub(crate) fn histogram() -> Histogram<u64> {
+    let mut histogram = Histogram::new_with_bounds(LOWEST_US, HIGHEST_US, FIGURES)
+        .expect("the bounds are constants that the crate accepts");
+    histogram.auto(true);
+    histogram
+}
+
+pub(crate) fn record(histogram: &mut Histogram<u64>, value_us: u64) {
+    if histogram.record(value_us).is_err() {
+        // No memory to grow into: the count is kept, at the greatest value there is room for.
+        histogram.saturating_record(value_us);
+    }
+}
+
+/// What a worker hands over at a cut: one interval a client and kind, histograms of each kind.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
-    pub(crate) intervals: Vec<Interval>,
+    /// With the index of their kind.
+    pub(crate) intervals: Vec<(usize, Interval)>,
     /// By kind index; kinds without a completed operation are left out.
     pub(crate) times: BTreeMap<usize, Times>,
 }

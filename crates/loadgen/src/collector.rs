@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use dbdyno_record::{ErrorClass, Interval, StepEvent, StepWriter};
+use dbdyno_record::{Clock, ErrorClass, Interval, StepEvent, StepWriter};
+use hdrhistogram::Histogram;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, histogram};
 use crate::control::{Control, StopReason};
 use crate::engine::Observer;
 use crate::recorder::to_us;
+use crate::schedule_book::ScheduleBook;
 use crate::{Failure, LaneEnd, Lookup};
 
 /// From a load thread to the collector.
@@ -20,6 +22,8 @@ pub(crate) enum Message {
     Ready {
         worker: usize,
         took: Duration,
+        /// How long each of them took to open.
+        logins: Box<Histogram<u64>>,
     },
     Batch(Batch),
     LaneEnded {
@@ -37,6 +41,19 @@ pub(crate) enum Message {
         client: u32,
         lookup: Lookup,
     },
+    Lost {
+        at_ns: u64,
+        client: u32,
+        kind: usize,
+        failure: Failure,
+    },
+    Reconnected {
+        at_ns: u64,
+        client: u32,
+        kind: usize,
+        down_ns: u64,
+        attempts: u32,
+    },
     WorkerEnded {
         ends: Vec<LaneEnd>,
     },
@@ -44,6 +61,12 @@ pub(crate) enum Message {
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop.
 const POLL: Duration = Duration::from_millis(50);
+
+/// Losses and returns of connections that are written down one by one; enough for every connection to come and go once.
+const MOST_OUTAGE_EVENTS: u32 = 10_000;
+
+/// The kind under which the times of logins are recorded.
+const LOGIN: &str = "login";
 
 /// The collecting side of one step; runs on the thread that called the engine.
 pub(crate) struct Collector<'a> {
@@ -56,14 +79,44 @@ pub(crate) struct Collector<'a> {
     /// not kept apart, because a blocked thread lets seconds of all the others wait for it.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
     pub(crate) seen_errors: HashSet<(usize, ErrorClass, String)>,
+    /// By client and kind.
+    pub(crate) schedules: BTreeMap<(u32, usize), ScheduleBook>,
+    pub(crate) outage_events: u32,
     pub(crate) window_written: bool,
+    /// Where the common window begins.
+    pub(crate) warmup: Duration,
     pub(crate) ends: Vec<LaneEnd>,
     /// The first thing that could not be written; it stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
 }
 
-impl Collector<'_> {
-    /// Waits until every worker has its connections; the longest time one of them took.
+impl<'a> Collector<'a> {
+    pub(crate) fn new(
+        writer: &'a mut StepWriter,
+        observer: &'a mut dyn Observer,
+        control: &'a Control,
+        kinds: &'a [String],
+        workers: usize,
+        schedules: BTreeMap<(u32, usize), ScheduleBook>,
+    ) -> Self {
+        Self {
+            writer,
+            observer,
+            control,
+            kinds,
+            workers,
+            pending: BTreeMap::new(),
+            seen_errors: HashSet::new(),
+            schedules,
+            outage_events: 0,
+            window_written: false,
+            warmup: Duration::ZERO,
+            ends: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Waits until every worker has its connections; the longest time one of them took. Writes down how long each login took.
     pub(crate) fn wait_until_ready(
         &mut self,
         messages: &Receiver<Message>,
@@ -71,9 +124,12 @@ impl Collector<'_> {
     ) -> Duration {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
+        let mut all_logins = histogram();
         while ready.len() < self.workers {
             match messages.recv_timeout(POLL) {
-                Ok(Message::Ready { worker, took }) => {
+                Ok(Message::Ready { worker, took, logins }) => {
+                    // Ranges that grow: adding cannot fail.
+                    let _ = all_logins.add(*logins);
                     ready.insert(worker);
                     longest = longest.max(took);
                 }
@@ -84,6 +140,9 @@ impl Collector<'_> {
             if cancelled() {
                 self.control.stop(StopReason::Interrupted);
             }
+        }
+        if !all_logins.is_empty() {
+            self.check(|writer| writer.histogram(&Clock::Service.tag(LOGIN), 0, 0, &all_logins));
         }
         longest
     }
@@ -153,7 +212,30 @@ impl Collector<'_> {
                 duration_us: to_us(u64::try_from(lookup.duration.as_nanos()).unwrap_or(u64::MAX)),
                 value: lookup.value,
             }),
+            Message::Lost { at_ns, client, kind, failure } => {
+                let kind = self.kinds[kind].clone();
+                let Failure { code, message, .. } = failure;
+                let at_us = to_us(at_ns);
+                self.outage_event(StepEvent::ConnectionLost { at_us, client, kind, code, message });
+            }
+            Message::Reconnected { at_ns, client, kind, down_ns, attempts } => {
+                let kind = self.kinds[kind].clone();
+                let (at_us, down_us) = (to_us(at_ns), to_us(down_ns));
+                self.outage_event(StepEvent::Reconnected { at_us, client, kind, down_us, attempts });
+            }
             Message::Ready { .. } | Message::WorkerEnded { .. } => {}
+        }
+    }
+
+    fn outage_event(&mut self, event: StepEvent) {
+        self.outage_events += 1;
+        if self.outage_events <= MOST_OUTAGE_EVENTS {
+            self.event(&event);
+        } else if self.outage_events == MOST_OUTAGE_EVENTS + 1 {
+            let text = format!(
+                "more than {MOST_OUTAGE_EVENTS} losses and returns of connections; the rest is only in the intervals"
+            );
+            self.event(&StepEvent::Warning { text });
         }
     }
 
@@ -181,7 +263,9 @@ impl Collector<'_> {
         }
         if let Some(end_ns) = self.control.window_end_ns() {
             self.window_written = true;
-            self.event(&StepEvent::Window { from_us: 0, to_us: to_us(end_ns) });
+            let to_us = to_us(end_ns);
+            let from_us = u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(to_us);
+            self.event(&StepEvent::Window { from_us, to_us });
             self.observer.window_ended();
         }
     }
@@ -189,13 +273,19 @@ impl Collector<'_> {
     /// Writes what all workers did between the same two moments.
     fn write(&mut self, batch: Batch) {
         let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
-        let mut intervals: BTreeMap<(u32, String), Interval> = BTreeMap::new();
-        for interval in batch.intervals {
-            match intervals.get_mut(&(interval.client, interval.kind.clone())) {
-                Some(sum) => add(sum, &interval),
-                None => {
-                    intervals.insert((interval.client, interval.kind.clone()), interval);
+        let mut intervals: BTreeMap<(u32, usize), Interval> = BTreeMap::new();
+        for (kind, interval) in batch.intervals {
+            match intervals.entry((interval.client, kind)) {
+                Entry::Vacant(place) => {
+                    place.insert(interval);
                 }
+                Entry::Occupied(mut sum) => add(sum.get_mut(), &interval),
+            }
+        }
+        let is_last = self.control.end_ns().is_some_and(|end_ns| end_ns <= batch.to_ns);
+        for (key, interval) in &mut intervals {
+            if let Some(schedule) = self.schedules.get_mut(key) {
+                schedule.complete(interval, batch.to_ns, is_last);
             }
         }
         let intervals: Vec<Interval> = intervals.into_values().collect();
@@ -204,10 +294,16 @@ impl Collector<'_> {
         }
         for (kind, times) in &batch.times {
             let kind = self.kinds[*kind].clone();
-            self.check(|writer| writer.histogram(&format!("{kind}/service"), from_us, to_us, &times.service));
-            self.check(|writer| {
-                writer.histogram(&format!("{kind}/response"), from_us, to_us, &times.response)
-            });
+            if !times.service.is_empty() {
+                let tag = Clock::Service.tag(&kind);
+                self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.service));
+                let tag = Clock::Response.tag(&kind);
+                self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.response));
+            }
+            if let Some(lag) = &times.lag {
+                let tag = Clock::Lag.tag(&kind);
+                self.check(|writer| writer.histogram(&tag, from_us, to_us, lag));
+            }
         }
         self.check(StepWriter::flush);
         self.observer.second(&intervals);
@@ -243,6 +339,8 @@ fn add(sum: &mut Interval, more: &Interval) {
     sum.service_max_us = sum.service_max_us.max(more.service_max_us);
     sum.response_sum_us += more.response_sum_us;
     sum.response_max_us = sum.response_max_us.max(more.response_max_us);
+    sum.down += more.down;
+    sum.down_us += more.down_us;
     sum.errors.retry += more.errors.retry;
     sum.errors.refused += more.errors.refused;
     sum.errors.lost += more.errors.lost;

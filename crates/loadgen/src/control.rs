@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dbdyno_record::WindowRule;
 use tokio::sync::Notify;
 
-use crate::Role;
+use crate::{LaneSpec, Role};
 
 /// Why a step was stopped before its lanes were done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub(crate) struct Control {
     window_rule: WindowRule,
     /// End of the common window in nanoseconds from the barrier; `u64::MAX` while it is open.
     window_end_ns: AtomicU64,
+    /// When the common window will end, if the lanes' limits say so beforehand; `u64::MAX` if they do not.
+    planned_end_ns: u64,
     /// Index = client − 1.
     client_ended: Vec<AtomicBool>,
     client_changed: Notify,
@@ -41,7 +43,13 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    pub(crate) fn new(clients: u32, roles: &[Role], window_rule: WindowRule) -> Self {
+    pub(crate) fn new(clients: u32, lanes: &[LaneSpec], window_rule: WindowRule) -> Self {
+        let deciders = || lanes.iter().filter(|lane| lane.role == Role::Decides);
+        let ends = deciders().map(|lane| lane.bounds().until_ns);
+        let planned = match window_rule {
+            WindowRule::FirstEnded => ends.min(),
+            WindowRule::LastEnded => ends.max(),
+        };
         Self {
             start: OnceLock::new(),
             started: Notify::new(),
@@ -50,10 +58,11 @@ impl Control {
             stopped: Notify::new(),
             window_rule,
             window_end_ns: AtomicU64::new(u64::MAX),
+            planned_end_ns: planned.unwrap_or(u64::MAX),
             client_ended: (0..clients).map(|_| AtomicBool::new(false)).collect(),
             client_changed: Notify::new(),
-            lanes_left: AtomicUsize::new(roles.len()),
-            deciders_left: AtomicUsize::new(roles.iter().filter(|role| **role == Role::Decides).count()),
+            lanes_left: AtomicUsize::new(lanes.len()),
+            deciders_left: AtomicUsize::new(deciders().count()),
             end_ns: AtomicU64::new(u64::MAX),
             ended: Notify::new(),
         }
@@ -168,6 +177,12 @@ impl Control {
     /// End of the common window, once it is known.
     pub(crate) fn window_end_ns(&self) -> Option<u64> {
         Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
+    }
+
+    /// Where books are cut beside whole seconds: at the end of the common window, once it is known.
+    pub(crate) fn window_cut_ns(&self) -> Option<u64> {
+        let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
+        Some(end_ns).filter(|&end| end != u64::MAX)
     }
 
     /// End of the last lane, once all have ended.

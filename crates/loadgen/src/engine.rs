@@ -10,35 +10,28 @@ use dbdyno_record::{Interval, Outcome, StepEvent, StepSpec, StepWriter};
 
 use crate::collector::Collector;
 use crate::control::{Control, StopReason};
+use crate::opening::Opening;
 use crate::recorder::to_us;
+use crate::schedule_book;
+use crate::threads::assign;
 use crate::worker::{self, Job};
-use crate::{Error, Lane, LaneEnd, LaneSpec};
+use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Threads};
 
 /// The clock starts this long after the last connection is open: time for samplers to take their first sample.
 const LEAD: Duration = Duration::from_millis(50);
-/// Connections that one load thread carries before a second one is started.
-const CONNECTIONS_PER_THREAD: usize = 16;
 
 /// One step to run. `F` builds a lane on the thread that will run it.
 pub struct Step<'a, F> {
     pub spec: &'a StepSpec,
     pub lanes: Vec<(LaneSpec, F)>,
     pub threads: Threads,
+    pub connections: Connections,
+    /// Time from the barrier that is outside the common window; whole seconds, because records are cut there.
+    pub warmup: Duration,
     /// Longest time from the barrier; the step fails when it is exceeded.
     pub time_cap: Option<Duration>,
     /// Set by a signal handler: the step ends soon, what was measured is kept.
     pub cancel: &'a AtomicBool,
-}
-
-/// Load threads of a step.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Threads {
-    /// CPUs they may use; `None` = all.
-    pub cpus: Option<Vec<u32>>,
-    /// How many; `None` = one for every 16 connections, at most one a CPU.
-    pub count: Option<u32>,
-    /// A lane blocks its thread, so each gets one of its own.
-    pub blocking: bool,
 }
 
 /// Is told what happens while a step runs; called on the thread that called [`run`].
@@ -75,9 +68,10 @@ where
     F: FnOnce() -> L + Send + 'static,
 {
     let kinds: Vec<String> = step.spec.kinds.iter().map(|kind| kind.kind.clone()).collect();
-    let roles: Vec<_> = step.lanes.iter().map(|(spec, _)| spec.role).collect();
-    let connections = u32::try_from(roles.len()).unwrap_or(u32::MAX);
-    let control = Arc::new(Control::new(step.spec.clients, &roles, step.spec.window));
+    let specs: Vec<LaneSpec> = step.lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let schedules = schedule_book::books(specs.iter())?;
+    let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
+    let opening = Opening { began: Instant::now(), connections: step.connections };
     let (sender, messages) = mpsc::channel();
     let mut threads = Vec::new();
     for (index, (lanes, cpus)) in assign(step.lanes, &step.threads).into_iter().enumerate() {
@@ -86,6 +80,7 @@ where
             kinds: kinds.clone(),
             lanes,
             cpus,
+            opening: opening.clone(),
             control: Arc::clone(&control),
             messages: sender.clone(),
         };
@@ -100,23 +95,13 @@ where
     }
     drop(sender);
 
-    let mut collector = Collector {
-        writer,
-        observer,
-        control: &control,
-        kinds: &kinds,
-        workers: threads.len(),
-        pending: BTreeMap::new(),
-        seen_errors: HashSet::new(),
-        window_written: false,
-        ends: Vec::new(),
-        failure: None,
-    };
+    let mut collector = Collector::new(writer, observer, &control, &kinds, threads.len(), schedules);
+    collector.warmup = step.warmup;
     let cancelled = || step.cancel.load(Ordering::Relaxed);
     let connect = collector.wait_until_ready(&messages, &cancelled);
     let start = Instant::now() + LEAD;
     if !control.is_stopping() {
-        collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
+        describe_barrier(&mut collector, &specs, connect);
         collector.observer.barrier(start);
         control.begin(start);
     }
@@ -147,33 +132,37 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
     }
 }
 
-/// The lanes of one thread, and the CPUs it may use.
-type Assignment<F> = (Vec<(LaneSpec, F)>, Option<Vec<u32>>);
+/// Writes down what is about to start: connections, and what open loops are asked for.
+fn describe_barrier(collector: &mut Collector<'_>, specs: &[LaneSpec], connect: Duration) {
+    let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
+    collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
+    for event in scheduled(specs, collector.kinds) {
+        collector.event(&event);
+    }
+}
 
-/// Lanes of one client share a thread, clients go round the threads; a blocking lane gets a thread of its own.
-fn assign<F>(lanes: Vec<(LaneSpec, F)>, threads: &Threads) -> Vec<Assignment<F>> {
-    if threads.blocking {
-        return lanes.into_iter().map(|lane| (vec![lane], threads.cpus.clone())).collect();
-    }
-    let available = threads
-        .cpus
-        .as_ref()
-        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), Vec::len);
-    let wanted = threads
-        .count
-        .map_or_else(|| lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);
-    let clients = lanes.iter().map(|(spec, _)| spec.client).max().unwrap_or(1) as usize;
-    let count = wanted.clamp(1, clients.max(1));
-    let mut jobs: Vec<Vec<(LaneSpec, F)>> = (0..count).map(|_| Vec::new()).collect();
+/// What open loops are asked for, by kind and process.
+fn scheduled(lanes: &[LaneSpec], kinds: &[String]) -> Vec<StepEvent> {
+    let mut asked: BTreeMap<(usize, &str), (f64, u32)> = BTreeMap::new();
+    let mut seen = HashSet::new();
     for lane in lanes {
-        jobs[(lane.0.client as usize - 1) % count].push(lane);
+        let Some(arrivals) = lane.pace.process() else { continue };
+        let (per_second, connections) = asked.entry((lane.kind, arrivals.name())).or_default();
+        // All lanes of a client and kind share one schedule, or each has its own.
+        if !matches!(lane.pace, Pace::Shared(_)) || seen.insert((lane.client, lane.kind)) {
+            *per_second += arrivals.rate_per_second();
+        }
+        *connections += 1;
     }
-    let cpus_of = |index: usize| {
-        // One CPU a thread while there are enough, so that a thread keeps its caches.
-        let cpus = threads.cpus.as_ref()?;
-        if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
-    };
-    jobs.into_iter().enumerate().map(|(index, lanes)| (lanes, cpus_of(index))).collect()
+    asked
+        .into_iter()
+        .map(|((kind, process), (operations_per_second, connections))| StepEvent::Scheduled {
+            kind: kinds[kind].clone(),
+            process: process.to_owned(),
+            operations_per_second,
+            connections,
+        })
+        .collect()
 }
 
 fn micros(duration: Duration) -> u64 {

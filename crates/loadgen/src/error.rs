@@ -9,6 +9,11 @@ pub enum Error {
         "cannot start a load thread: {0}; lower client_threads or raise the limit on processes (ulimit -u)"
     )]
     Thread(std::io::Error),
+    #[error(
+        "lanes of client {client} mix schedules: all lanes of a client and kind must share one schedule and one limit, \
+         and no other lane may use it; this is a fault of the workload, please report it"
+    )]
+    MixedSchedules { client: u32 },
     #[error("a load thread ended without a word: {0}; this is a fault of dbdyno, please report it")]
     Panicked(String),
 }

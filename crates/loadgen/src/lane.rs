@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use dbdyno_record::ErrorClass;
 
+use crate::arrivals::Cursor;
 use crate::{Coupling, Pace, Side};
 
 /// What a workload does on one connection. Built on the worker thread that runs it, so it need not be `Send`.
 pub trait Lane {
-    /// Connects and prepares statements; before the barrier, not timed.
+    /// Connects and prepares statements; before the barrier, not timed. Called again after a lost connection, whose
+    /// remains it drops.
     fn open(&mut self) -> impl Future<Output = Result<(), Failure>>;
 
     /// Makes operation `number` ready: draws parameters, builds text, makes look-ups. Not part of service time. Of an
@@ -78,9 +80,45 @@ pub struct LaneSpec {
 /// When a lane has done all it had to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
+    /// So many operations; of a shared schedule, so many of all its lanes together.
     Operations(u64),
+    /// Sends operations until this time after the barrier, and waits for the answers that are then on their way. When the
+    /// common window ends with this lane, it ends at exactly this time.
+    Time(Duration),
     /// Goes on until a deciding lane of the same client has ended.
     UntilClientEnds,
+}
+
+/// Where the operations of an open loop end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Their numbers are below this.
+    operations: u64,
+    /// They are due before this.
+    pub(crate) until_ns: u64,
+}
+
+impl LaneSpec {
+    pub(crate) fn bounds(&self) -> Bounds {
+        let unbounded = Bounds { operations: u64::MAX, until_ns: u64::MAX };
+        match self.limit {
+            Limit::Operations(operations) => Bounds { operations, ..unbounded },
+            Limit::Time(time) => Bounds { until_ns: crate::arrivals::to_ns(time), ..unbounded },
+            Limit::UntilClientEnds => unbounded,
+        }
+    }
+}
+
+impl Bounds {
+    /// Operations within the bounds that are due before `at_ns`.
+    pub(crate) fn due_before(&self, due: &mut Cursor, at_ns: u64) -> u64 {
+        due.due_before(at_ns.min(self.until_ns), self.operations)
+    }
+
+    /// Whether operation `number`, due at `due_ns`, lies within the bounds.
+    pub(crate) fn hold(&self, number: u64, due_ns: u64) -> bool {
+        number < self.operations && due_ns < self.until_ns
+    }
 }
 
 /// Who decides how long a step lasts.
@@ -96,7 +134,7 @@ pub enum Role {
 pub struct LaneEnd {
     pub client: u32,
     pub kind: usize,
-    /// Operations that were sent, whatever became of them; their numbers are `0..started`.
+    /// Operations that were sent, whatever became of them; their numbers are `0..started`, but for shared schedules.
     pub started: u64,
     pub done: u64,
     pub rows: u64,
@@ -104,6 +142,10 @@ pub struct LaneEnd {
     pub retries: u64,
     /// Numbers of the operations that failed, in order.
     pub failed_numbers: Vec<u64>,
+    /// Those of the failed operations whose outcome nobody knows: the connection was lost while they were on their way.
+    pub unknown_numbers: Vec<u64>,
+    /// How often the lane lost its connection and opened it again.
+    pub reconnects: u64,
     /// All operations of its limit were sent, or it was ended by its client's deciding lane.
     pub complete: bool,
 }

@@ -2,203 +2,221 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dbdyno_record::ErrorClass;
 
+use crate::arrivals::to_ns;
 use crate::collector::Message;
-use crate::control::{Control, StopReason};
+use crate::lane::Bounds;
+use crate::lane_wait::Waited;
 use crate::recorder::Ending;
-use crate::timer::Timer;
+use crate::walk::Walk;
 use crate::worker::Shared;
-use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, Notes, Pace};
+use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Pace};
 
-/// Due time of an operation that is due when it is sent.
-const WHEN_SENT: u64 = u64::MAX;
 /// How often one operation is sent again before it counts as failed.
 const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
 const MOST_REFUSALS: u32 = 100;
-/// A burst that took less than this is followed by a sleep to a full second (the original's rule).
-const BURST_IS_LATE: Duration = Duration::from_millis(950);
-const BURST_PERIOD: Duration = Duration::from_secs(1);
 /// Only the first failed numbers are kept: a step with more is beyond checking.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
 /// One lane between barrier and end.
 pub(crate) struct LaneTask {
-    shared: Rc<Shared>,
-    index: usize,
-    spec: LaneSpec,
+    pub(crate) shared: Rc<Shared>,
+    /// Among the lanes of this thread.
+    pub(crate) index: usize,
+    /// Among all lanes of the step.
+    pub(crate) number: usize,
+    pub(crate) spec: LaneSpec,
+    bounds: Bounds,
+    /// Due times of an open loop.
+    pub(crate) due: Option<Walk>,
     notes: Notes,
-    started: u64,
-    done: u64,
-    rows: u64,
-    retries: u64,
-    failed_numbers: Vec<u64>,
+    end: LaneEnd,
     refusals: u32,
     /// Since when the current burst runs; only for [`Pace::Burst`].
-    burst_ns: u64,
+    pub(crate) burst_ns: u64,
+    /// When the last operation ended.
+    last_ns: u64,
+}
+
+/// An operation that is about to be made ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Operation {
+    pub(crate) number: u64,
+    pub(crate) due: Due,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Due {
+    /// When it is sent.
+    Now,
+    At(u64),
+    WithBurst(u64),
 }
 
 /// Whether a lane goes on.
-enum Next {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
     GoOn,
+    /// The step has failed or was stopped.
     GiveUp,
+    /// Nothing is left to do: the lane's time is over, or its client has ended.
+    Complete,
 }
 
 impl LaneTask {
-    pub(crate) fn new(shared: Rc<Shared>, index: usize, spec: LaneSpec) -> Self {
-        Self {
-            shared,
-            index,
-            spec,
-            notes: Notes::default(),
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        index: usize,
+        number: usize,
+        spec: LaneSpec,
+        due: Option<Walk>,
+    ) -> Self {
+        let end = LaneEnd {
+            client: spec.client,
+            kind: spec.kind,
             started: 0,
             done: 0,
             rows: 0,
             retries: 0,
             failed_numbers: Vec::new(),
-            refusals: 0,
-            burst_ns: 0,
-        }
+            unknown_numbers: Vec::new(),
+            reconnects: 0,
+            complete: false,
+        };
+        let (bounds, notes) = (spec.bounds(), Notes::default());
+        Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }
 
     pub(crate) async fn run<L: Lane>(mut self, mut lane: L) -> (LaneEnd, L) {
         let control = Arc::clone(&self.shared.control);
-        let timer = Timer::new();
-        let mut complete = false;
-        match (timer, control.wait_for_start().await) {
-            (Ok(timer), Some(start)) => {
-                let _ = timer.wait_until(start).await;
-                // Of an answer that is given up, the operation stays counted as in flight.
-                let shared = Rc::clone(&self.shared);
-                complete =
-                    shared.abandon.unless(self.operate(&mut lane, &timer, start)).await.unwrap_or(false);
-            }
-            (Err(error), _) => control.stop(StopReason::Failed(format!(
-                "cannot make a timer: {error}; raise the limit on open files (ulimit -n)"
-            ))),
-            (Ok(_), None) => {}
+        if let Some(start) = control.wait_for_start().await {
+            let shared = Rc::clone(&self.shared);
+            let _ = shared.timer.wait_until(start).await;
+            // Of an answer that is given up, the operation stays counted as in flight.
+            let next = shared.abandon.unless(self.operate(&mut lane, start)).await;
+            self.end.complete = next == Some(Next::Complete);
         }
         if let Some((coupling, side)) = &self.spec.coupling {
             coupling.end(*side);
         }
         let now_ns = self.shared.tick();
-        self.shared.recorder.borrow_mut().ended(self.index, now_ns);
-        control.lane_ended(self.spec.client, self.spec.role, now_ns, complete);
-        let end = LaneEnd {
-            client: self.spec.client,
-            kind: self.spec.kind,
-            started: self.started,
-            done: self.done,
-            rows: self.rows,
-            retries: self.retries,
-            failed_numbers: self.failed_numbers,
-            complete,
-        };
+        {
+            let mut recorder = self.shared.recorder.borrow_mut();
+            recorder.up(self.index, now_ns);
+            recorder.ended(self.index, now_ns);
+        }
+        // The window of a step that is limited in time ends with that time, not with the answer that was on its way.
+        let window_ns = now_ns.min(self.bounds.until_ns);
+        control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
+        let end = self.end;
         let _ = self.shared.messages.send(Message::LaneEnded { at_ns: now_ns, end: end.clone() });
         (end, lane)
     }
 
-    /// Sends operations until the lane's limit; `true` when it got there.
-    async fn operate<L: Lane>(&mut self, lane: &mut L, timer: &Timer, start: Instant) -> bool {
+    /// Sends operations until the lane's limit.
+    async fn operate<L: Lane>(&mut self, lane: &mut L, start: Instant) -> Next {
         let control = Arc::clone(&self.shared.control);
-        for number in 0.. {
+        for count in 0.. {
             if control.is_stopping() {
-                return false;
+                return Next::GiveUp;
             }
-            match self.spec.limit {
-                Limit::Operations(limit) if number >= limit => break,
-                Limit::UntilClientEnds if control.has_client_ended(self.spec.client) => break,
-                _ => {}
+            if self.spec.limit == Limit::UntilClientEnds && control.has_client_ended(self.spec.client) {
+                break;
             }
-            if let Err(failure) = lane.prepare(number, &mut self.notes).await {
-                self.report_error(self.shared.tick(), &failure);
-                self.give_up(&failure);
-                return false;
+            let Some(operation) = self.next_operation(count) else { break };
+            let prepared = self.make_ready(lane, operation.number).await;
+            if prepared != Next::GoOn {
+                return prepared;
             }
-            self.report_lookups();
-            let Some(due_ns) = self.wait_until_due(number, timer, start).await else {
-                // Stopped while waiting: a follower whose client has ended is complete all the same.
-                return control.has_client_ended(self.spec.client)
-                    && self.spec.limit == Limit::UntilClientEnds;
+            let waited = match (operation.due, &self.spec.coupling) {
+                // The hot path has nothing to wait for.
+                (Due::Now, None) => Waited::Due { due_ns: None, was_early: false },
+                _ => self.wait_until_due(operation, start).await,
             };
-            if matches!(self.send(lane, number, due_ns).await, Next::GiveUp) {
-                return false;
+            let next = match waited {
+                Waited::Due { due_ns, was_early } => {
+                    self.send(lane, operation.number, due_ns, was_early).await
+                }
+                Waited::Ended(next) => next,
+            };
+            if next != Next::GoOn {
+                return next;
             }
         }
-        self.wait_for_horizon(timer, start).await
+        self.wait_for_horizon(start).await
     }
 
-    /// Waits for the other lane and for the due time, which it returns; `None` when the step or the lane's client ended meanwhile.
-    async fn wait_until_due(&mut self, number: u64, timer: &Timer, start: Instant) -> Option<u64> {
-        let control = Arc::clone(&self.shared.control);
-        if let Some((coupling, side)) = &self.spec.coupling
-            && !coupling.may_send(*side, number)
-        {
-            tokio::select! {
-                biased;
-                () = coupling.wait(*side, number) => {}
-                () = control.wait_for_stop() => return None,
+    /// The operation that follows `count` others of this lane; `None` at the lane's limit.
+    #[inline]
+    fn next_operation(&mut self, count: u64) -> Option<Operation> {
+        let number = match (&self.spec.pace, &self.due) {
+            (Pace::Shared(schedule), Some(walk)) => {
+                let due_by_now = || walk.due_before(self.bounds, self.shared.control.now_ns());
+                let taken = schedule.take(due_by_now);
+                self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);
+                taken.number
             }
-        }
-        let due = match self.spec.pace {
-            Pace::Closed => return Some(WHEN_SENT),
-            Pace::Constant { .. } => self.spec.pace.due(number).unwrap_or_default(),
-            Pace::Burst { per_second } => self.burst_due(number, per_second, &control),
+            _ => count,
         };
-        if !self.wait_until(timer, start + due).await {
+        // Checked by number first: the due time of one beyond the limit is not asked for.
+        if !self.bounds.hold(number, self.last_ns) {
             return None;
         }
-        Some(u64::try_from(due.as_nanos()).unwrap_or(u64::MAX))
+        let due = match (&self.due, &self.spec.pace) {
+            (Some(walk), _) => Due::At(walk.due_ns(number)),
+            (None, Pace::Thinking(think)) => {
+                Due::At(self.last_ns.saturating_add(to_ns(think.before(number))))
+            }
+            (None, Pace::Burst { per_second }) => Due::WithBurst(*per_second),
+            (None, _) => Due::Now,
+        };
+        let is_in_time = !matches!(due, Due::At(due_ns) if !self.bounds.hold(number, due_ns));
+        is_in_time.then_some(Operation { number, due })
     }
 
-    /// Due time of a burst's statement: when its burst began. After a burst that was on time the next one begins a
-    /// second after it, after a late one at once.
-    fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> Duration {
-        let now_ns = control.now_ns();
-        // The original's checkpoints lie behind rounds 0, k, 2k, ...: the first burst is the single round 0.
-        if number > 0 && (number - 1).is_multiple_of(per_second.max(1)) {
-            let took = Duration::from_nanos(now_ns.saturating_sub(self.burst_ns));
-            let period = u64::try_from(BURST_PERIOD.as_nanos()).unwrap_or(u64::MAX);
-            self.burst_ns = if took < BURST_IS_LATE { self.burst_ns + period } else { now_ns };
-        }
-        Duration::from_nanos(self.burst_ns)
-    }
-
-    /// A schedule of n operations ends when the next one would be due, not at its last answer: otherwise a rate would
-    /// be taken over one interval too few.
-    async fn wait_for_horizon(&self, timer: &Timer, start: Instant) -> bool {
-        let Limit::Operations(limit) = self.spec.limit else { return true };
-        let Some(horizon) = self.spec.pace.horizon(limit) else { return true };
-        self.wait_until(timer, start + horizon).await
-    }
-
-    async fn wait_until(&self, timer: &Timer, until: Instant) -> bool {
-        let control = &self.shared.control;
-        if until <= Instant::now() {
-            return !control.is_stopping();
-        }
-        let follows = self.spec.limit == Limit::UntilClientEnds;
-        tokio::select! {
-            biased;
-            waited = timer.wait_until(until) => waited.is_ok(),
-            () = control.wait_for_stop() => false,
-            () = control.wait_for_client_end(self.spec.client), if follows => false,
+    /// Prepares an operation, over a new connection when this one is lost and another may be opened.
+    async fn make_ready<L: Lane>(&mut self, lane: &mut L, number: u64) -> Next {
+        loop {
+            let Err(failure) = lane.prepare(number, &mut self.notes).await else {
+                if !self.notes.lookups.is_empty() {
+                    self.report_lookups();
+                }
+                return Next::GoOn;
+            };
+            let now_ns = self.shared.tick();
+            self.report_error(now_ns, &failure);
+            let next = match (self.shared.lost, failure.class) {
+                (LostConnections::Reconnect(how), ErrorClass::Lost) => {
+                    self.reconnect(lane, &how, failure, now_ns).await
+                }
+                _ => self.give_up(&failure),
+            };
+            if next != Next::GoOn {
+                return next;
+            }
         }
     }
 
     /// Sends one operation, again if the server says so, and writes down how it ended.
-    async fn send<L: Lane>(&mut self, lane: &mut L, number: u64, due_ns: u64) -> Next {
+    async fn send<L: Lane>(
+        &mut self,
+        lane: &mut L,
+        number: u64,
+        due_ns: Option<u64>,
+        was_early: bool,
+    ) -> Next {
         let sent_ns = self.shared.tick();
-        self.shared.recorder.borrow_mut().started(self.index);
-        self.started += 1;
-        let due_ns = due_ns.min(sent_ns);
+        self.write_sent(sent_ns, due_ns.filter(|_| was_early));
+        let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
         for _ in 0..MOST_RETRIES {
             let answer = lane.perform(number).await;
             let ended_ns = self.shared.tick();
-            match answer {
+            self.last_ns = ended_ns;
+            let failure = match answer {
                 Ok(done) => {
                     let ending = Ending {
                         due_ns,
@@ -208,37 +226,54 @@ impl LaneTask {
                         received_bytes: done.received_bytes,
                     };
                     self.shared.recorder.borrow_mut().done(self.index, ending);
-                    self.done += 1;
-                    self.rows += done.rows;
+                    self.end.done += 1;
+                    self.end.rows += done.rows;
                     self.refusals = 0;
                     self.tell_other_lane();
                     return Next::GoOn;
                 }
-                Err(failure) => {
-                    self.report_error(ended_ns, &failure);
-                    self.retries += u64::from(failure.class == ErrorClass::Retry);
-                    match failure.class {
-                        ErrorClass::Retry if !self.shared.control.is_stopping() => {}
-                        ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
-                        ErrorClass::Lost | ErrorClass::Fatal => {
-                            self.write_failed(number);
-                            self.give_up(&failure);
-                            return Next::GiveUp;
-                        }
-                    }
+                Err(failure) => failure,
+            };
+            self.report_error(ended_ns, &failure);
+            self.end.retries += u64::from(failure.class == ErrorClass::Retry);
+            match failure.class {
+                ErrorClass::Retry if !self.shared.control.is_stopping() => {}
+                ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
+                ErrorClass::Lost => return self.lost(lane, number, failure, ended_ns).await,
+                ErrorClass::Fatal => {
+                    self.write_failed(number);
+                    return self.give_up(&failure);
                 }
             }
         }
-        let failure = Failure {
-            class: ErrorClass::Fatal,
-            code: String::new(),
-            message: format!(
-                "operation {number} was refused {MOST_RETRIES} times with a request to try again"
-            ),
-        };
         self.write_failed(number);
-        self.give_up(&failure);
+        self.shared
+            .fail(format!("operation {number} was refused {MOST_RETRIES} times with a request to try again"));
         Next::GiveUp
+    }
+
+    /// The connection was lost while operation `number` was on its way: what became of it nobody knows.
+    async fn lost<L: Lane>(&mut self, lane: &mut L, number: u64, failure: Failure, now_ns: u64) -> Next {
+        self.write_failed(number);
+        if self.end.unknown_numbers.len() < MOST_FAILED_NUMBERS {
+            self.end.unknown_numbers.push(number);
+        }
+        let LostConnections::Reconnect(how) = self.shared.lost else { return self.give_up(&failure) };
+        self.tell_other_lane();
+        let next = self.reconnect(lane, &how, failure, now_ns).await;
+        self.last_ns = self.shared.control.now_ns();
+        next
+    }
+
+    /// `waited_ns` is the due time of an operation for which the lane was waiting.
+    #[inline]
+    fn write_sent(&mut self, sent_ns: u64, waited_ns: Option<u64>) {
+        self.end.started += 1;
+        let mut recorder = self.shared.recorder.borrow_mut();
+        recorder.started(self.index);
+        if let Some(due_ns) = waited_ns {
+            recorder.lag(self.index, sent_ns.saturating_sub(due_ns));
+        }
     }
 
     fn refused(&mut self, number: u64, failure: &Failure) -> Next {
@@ -248,14 +283,13 @@ impl LaneTask {
         if self.refusals < MOST_REFUSALS {
             return Next::GoOn;
         }
-        self.give_up(failure);
-        Next::GiveUp
+        self.give_up(failure)
     }
 
     fn write_failed(&mut self, number: u64) {
         self.shared.recorder.borrow_mut().failed(self.index);
-        if self.failed_numbers.len() < MOST_FAILED_NUMBERS {
-            self.failed_numbers.push(number);
+        if self.end.failed_numbers.len() < MOST_FAILED_NUMBERS {
+            self.end.failed_numbers.push(number);
         }
     }
 
@@ -265,11 +299,12 @@ impl LaneTask {
         }
     }
 
-    fn give_up(&self, failure: &Failure) {
-        self.shared.control.stop(StopReason::Failed(describe(failure)));
+    fn give_up(&self, failure: &Failure) -> Next {
+        self.shared.fail(describe(failure));
+        Next::GiveUp
     }
 
-    fn report_error(&self, at_ns: u64, failure: &Failure) {
+    pub(crate) fn report_error(&self, at_ns: u64, failure: &Failure) {
         self.shared.recorder.borrow_mut().error(self.index, failure.class);
         let _ = self.shared.messages.send(Message::Error {
             at_ns,
@@ -279,10 +314,11 @@ impl LaneTask {
         });
     }
 
+    pub(crate) fn count_reconnect(&mut self) {
+        self.end.reconnects += 1;
+    }
+
     fn report_lookups(&mut self) {
-        if self.notes.lookups.is_empty() {
-            return;
-        }
         let at_ns = self.shared.control.now_ns();
         for lookup in self.notes.lookups.drain(..) {
             let _ = self.shared.messages.send(Message::Lookup { at_ns, client: self.spec.client, lookup });

@@ -7,22 +7,39 @@
 //! complete.
 
 mod abandon;
+mod arrivals;
 mod batch;
 mod collector;
+mod connect;
 mod control;
 mod coupling;
 mod engine;
 mod error;
 mod lane;
 mod lane_task;
+mod lane_wait;
+mod opening;
 mod pace;
+mod random;
+mod reconnect;
 mod recorder;
+#[cfg(test)]
+mod recorder_tests;
+mod schedule;
+mod schedule_book;
+mod threads;
 mod timer;
+mod walk;
 mod worker;
 
+pub use arrivals::{Arrivals, Draws};
+pub use connect::{Connections, LostConnections, Reconnect};
 pub use control::StopReason;
 pub use coupling::{Coupling, Side};
-pub use engine::{Observer, Step, StepEnd, Threads, run};
+pub use engine::{Observer, Step, StepEnd, run};
 pub use error::Error;
 pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, Role};
-pub use pace::Pace;
+pub use pace::{Pace, ThinkTime};
+pub use random::{Philox, draw_below, draw_below_u64};
+pub use schedule::Schedule;
+pub use threads::Threads;

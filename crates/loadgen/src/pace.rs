@@ -1,54 +1,73 @@
-//! When operations are due: closed loop, an even schedule, or the original's one-second bursts.
+//! When operations of a lane are due: closed loop, with or without thinking, open loop, or the original's bursts.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// The schedule of one lane. Times count from the barrier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::{Arrivals, Draws, Schedule};
+
+/// The pace of one lane. Times count from the barrier.
+#[derive(Debug, Clone)]
 pub enum Pace {
     /// The next operation is due when the one before is answered.
     Closed,
+    /// The next operation is due when a time of thinking after the answer before it is over.
+    Thinking(ThinkTime),
     /// Operation n is due at `phase + n * per / operations`, whatever happened before it; a late lane catches up.
     Constant { operations: u64, per: Duration, phase: Duration },
+    /// Operations become due after independent exponential gaps with mean `per / operations`, whatever happened before;
+    /// a late lane catches up.
+    Poisson { operations: u64, per: Duration, draws: Draws },
+    /// Operations come from a schedule that this lane shares with others of its client and kind.
+    Shared(Arc<Schedule>),
     /// `per_second` operations back to back, then idle until a second has passed since the burst began; lost time is
     /// not made up. After operation r with r mod per_second = 0: when less than 0.95 s have passed since the last
     /// checkpoint, sleep to exactly 1.0 s, then set the checkpoint to now (the Insert Benchmark's rate limiter).
     Burst { per_second: u64 },
 }
 
+/// How long a closed loop pauses between an answer and the next operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThinkTime {
+    /// Always `time`; before the first operation a part of it, uniformly drawn, so that connections do not march in
+    /// step.
+    Fixed { time: Duration, draws: Draws },
+    /// Exponential with mean `mean`, before the first operation too: a steady state from the beginning.
+    Exponential { mean: Duration, draws: Draws },
+}
+
+impl ThinkTime {
+    /// The pause before operation `number`, a pure function of the number.
+    pub fn before(&self, number: u64) -> Duration {
+        match self {
+            Self::Fixed { time, draws } if number == 0 => time.mul_f64(draws.uniform(0)),
+            Self::Fixed { time, .. } => *time,
+            Self::Exponential { mean, draws } => mean.mul_f64(draws.exponential(number)),
+        }
+    }
+}
+
 impl Pace {
-    /// Operation `number` of an even schedule is due after this time; `None` for paces without a schedule.
+    /// The open-loop process of this lane alone; `None` for closed loops, bursts and shared schedules.
+    pub fn arrivals(&self) -> Option<Arrivals> {
+        match *self {
+            Self::Constant { operations, per, phase } => Some(Arrivals::Constant { operations, per, phase }),
+            Self::Poisson { operations, per, draws } => Some(Arrivals::Poisson { operations, per, draws }),
+            Self::Closed | Self::Thinking(_) | Self::Shared(_) | Self::Burst { .. } => None,
+        }
+    }
+
+    /// The open-loop process, this lane's own or a shared one.
+    pub fn process(&self) -> Option<Arrivals> {
+        match self {
+            Self::Shared(schedule) => Some(schedule.arrivals()),
+            _ => self.arrivals(),
+        }
+    }
+
+    /// Operation `number` of an open loop is due after this time; `None` for paces without a schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
-        match *self {
-            Self::Closed | Self::Burst { .. } => None,
-            Self::Constant { operations, per, phase } => {
-                let nanos = u128::from(number) * per.as_nanos() / u128::from(operations.max(1));
-                Some(phase + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
-            }
-        }
-    }
-
-    /// How many operations of an even schedule, at most `limit`, are due before `at`.
-    pub(crate) fn due_before(&self, at: Duration, limit: u64) -> Option<u64> {
-        match *self {
-            Self::Closed | Self::Burst { .. } => None,
-            Self::Constant { operations, per, phase } => {
-                let Some(elapsed) = at.checked_sub(phase) else { return Some(0) };
-                let slots = elapsed.as_nanos() * u128::from(operations);
-                // Operation n is due before `at` when n * per < slots: n = 0 counts once any time has passed. Rounding
-                // of `due` is downwards, so the first candidate is checked against it.
-                let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
-                while self.due(count).is_some_and(|due| due < at) {
-                    count += 1;
-                }
-                Some(count.min(limit))
-            }
-        }
-    }
-
-    /// How long a schedule of `limit` operations lasts: until the operation after the last would be due.
-    pub(crate) fn horizon(&self, limit: u64) -> Option<Duration> {
-        self.due(limit)
+        self.process().map(|arrivals| arrivals.due(number))
     }
 }
 
@@ -56,11 +75,23 @@ impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed => f.write_str("closed"),
-            Self::Constant { operations, per, .. } => {
-                write!(f, "constant {}/s", trim(*operations as f64 / per.as_secs_f64()))
+            Self::Thinking(ThinkTime::Fixed { time, .. }) => write!(f, "closed, think time {time:?}"),
+            Self::Thinking(ThinkTime::Exponential { mean, .. }) => {
+                write!(f, "closed, exponential think time {mean:?}")
             }
+            Self::Constant { .. } | Self::Poisson { .. } => {
+                self.arrivals().map_or(Ok(()), |arrivals| arrivals.fmt(f))
+            }
+            Self::Shared(schedule) => write!(f, "{} over all connections", schedule.arrivals()),
             Self::Burst { per_second } => write!(f, "burst {per_second}/s"),
         }
+    }
+}
+
+impl fmt::Display for Arrivals {
+    /// `constant 2.4/s`, `poisson 1000/s`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/s", self.name(), trim(self.rate_per_second()))
     }
 }
 
@@ -73,43 +104,50 @@ fn trim(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn even(operations: u64, per_ms: u64, phase_ms: u64) -> Pace {
-        Pace::Constant {
-            operations,
-            per: Duration::from_millis(per_ms),
-            phase: Duration::from_millis(phase_ms),
-        }
+    fn even(operations: u64, per_ms: u64) -> Pace {
+        Pace::Constant { operations, per: Duration::from_millis(per_ms), phase: Duration::ZERO }
     }
 
-    #[test]
-    fn an_even_schedule_is_exact_after_a_billion_operations() {
-        let pace = even(3, 1000, 0);
-        assert_eq!(pace.due(3_000_000_000), Some(Duration::from_secs(1_000_000_000)));
-        assert_eq!(pace.due(1), Some(Duration::from_nanos(333_333_333)));
-    }
-
-    #[test]
-    fn due_before_counts_exactly_the_operations_whose_due_time_is_earlier() {
-        for pace in [even(2, 1000, 0), even(3, 1000, 125), even(20, 1000, 7), even(7, 5000, 1)] {
-            for at_us in (0..4_000_000).step_by(1237) {
-                let at = Duration::from_micros(at_us);
-                let expected =
-                    (0..200).take_while(|&number| pace.due(number).expect("scheduled") < at).count();
-                assert_eq!(pace.due_before(at, 200), Some(expected as u64), "{pace} at {at:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_horizon_is_the_time_the_schedule_was_made_for() {
-        assert_eq!(even(2, 1000, 0).horizon(3600), Some(Duration::from_secs(1800)));
-        assert_eq!(Pace::Closed.horizon(10), None);
+    fn draws() -> Draws {
+        Draws::new(1, 2, 3)
     }
 
     #[test]
     fn paces_read_as_rates() {
-        assert_eq!(even(2, 1000, 0).to_string(), "constant 2/s");
-        assert_eq!(even(12, 5000, 0).to_string(), "constant 2.4/s");
-        assert_eq!(Pace::Burst { per_second: 20 }.to_string(), "burst 20/s");
+        let arrivals = Arrivals::Poisson { operations: 10_000, per: Duration::from_secs(1), draws: draws() };
+        let think = |millis| ThinkTime::Fixed { time: Duration::from_millis(millis), draws: draws() };
+        let mean = Duration::from_millis(1500);
+        let texts = [
+            even(2, 1000).to_string(),
+            even(12, 5000).to_string(),
+            Pace::Burst { per_second: 20 }.to_string(),
+            Pace::Shared(Arc::new(Schedule::new(arrivals))).to_string(),
+            Pace::Thinking(think(100)).to_string(),
+            Pace::Thinking(ThinkTime::Exponential { mean, draws: draws() }).to_string(),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @r"
+        constant 2/s
+        constant 2.4/s
+        burst 20/s
+        poisson 10000/s over all connections
+        closed, think time 100ms
+        closed, exponential think time 1.5s
+        ");
+    }
+
+    #[test]
+    fn thinking_has_its_mean_and_the_first_pause_spreads_connections() {
+        let mean = Duration::from_millis(10);
+        let exponential = ThinkTime::Exponential { mean, draws: draws() };
+        let total: Duration = (0..100_000).map(|number| exponential.before(number)).sum();
+        let seconds = total.as_secs_f64();
+        // 1,000 s expected; the standard deviation is 3.2 s.
+        assert!((seconds - 1000.0).abs() < 13.0, "{seconds}");
+        let fixed = |client| ThinkTime::Fixed { time: mean, draws: Draws::new(1, 2, client) };
+        assert!((1..50).all(|number| fixed(1).before(number) == mean));
+        let first: Vec<Duration> = (1..=100).map(|client| fixed(client).before(0)).collect();
+        assert!(first.iter().all(|pause| *pause <= mean));
+        let early = first.iter().filter(|pause| **pause < mean / 2).count();
+        assert!((30..70).contains(&early), "{early}");
     }
 }

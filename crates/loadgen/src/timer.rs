@@ -1,22 +1,57 @@
-//! Waiting until a due time. tokio's timer wheel has a tick of 1 ms; a schedule needs better, so each paced lane
-//! owns a kernel timer that wakes the runtime through its file descriptor.
+//! Waiting until due times. tokio's timer wheel has a tick of 1 ms; a schedule needs better, so each load thread owns one
+//! kernel timer, which wakes its runtime through a file descriptor, and a heap of those who wait.
 
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use tokio::io::unix::AsyncFd;
 
-/// A kernel timer, good to some tens of microseconds.
+/// The timer of one load thread, good to some tens of microseconds. [`Timer::run`] must be running for waits to end.
 #[derive(Debug)]
 pub(crate) struct Timer {
     fd: AsyncFd<Kernel>,
+    waiting: RefCell<BinaryHeap<Reverse<Waiting>>>,
+    /// When the kernel will wake us.
+    armed: Cell<Option<Instant>>,
 }
 
 /// The kernel's timer in the shape in which tokio takes file descriptors.
 #[derive(Debug)]
 struct Kernel(TimerFd);
+
+/// Somebody who waits. One who has gone away meanwhile is woken for nothing.
+#[derive(Debug)]
+struct Waiting {
+    until: Instant,
+    waker: Waker,
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.until == other.until
+    }
+}
+
+impl Eq for Waiting {}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.until.cmp(&other.until)
+    }
+}
 
 impl AsFd for Kernel {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -44,32 +79,61 @@ impl Timer {
             reason = "the replacement is an unsafe function, and this crate has no unsafe code"
         )]
         let fd = AsyncFd::new(Kernel(timer))?;
-        Ok(Self { fd })
+        Ok(Self { fd, waiting: RefCell::default(), armed: Cell::new(None) })
     }
 
     /// Returns at `until`, at once when that has passed.
     pub(crate) async fn wait_until(&self, until: Instant) -> std::io::Result<()> {
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(());
+        let mut is_waiting = false;
+        poll_fn(|context| {
+            if Instant::now() >= until {
+                return Poll::Ready(Ok(()));
             }
-            self.arm(left)?;
-            let mut ready = self.fd.readable().await?;
-            // The count of expirations is of no interest, but reading it makes the descriptor quiet again.
-            let mut expirations = [0_u8; 8];
-            match nix::unistd::read(self.fd.get_ref().as_fd(), &mut expirations) {
-                Ok(_) | Err(nix::errno::Errno::EAGAIN) => ready.clear_ready(),
-                Err(error) => return Err(error.into()),
+            // A task keeps its waker, so once is enough.
+            if !is_waiting {
+                is_waiting = true;
+                self.waiting.borrow_mut().push(Reverse(Waiting { until, waker: context.waker().clone() }));
+                if self.armed.get().is_none_or(|armed| until < armed)
+                    && let Err(error) = self.arm(until)
+                {
+                    return Poll::Ready(Err(error));
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Wakes those who wait when their time has come; ends only when the kernel's timer fails.
+    pub(crate) async fn run(&self) -> std::io::Result<()> {
+        loop {
+            // The descriptor is watched for edges and each expiry is one: nothing need be read from it.
+            self.fd.readable().await?.clear_ready();
+            self.armed.set(None);
+            self.wake_due();
+            let next = self.waiting.borrow().peek().map(|Reverse(next)| next.until);
+            if let Some(next) = next {
+                self.arm(next)?;
             }
         }
     }
 
-    fn arm(&self, left: Duration) -> std::io::Result<()> {
-        self.fd
-            .get_ref()
-            .0
-            .set(Expiration::OneShot(TimeSpec::from_duration(left)), TimerSetTimeFlags::empty())?;
+    fn wake_due(&self) {
+        let now = Instant::now();
+        let mut waiting = self.waiting.borrow_mut();
+        while waiting.peek().is_some_and(|Reverse(next)| next.until <= now) {
+            if let Some(Reverse(due)) = waiting.pop() {
+                due.waker.wake();
+            }
+        }
+    }
+
+    fn arm(&self, until: Instant) -> std::io::Result<()> {
+        // A time of 0 would disarm the timer.
+        let left = until.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let expiration = Expiration::OneShot(TimeSpec::from_duration(left));
+        self.fd.get_ref().0.set(expiration, TimerSetTimeFlags::empty())?;
+        self.armed.set(Some(until));
         Ok(())
     }
 }
@@ -78,26 +142,72 @@ impl Timer {
 mod tests {
     use super::*;
 
+    /// Runs `work` beside the timer that it uses.
+    async fn with_timer<T>(timer: &Timer, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            ended = timer.run() => panic!("the timer ended: {ended:?}"),
+            done = work => done,
+        }
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn a_wait_ends_after_its_time_and_never_before() {
         let timer = Timer::new().expect("a file descriptor is free");
-        for millis in [0, 1, 3, 10] {
-            let until = Instant::now() + Duration::from_millis(millis);
-            timer.wait_until(until).await.expect("the timer works");
-            assert!(Instant::now() >= until);
-        }
+        with_timer(&timer, async {
+            for millis in [0, 1, 3, 10] {
+                let until = Instant::now() + Duration::from_millis(millis);
+                timer.wait_until(until).await.expect("the timer works");
+                assert!(Instant::now() >= until);
+            }
+        })
+        .await;
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_wait_that_was_given_up_does_not_shorten_the_next() {
         let timer = Timer::new().expect("a file descriptor is free");
-        let now = Instant::now();
-        tokio::select! {
-            _ = timer.wait_until(now + Duration::from_millis(5)) => panic!("the shorter wait must win"),
-            _ = tokio::time::sleep(Duration::from_millis(1)) => {}
-        }
-        let until = Instant::now() + Duration::from_millis(12);
-        timer.wait_until(until).await.expect("the timer works");
-        assert!(Instant::now() >= until);
+        with_timer(&timer, async {
+            let now = Instant::now();
+            tokio::select! {
+                _ = timer.wait_until(now + Duration::from_millis(5)) => panic!("the shorter wait must win"),
+                _ = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+            let until = Instant::now() + Duration::from_millis(12);
+            timer.wait_until(until).await.expect("the timer works");
+            assert!(Instant::now() >= until);
+        })
+        .await;
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn many_wait_on_one_timer_and_wake_in_order() {
+        let timer = std::rc::Rc::new(Timer::new().expect("a file descriptor is free"));
+        let woken = std::rc::Rc::new(RefCell::new(Vec::new()));
+        // Late enough for all to wait.
+        let start = Instant::now() + Duration::from_millis(30);
+        let waits = (0..300_u64).map(|index| {
+            // In an order that is not that of their times.
+            let place = index * 77 % 300;
+            let (timer, woken) = (std::rc::Rc::clone(&timer), std::rc::Rc::clone(&woken));
+            async move {
+                timer.wait_until(start + Duration::from_micros(place * 100)).await.expect("the timer works");
+                woken.borrow_mut().push(place);
+            }
+        });
+        let local = tokio::task::LocalSet::new();
+        let running = std::rc::Rc::clone(&timer);
+        local.spawn_local(async move { running.run().await });
+        local
+            .run_until(async {
+                let tasks: Vec<_> = waits.map(tokio::task::spawn_local).collect();
+                for task in tasks {
+                    task.await.expect("a wait ends");
+                }
+            })
+            .await;
+        assert!(Instant::now() >= start + Duration::from_micros(29_900));
+        let woken = woken.borrow();
+        assert_eq!(woken.len(), 300);
+        assert!(woken.is_sorted(), "{woken:?}");
     }
 }

@@ -13,10 +13,13 @@ use tokio::task::LocalSet;
 use crate::abandon::Abandon;
 use crate::collector::Message;
 use crate::control::{Control, StopReason};
-use crate::lane_task::{LaneTask, describe};
+use crate::lane_task::LaneTask;
+use crate::opening::{self, Opening};
 use crate::recorder::Recorder;
+use crate::threads::Assigned;
 use crate::timer::Timer;
-use crate::{Lane, LaneEnd, LaneSpec};
+use crate::walk::Walks;
+use crate::{Lane, LaneEnd, LaneSpec, LostConnections};
 
 /// Time for answers that are on their way when a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -25,9 +28,10 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Job<F> {
     pub(crate) index: usize,
     pub(crate) kinds: Vec<String>,
-    pub(crate) lanes: Vec<(LaneSpec, F)>,
+    pub(crate) lanes: Vec<Assigned<F>>,
     /// CPUs the thread may use; `None` = all.
     pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) opening: Opening,
     pub(crate) control: Arc<Control>,
     pub(crate) messages: Sender<Message>,
 }
@@ -36,6 +40,8 @@ pub(crate) struct Job<F> {
 pub(crate) struct Shared {
     pub(crate) control: Arc<Control>,
     pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) timer: Timer,
+    pub(crate) lost: LostConnections,
     pub(crate) abandon: Abandon,
     pub(crate) messages: Sender<Message>,
 }
@@ -44,8 +50,12 @@ impl Shared {
     /// Moment of the event that is about to be written down; makes all cuts before it.
     pub(crate) fn tick(&self) -> u64 {
         let now_ns = self.control.now_ns();
-        self.recorder.borrow_mut().advance(now_ns, self.control.window_end_ns());
+        self.recorder.borrow_mut().advance(now_ns, self.control.window_cut_ns());
         now_ns
+    }
+
+    pub(crate) fn fail(&self, message: String) {
+        self.control.stop(StopReason::Failed(message));
     }
 }
 
@@ -76,35 +86,51 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
     };
     let messages = job.messages.clone();
     let _release = ReleaseOnPanic(Arc::clone(&job.control));
-    let ends = LocalSet::new().block_on(&runtime, work(job));
+    let timer = {
+        let _entered = runtime.enter();
+        Timer::new()
+    };
+    let ends = match timer {
+        Ok(timer) => LocalSet::new().block_on(&runtime, work(job, timer)),
+        Err(error) => {
+            let advice = "raise the limit on open files (ulimit -n)";
+            job.control.stop(StopReason::Failed(format!("cannot make a timer: {error}; {advice}")));
+            Vec::new()
+        }
+    };
     // A closed channel means that the collector has failed, and it says why itself.
     let _ = messages.send(Message::WorkerEnded { ends });
 }
 
-async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> {
-    let specs: Vec<LaneSpec> = job.lanes.iter().map(|(spec, _)| spec.clone()).collect();
+async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) -> Vec<LaneEnd> {
+    let specs: Vec<LaneSpec> = job.lanes.iter().map(|lane| lane.spec.clone()).collect();
+    let numbers: Vec<usize> = job.lanes.iter().map(|lane| lane.number).collect();
     let sender = job.messages.clone();
     let hand_over = Box::new(move |batch| {
         let _ = sender.send(Message::Batch(batch));
     });
-    let recorder = RefCell::new(Recorder::new(job.kinds, specs.clone(), hand_over));
     let shared = Rc::new(Shared {
         control: job.control,
-        recorder,
+        recorder: RefCell::new(Recorder::new(job.kinds, &specs, hand_over)),
+        timer,
+        lost: job.opening.connections.lost,
         abandon: Abandon::default(),
         messages: job.messages,
     });
+    let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
 
     let opening = Instant::now();
-    let lanes = open_all(&shared, job.lanes.into_iter().map(|(_, factory)| factory())).await;
-    let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed() });
+    let unopened = job.lanes.into_iter().map(|lane| (lane.number, (lane.factory)()));
+    let (lanes, logins) = opening::open_all(&shared, &job.opening, unopened).await;
+    let logins = Box::new(logins);
+    let _ = shared.messages.send(Message::Ready { worker: job.index, took: opening.elapsed(), logins });
 
+    let mut walks = Walks::default();
     let mut tasks = Vec::new();
-    for (index, (lane, spec)) in lanes.into_iter().zip(specs).enumerate() {
-        let shared = Rc::clone(&shared);
-        tasks.push(tokio::task::spawn_local(
-            async move { LaneTask::new(shared, index, spec).run(lane).await },
-        ));
+    for (index, ((lane, spec), number)) in lanes.into_iter().zip(specs).zip(numbers).enumerate() {
+        let due = walks.of(&spec.pace);
+        let task = LaneTask::new(Rc::clone(&shared), index, number, spec, due);
+        tasks.push(tokio::task::spawn_local(task.run(lane)));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
     let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
@@ -124,41 +150,20 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) -> Vec<LaneEnd> 
         }
     }
     let end_ns = shared.control.wait_for_end().await;
+    clock.abort();
     cutter.abort();
     patience.abort();
-    shared.recorder.borrow_mut().finish(end_ns, shared.control.window_end_ns());
+    shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
     for lane in lanes {
         lane.close().await;
     }
     ends
 }
 
-/// Opens all lanes at once; the first failure stops the step.
-async fn open_all<L: Lane + 'static>(shared: &Rc<Shared>, lanes: impl Iterator<Item = L>) -> Vec<L> {
-    let tasks: Vec<_> = lanes
-        .map(|mut lane| {
-            tokio::task::spawn_local(async move {
-                let opened = lane.open().await;
-                (lane, opened)
-            })
-        })
-        .collect();
-    let mut open = Vec::new();
-    for task in tasks {
-        match task.await {
-            Ok((lane, opened)) => {
-                if let Err(failure) = opened {
-                    shared.control.stop(StopReason::Failed(describe(&failure)));
-                }
-                open.push(lane);
-            }
-            Err(error) => {
-                shared.control.stop(StopReason::Failed(format!("a connection's task failed: {error}")));
-                shared.control.abandon();
-            }
-        }
+async fn run_timer(shared: Rc<Shared>) {
+    if let Err(error) = shared.timer.run().await {
+        shared.fail(format!("the timer of a load thread failed: {error}"));
     }
-    open
 }
 
 /// Gives answers some seconds after a stop, then gives them up.
@@ -173,10 +178,9 @@ async fn cut_each_second(shared: Rc<Shared>) {
     let Some(start) = shared.control.wait_for_start().await else { return };
     // Not one of tokio's timers: while one of those is pending, every wait for an answer also arms and cancels a timer
     // in the kernel, which costs about a microsecond an operation.
-    let Ok(timer) = Timer::new() else { return };
     for second in 1_u32.. {
         let at = start + Duration::from_secs(1) * second + Duration::from_millis(1);
-        if timer.wait_until(at).await.is_err() {
+        if shared.timer.wait_until(at).await.is_err() {
             return;
         }
         shared.tick();

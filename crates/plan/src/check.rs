@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
+use crate::check_oltp::oltp_problem;
 use crate::check_workload::insert_benchmark_problem;
 use crate::document::Segment;
-use crate::{Plan, Variant, VariantKind};
+use crate::load::load_problem;
+use crate::{Plan, TlsMode, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -26,6 +28,10 @@ const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not begi
 pub(crate) fn first_problem(plan: &Plan) -> Option<Problem<'_>> {
     top_problem(plan)
         .or_else(|| host_problem(plan))
+        .or_else(|| {
+            let (key, message) = load_problem(&plan.load)?;
+            problem(&[Segment::Key("load"), Segment::Key(key)], message)
+        })
         .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
         .or_else(|| base_problem(plan))
         .or_else(|| workload_problem(plan))
@@ -112,12 +118,16 @@ fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
 }
 
 fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
-    let Some(benchmark) = &plan.workload.insert_benchmark else {
-        let message = "the plan has no workload: add a table [workload.insert-benchmark]";
+    if plan.workload.names().is_empty() {
+        let message = "the plan has no workload: add a table [workload.insert-benchmark] or [workload.oltp]";
         return problem(&[Segment::Key("workload")], message);
-    };
-    let (key, message) = insert_benchmark_problem(benchmark)?;
-    let mut path = vec![Segment::Key("workload"), Segment::Key("insert-benchmark")];
+    }
+    let insert_benchmark = plan.workload.insert_benchmark.as_ref().and_then(insert_benchmark_problem);
+    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem);
+    let named =
+        insert_benchmark.map(|found| ("insert-benchmark", found)).or(oltp.map(|found| ("oltp", found)));
+    let (workload, (key, message)) = named?;
+    let mut path = vec![Segment::Key("workload"), Segment::Key(workload)];
     path.extend(key.split('.').map(Segment::Key));
     Some(Problem { path, message })
 }
@@ -193,6 +203,7 @@ fn option_problem(variant: &Variant) -> Found {
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
+        ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {
         if is_said && !fits {
@@ -207,7 +218,20 @@ fn option_problem(variant: &Variant) -> Found {
         let message = "has password_env and option_file at once: the password comes from one of them";
         return Some(("option_file", message.to_owned()));
     }
-    text_problem(variant)
+    tls_problem(variant).or_else(|| text_problem(variant))
+}
+
+/// Files that would not be used are a misunderstanding.
+fn tls_problem(variant: &Variant) -> Found {
+    let tls = variant.tls.as_ref()?;
+    let wrong = |message: &str| Some(("tls", format!("has tls {message}")));
+    if tls.mode != TlsMode::Verify && tls.ca.is_some() {
+        return wrong("with a ca, which only mode = \"verify\" uses: say verify, or leave ca out");
+    }
+    if tls.cert.is_some() != tls.key.is_some() {
+        return wrong("with one of cert and key: a client certificate needs both files");
+    }
+    None
 }
 
 /// Texts that end up in SQL or in the environment hold nothing but word characters.

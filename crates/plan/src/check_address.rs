@@ -48,7 +48,7 @@ fn holds_password(address: &str) -> bool {
     let (before_query, query) = rest.split_once('?').unwrap_or((rest, ""));
     let is_secret = |pair: &str| {
         let key = pair.split('=').next().unwrap_or("").to_lowercase();
-        matches!(key.as_str(), "password" | "pass" | "passwd" | "pwd")
+        matches!(key.as_str(), "password" | "pass" | "passwd" | "pwd" | "sslpassword")
     };
     if query.split('&').any(is_secret) {
         return true;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::speed::{Size, Speed, assumed};
-use crate::{InsertBenchmark, Plan, Variant, Verify};
+use crate::{InsertBenchmark, Plan, Variant, Verify, estimate_oltp};
 
 /// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +54,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
     for variant in &plan.variants {
         template_bytes += assumed(&variant.kind()).1.template_bytes;
         cells.extend(plan.workload.insert_benchmark.iter().map(|benchmark| cell(variant, benchmark)));
+        cells.extend(plan.workload.oltp.iter().map(|oltp| estimate_oltp::cell(variant, oltp)));
     }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
     let data_bytes = if plan.host.keep_data {
@@ -192,17 +193,17 @@ fn written_rows(benchmark: &InsertBenchmark) -> f64 {
     (write_1 as f64 + write_2 as f64 + background) * f64::from(benchmark.clients)
 }
 
-fn step(name: &str, detail: &str, duration: Duration) -> StepEstimate {
+pub(crate) fn step(name: &str, detail: &str, duration: Duration) -> StepEstimate {
     StepEstimate { name: name.to_owned(), detail: detail.to_owned(), duration }
 }
 
 /// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan says.
-fn seconds(value: f64) -> Duration {
+pub(crate) fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.min(1e15))
 }
 
 /// A number with commas between groups of three digits.
-fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()

@@ -75,7 +75,8 @@ mod tests {
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
-        let workload = Workloads { insert_benchmark: Some(InsertBenchmark::default()) };
+        let workload =
+            Workloads { insert_benchmark: Some(InsertBenchmark::default()), ..Workloads::default() };
         Plan {
             name: "test".to_owned(),
             blocks,
@@ -83,6 +84,7 @@ mod tests {
             margin: 0.02,
             base: None,
             host: crate::Host::default(),
+            load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),
             workload,
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark};
+use crate::{CpuList, InsertBenchmark, Load, Oltp};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +27,8 @@ pub struct Plan {
     pub base: Option<String>,
     #[serde(default)]
     pub host: Host,
+    #[serde(default)]
+    pub load: Load,
     /// The things that are compared: at least one.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
@@ -76,6 +78,36 @@ pub struct Variant {
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
     /// password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
+    /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
+    pub tls: Option<Tls>,
+}
+
+/// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    pub mode: TlsMode,
+    /// Certificates of the authorities to trust, only for `verify`; those that the machine trusts when left out.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate, for servers that want one; together with `key`.
+    pub cert: Option<PathBuf>,
+    /// The key of `cert`.
+    pub key: Option<PathBuf>,
+}
+
+/// What is asked of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// In clear.
+    Off,
+    /// Encrypted over TCP where the server can, whoever it is; else in clear.
+    Prefer,
+    /// Encrypted or not at all; whose certificate it is does not matter.
+    Require,
+    /// Encrypted, and the certificate must be for the host and by a trusted authority.
+    #[default]
+    Verify,
 }
 
 /// What a variant is, after checking.
@@ -97,12 +129,14 @@ pub enum VariantKind {
 pub struct Workloads {
     #[serde(rename = "insert-benchmark")]
     pub insert_benchmark: Option<InsertBenchmark>,
+    pub oltp: Option<Oltp>,
 }
 
 impl Workloads {
     /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
     pub fn names(&self) -> Vec<&'static str> {
-        self.insert_benchmark.iter().map(|_| "insert-benchmark").collect()
+        let insert_benchmark = self.insert_benchmark.iter().map(|_| "insert-benchmark");
+        insert_benchmark.chain(self.oltp.iter().map(|_| "oltp")).collect()
     }
 }
 
@@ -121,6 +155,13 @@ impl Variant {
 }
 
 impl Plan {
+    /// Connections that the largest step of any workload has open at once.
+    pub fn most_connections(&self) -> u32 {
+        let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);
+        let oltp = self.workload.oltp.as_ref().map(Oltp::most_connections);
+        insert_benchmark.max(oltp).unwrap_or(0)
+    }
+
     /// Name of the base variant.
     pub fn base_name(&self) -> &str {
         self.base

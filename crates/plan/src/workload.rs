@@ -182,6 +182,12 @@ impl InsertBenchmark {
         self.load_rows.saturating_mul(self.clients.into())
     }
 
+    /// Connections that its largest step has open at once.
+    pub fn most_connections(&self) -> u32 {
+        let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
+        self.clients.saturating_mul(1 + u32::from(self.deletes) + queries)
+    }
+
     /// Length of the pause between l.i2 and the first read-write step, counted from the start of cleanup. The
     /// original waits min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
     pub fn settle_seconds(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{Plan, QUICKSTART, VariantKind, cells, json_schema, parse, read, warnings};
+use dbdyno_plan::{Plan, QUICKSTART, Tls, TlsMode, VariantKind, cells, json_schema, parse, read, warnings};
 
 fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -96,6 +96,26 @@ fn a_plan_goes_through_json_and_toml_unchanged() {
         let text = toml::to_string(&plan).expect("plans are TOML");
         assert_eq!(parse(&text, "own output").expect("own output"), plan);
     }
+}
+
+#[test]
+fn tls_is_verified_unless_told_otherwise_and_its_files_lie_beside_the_plan() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.toml");
+    let text = |tls: &str| {
+        format!(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"postgres://u@h/d\"\ntls = {tls}\n\
+             [workload.insert-benchmark]\n"
+        )
+    };
+    let read_tls = |tls: &str| {
+        std::fs::write(&path, text(tls)).expect("a plan");
+        read(&path).expect("a good plan").variants.remove(0).tls.expect("its tls")
+    };
+    assert_eq!(read_tls("{}"), Tls { mode: TlsMode::Verify, ..Tls::default() });
+    let told = read_tls("{ ca = \"ca.pem\", cert = \"/c.pem\", key = \"k/c.key\" }");
+    let beside = |name: &str| Some(folder.path().join(name));
+    assert_eq!((told.ca, told.cert, told.key), (beside("ca.pem"), Some("/c.pem".into()), beside("k/c.key")));
 }
 
 /// Run the tests with `DBDYNO_UPDATE=1` to write the file anew.

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use dbdyno_drivers::mysql::{Address, Options, Secret};
 use dbdyno_drivers::postgres;
 
-use crate::Error;
 use crate::option_file::{self, Item};
+use crate::{Error, tls};
 
 /// What an address says of the server behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,8 @@ fn split_scheme(address: &str) -> Option<(Family, &str)> {
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
 /// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
 ///
+/// Behind the `?` may also stand what is asked of TLS: see [`crate::tls_settings`].
+///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
 ///
 /// # Errors
@@ -61,7 +63,7 @@ pub fn parse(address: &str) -> Result<(Family, Options), Error> {
     if database.contains('/') {
         return Err(wrong("the database's name holds a /"));
     }
-    let socket = query.map(socket_of).transpose()?;
+    let socket = query.map(|query| socket_of(query, family)).transpose()?.flatten();
     let address = match socket {
         Some(socket) => Address::Socket(socket_file(socket, host, family)?),
         None => tcp(host, family.default_port())?,
@@ -89,16 +91,25 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::Address { why: why.into() }
 }
 
-fn socket_of(query: &str) -> Result<PathBuf, Error> {
+/// The socket, if the part behind the `?` names one. What it says of TLS is read by [`crate::tls_settings`].
+fn socket_of(query: &str, family: Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if name != "socket" {
-            return Err(wrong("unknown option after the ?; there is only socket=/path"));
+        match name {
+            "socket" => socket = Some(PathBuf::from(decoded(value)?)),
+            name if tls::is_key(family, name) => {}
+            _ => {
+                return Err(wrong(
+                    "unknown option after the ?; there are socket=/path, tls=MODE, tls_ca=, tls_cert= and tls_key=",
+                ));
+            }
         }
-        socket = Some(PathBuf::from(decoded(value)?));
     }
-    socket.filter(|path| path.is_absolute()).ok_or_else(|| wrong("socket= needs an absolute path"))
+    match socket {
+        Some(path) if !path.is_absolute() => Err(wrong("socket= needs an absolute path")),
+        socket => Ok(socket),
+    }
 }
 
 fn tcp(host: &str, default_port: u16) -> Result<Address, Error> {
@@ -121,7 +132,7 @@ fn port_of(text: &str) -> Result<u16, Error> {
     port.ok_or_else(|| wrong("the port is no number from 1 to 65535"))
 }
 
-fn decoded(text: &str) -> Result<String, Error> {
+pub(crate) fn decoded(text: &str) -> Result<String, Error> {
     let broken = || wrong("% must be followed by two hexadecimal digits of UTF-8");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -298,7 +309,7 @@ mod tests {
         server address: the port is no number from 1 to 65535
         server address: the database's name holds a /
         server address: % must be followed by two hexadecimal digits of UTF-8
-        server address: unknown option after the ?; there is only socket=/path
+        server address: unknown option after the ?; there are socket=/path, tls=MODE, tls_ca=, tls_cert= and tls_key=
         server address: a socket is on this machine: the host must be localhost or left out
         server address: socket= needs an absolute path
         ");

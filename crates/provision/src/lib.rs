@@ -23,6 +23,7 @@ mod ready;
 mod running;
 mod server;
 mod template;
+mod tls;
 
 pub mod address;
 pub mod external;
@@ -39,3 +40,4 @@ pub use postgres::{PgBase, PgServer, PgServerSpec};
 pub use process::Stopped;
 pub use running::Running;
 pub use server::{Server, ServerSpec};
+pub use tls::tls_settings;

@@ -56,6 +56,10 @@ impl MyCnf {
     pub(crate) fn read(path: &Path, base: &BaseDir) -> Result<Self, Error> {
         let wrong = |why: String| Error::OptionFile { path: path.to_path_buf(), why };
         let absolute = path.canonicalize().map_err(|error| wrong(error.to_string()))?;
+        if absolute.extension().is_none() && crashes_without_extension(base) {
+            let title = base.title();
+            return Err(wrong(format!("{title} crashes on a name without ending; call the file my.cnf")));
+        }
         let mut settings = Vec::new();
         collect(&absolute, &groups(base), MAX_DEPTH, &mut settings)?;
         let my_cnf = Self { path: Some(absolute), settings };
@@ -100,6 +104,12 @@ impl MyCnf {
             .find(|(name, value)| DATA_PATHS.contains(&plain(name)) && absolute(value))
             .map(|(name, _)| name.as_str())
     }
+}
+
+/// MySQL 5.5.9 takes the length of an ending that is not there; 5.5.34 does not. Where it was mended was not tried.
+fn crashes_without_extension(base: &BaseDir) -> bool {
+    let version = base.version();
+    !base.is_mariadb() && (version.major, version.minor) == (5, 5) && version.patch < 34
 }
 
 fn plain(name: &str) -> &str {
@@ -199,6 +209,20 @@ mod tests {
         let message = read(text, Product::MySql, (8, 0, 31)).unwrap_err().to_string();
         assert!(message.contains("innodb_log_group_home_dir is an absolute path"), "{message}");
         assert!(read("[mysqld]\nlog_bin = binlog\n", Product::MySql, (8, 0, 31)).is_ok());
+    }
+
+    #[test]
+    fn a_name_without_ending_is_refused_where_the_server_would_crash_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("options");
+        std::fs::write(&path, "[mysqld]\n").unwrap();
+        let read = |version| MyCnf::read(&path, &BaseDir::sample(Product::MySql, version));
+        let message = read((5, 5, 9)).unwrap_err().to_string();
+        assert!(
+            message.ends_with("MySQL 5.5.9 crashes on a name without ending; call the file my.cnf"),
+            "{message}"
+        );
+        assert!(read((5, 5, 34)).is_ok() && read((5, 6, 24)).is_ok());
     }
 
     #[test]

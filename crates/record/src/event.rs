@@ -92,11 +92,27 @@ pub enum CellEvent {
         at: String,
         text: String,
     },
+    /// `connections` tells how the connections of the cell were encrypted; it is empty where TLS was not asked for.
     Ended {
         at: String,
         outcome: Outcome,
         message: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        connections: Vec<ConnectionClass>,
     },
+}
+
+/// Connections of one class that agreed on the same encryption, as their own ends of them saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionClass {
+    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session beside the load,
+    /// `status` for the sampler's.
+    pub class: String,
+    pub connections: u32,
+    /// `TLSv1.3`; `None` = in clear.
+    pub tls_version: Option<String>,
+    /// `TLS_AES_256_GCM_SHA384`
+    pub cipher: Option<String>,
 }
 
 /// The server as it described itself once it ran.
@@ -130,6 +146,13 @@ pub enum StepEvent {
         connections: u32,
         connect_us: u64,
     },
+    /// What was asked of an open loop: the rate of all its connections together, by the process `constant` or `poisson`.
+    Scheduled {
+        kind: String,
+        process: String,
+        operations_per_second: f64,
+        connections: u32,
+    },
     /// One connection did all it had to do.
     LaneEnded {
         at_us: u64,
@@ -158,6 +181,23 @@ pub enum StepEvent {
         class: ErrorClass,
         code: String,
         message: String,
+    },
+    /// A connection is gone and will be opened again. The first of a step are recorded; intervals count all.
+    ConnectionLost {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        code: String,
+        message: String,
+    },
+    /// A lost connection is open again, its statements prepared.
+    Reconnected {
+        at_us: u64,
+        client: u32,
+        kind: String,
+        /// From when the loss was noticed.
+        down_us: u64,
+        attempts: u32,
     },
     Check(Check),
     Warning {
@@ -289,8 +329,15 @@ pub struct KindSpec {
     pub protocol: String,
     /// Rows a statement inserts, deletes or asks for.
     pub rows_per_operation: u32,
+    /// Statements of one operation, those that begin and end a transaction included.
+    #[serde(default = "one")]
+    pub statements_per_operation: u32,
     /// The statement's shape, parameters as `?`.
     pub statement: String,
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[cfg(test)]
@@ -307,6 +354,17 @@ mod tests {
         assert!(text.contains(r#""expected":9223372036854775807,"actual":7}"#), "{text}");
         assert!(text.contains(r#""expected":"9223372036854775808","actual":7}"#), "{text}");
         assert_eq!(serde_json::from_str::<StepEvent>(&text).unwrap(), event);
+    }
+
+    #[test]
+    fn the_end_of_a_cell_is_read_without_its_connections_and_with_what_is_not_yet_known() {
+        for more in ["", r#","something_new":{"a":1}"#] {
+            let text = format!(r#"{{"event":"ended","at":"t","outcome":"completed","message":null{more}}}"#);
+            let event: CellEvent = serde_json::from_str(&text).unwrap();
+            let CellEvent::Ended { connections, .. } = &event else { panic!("{event:?}") };
+            assert!(connections.is_empty());
+            assert!(!serde_json::to_string(&event).unwrap().contains("connections"));
+        }
     }
 
     #[test]

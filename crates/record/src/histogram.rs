@@ -23,18 +23,22 @@ pub enum Clock {
     Service,
     /// From when the operation was due to answered.
     Response,
+    /// From when the operation was due to sending, of operations that a free connection was waiting to send: how late the
+    /// load engine itself was.
+    Lag,
 }
 
 impl Clock {
-    /// `service` or `response`, the last part of a histogram's tag.
+    /// `service`, `response` or `lag`, the last part of a histogram's tag.
     pub fn name(self) -> &'static str {
         match self {
             Clock::Service => "service",
             Clock::Response => "response",
+            Clock::Lag => "lag",
         }
     }
 
-    /// Tag of the histogram of one operation kind: `<kind>/service` or `<kind>/response`.
+    /// Tag of the histogram of one operation kind: `<kind>/service`, `<kind>/response` or `<kind>/lag`.
     pub fn tag(self, kind: &str) -> String {
         format!("{kind}/{}", self.name())
     }
@@ -72,7 +76,7 @@ impl HistogramSpan {
         Ok(HistogramSpan { kind: kind.into(), clock, from_us, to_us, compressed })
     }
 
-    /// `<kind>/service` or `<kind>/response`.
+    /// `<kind>/service`, `<kind>/response` or `<kind>/lag`.
     pub fn tag(&self) -> String {
         self.clock.tag(&self.kind)
     }
@@ -115,10 +119,11 @@ fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     Ok(compressed)
 }
 
-/// The tag's kind and clock; `None` when it is not `<kind>/service` or `<kind>/response`.
+/// The tag's kind and clock; `None` when it is not `<kind>/<clock>`.
 fn parse_tag(tag: &str) -> Option<(&str, Clock)> {
     let (kind, clock) = Tag::new(tag)?.as_str().rsplit_once('/')?;
-    let clock = [Clock::Service, Clock::Response].into_iter().find(|known| known.name() == clock)?;
+    let clock =
+        [Clock::Service, Clock::Response, Clock::Lag].into_iter().find(|known| known.name() == clock)?;
     (!kind.is_empty()).then_some((kind, clock))
 }
 
@@ -129,8 +134,9 @@ pub(crate) fn format_line(
     to_us: u64,
     histogram: &Histogram<u64>,
 ) -> Result<Vec<u8>, String> {
-    let (kind, _) = parse_tag(tag)
-        .ok_or_else(|| format!("histogram tag {tag:?} is not `<kind>/service` or `<kind>/response`"))?;
+    let (kind, _) = parse_tag(tag).ok_or_else(|| {
+        format!("histogram tag {tag:?} is not `<kind>/service`, `<kind>/response` or `<kind>/lag`")
+    })?;
     if kind.contains(char::is_control) {
         return Err(format!("histogram tag {tag:?} holds a control character"));
     }

@@ -38,6 +38,12 @@ pub struct Interval {
     /// Sum and maximum of response time (due to answered) of the operations done.
     pub response_sum_us: u64,
     pub response_max_us: u64,
+    /// At `to_us`: connections that were lost and are not yet open again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub down: u64,
+    /// How long connections were lost within the interval, the sum over all of them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub down_us: u64,
     #[serde(default, skip_serializing_if = "ErrorCounts::is_empty")]
     pub errors: ErrorCounts,
 }

@@ -14,7 +14,7 @@ use crate::{Error, Format};
 pub struct Csv;
 
 /// Columns before the metrics.
-const HEAD: [&str; 10] = [
+const HEAD: [&str; 15] = [
     "run",
     "workload",
     "block",
@@ -25,10 +25,26 @@ const HEAD: [&str; 10] = [
     "window_seconds",
     "rate_per_second",
     "ratio_to_base",
+    "ratio_over_blocks",
+    "ratio_low",
+    "ratio_high",
+    "adjusted_p_difference",
+    "verdict",
+];
+
+/// Columns of how steady the run's seconds were.
+const STEADINESS: [&str; 7] = [
+    "worst_second_rate",
+    "longest_gap_seconds",
+    "share_below_half_median",
+    "warm_up_seconds",
+    "became_steady",
+    "period_seconds",
+    "two_modes",
 ];
 
 /// Columns of each kind of operation, after `<kind>_`.
-const KIND_COLUMNS: [&str; 8] = [
+const KIND_COLUMNS: [&str; 9] = [
     "connections",
     "operations",
     "rows",
@@ -37,6 +53,7 @@ const KIND_COLUMNS: [&str; 8] = [
     "errors",
     "operations_per_second",
     "rows_per_second",
+    "statements_per_second",
 ];
 
 const LATENCY_COLUMNS: [&str; 7] = ["mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us"];
@@ -84,6 +101,7 @@ fn header(kinds: &[String]) -> Vec<String> {
     names.push("tag".to_owned());
     names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
     names.extend(["seconds_on_target", "lookups", "lookup_seconds"].map(str::to_owned));
+    names.extend(STEADINESS.map(str::to_owned));
     for kind in kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
@@ -114,14 +132,42 @@ fn row(
         number(ran.then_some(run.rate)),
         number(block_ratio(variant, run.block)),
     ];
+    row.extend(over_blocks(variant));
     row.extend(METRICS.iter().map(|metric| number((metric.value)(&run.metrics))));
     row.push(run.metrics.tag.clone());
     row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
     row.extend([number(run.seconds_on_target), run.lookups.to_string(), run.lookup_seconds.to_string()]);
+    push_steadiness(&mut row, run);
     for name in kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
     row
+}
+
+/// What all blocks say together: the same in each of their rows.
+fn over_blocks(variant: &VariantStep) -> [String; 5] {
+    let ratio = variant.ratio.as_ref();
+    let inference = ratio.and_then(|ratio| ratio.inference.as_ref());
+    [
+        number(ratio.map(|ratio| ratio.value)),
+        number(inference.map(|inference| inference.interval.low)),
+        number(inference.map(|inference| inference.interval.high)),
+        number(inference.map(|inference| inference.q_difference)),
+        variant.verdict.map_or(NOT_AVAILABLE, |verdict| verdict.word()).to_owned(),
+    ]
+}
+
+fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
+    let found = run.steadiness.as_ref();
+    let count =
+        |value: Option<usize>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string());
+    row.push(number(found.map(|found| found.worst_rate)));
+    row.push(count(found.map(|found| found.longest_gap_seconds)));
+    row.push(number(found.map(|found| found.share_below_half_median)));
+    row.push(count(found.and_then(|found| found.warm_up_seconds)));
+    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| (!found.never_steady).to_string()));
+    row.push(count(found.and_then(|found| found.period_seconds)));
+    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.modes.is_some().to_string()));
 }
 
 fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
@@ -133,7 +179,8 @@ fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
     row.push(kind.connections.to_string());
     let counts = [kind.operations, kind.rows, kind.failed, kind.dropped, kind.errors.total()];
     row.extend(counts.map(|count| count.to_string()));
-    row.extend([kind.operations_per_second, kind.rows_per_second].map(|value| number(Some(value))));
+    let rates = [kind.operations_per_second, kind.rows_per_second, kind.statements_per_second];
+    row.extend(rates.map(|value| number(Some(value))));
     push_latency(row, &kind.service);
     push_latency(row, &kind.response);
 }

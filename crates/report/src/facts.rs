@@ -1,7 +1,7 @@
 //! Run, host, variants and the short answer, put into words that every format shares.
 
 use dbdyno_analyse::{
-    Colour, Findings, RunSummary, StepFindings, TableRow, VariantSummary, WorkloadFindings,
+    Colour, Findings, RunSummary, StepFindings, Table, TableRow, VariantSummary, Verdict, WorkloadFindings,
 };
 use serde_json::Value;
 
@@ -63,6 +63,7 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     });
     parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
     parts.push(format!("driver {}", variant.driver));
+    parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     if variant.external {
         parts.push("run by somebody else: settings not given by dbdyno".to_owned());
     }
@@ -72,6 +73,9 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
 /// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base.
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
+    if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
+        return verdicts(run, relative);
+    }
     let mut lines: Vec<String> = relative
         .rows
         .iter()
@@ -82,6 +86,41 @@ pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Stri
         lines.push("There is one block: no difference here was seen twice.".to_owned());
     }
     lines
+}
+
+/// The steps of each verdict, by name where something differs.
+fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
+    let of_row = |row: &TableRow| {
+        let of = |verdict: Verdict| -> Vec<String> {
+            let cells = row.cells.iter().zip(&relative.columns);
+            let cells = cells.filter(|(cell, _)| cell.verdict == Some(verdict));
+            cells.map(|(cell, step)| format!("{step} {}", cell.text)).collect()
+        };
+        let named = |verdict: Verdict| match of(verdict).as_slice() {
+            [] => format!("{} in no step", verdict.word()),
+            steps => format!("{} in {} ({})", verdict.word(), steps_text(steps.len()), steps.join(", ")),
+        };
+        let counted = |verdict: Verdict| match of(verdict).len() {
+            0 => format!("{} in no step", verdict.word()),
+            count => format!("{} in {}", verdict.word(), steps_text(count)),
+        };
+        let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
+        let mut text = format!(
+            "{} against {}: {}; {}; {}, {}",
+            row.label,
+            run.base,
+            named(Verdict::Faster),
+            named(Verdict::Slower),
+            counted(Verdict::Same),
+            counted(Verdict::Undecided)
+        );
+        if without > 0 {
+            text.push_str(&format!(", no ratio in {}", steps_text(without)));
+        }
+        text.push('.');
+        text
+    };
+    relative.rows.iter().filter(|row| row.label != run.base && !row.is_target).map(of_row).collect()
 }
 
 fn answer(run: &RunSummary, steps: &[String], row: &TableRow) -> String {
@@ -155,6 +194,12 @@ mod tests {
         <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps.
         There is one block: no difference here was seen twice.
         "#);
+    }
+
+    #[test]
+    fn with_several_blocks_the_answer_is_made_of_verdicts() {
+        let findings = fixture::with_blocks(3);
+        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"<b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps."#);
     }
 
     #[test]

@@ -7,6 +7,10 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod verdicts;
+
+use self::verdicts::{inference, judged, steadiness, verdict};
+
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
 const STEPS: [&str; 10] =
     ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100", "qr500", "qp500", "qr1000", "qp1000"];
@@ -34,7 +38,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     Findings {
         run: run_summary(blocks, names.len(), order.collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
-        workloads: vec![workload(names, blocks, seconds)],
+        workloads: vec![judged(workload(names, blocks, seconds), blocks)],
         warnings: vec![
             "This is a debug build of dbdyno: its numbers are not worth comparing.".to_owned(),
             "block 1 <b>&\" insert-benchmark failed: server went away".to_owned(),
@@ -80,6 +84,7 @@ fn variant(name: &str) -> VariantSummary {
         engine: Some("b-tree".into()),
         config: "journal_mode = delete\nsynchronous = full".into(),
         external: false,
+        encryption: None,
     }
 }
 
@@ -143,7 +148,7 @@ fn target(step: usize) -> f64 {
 }
 
 fn cell(value: f64, text: String, colour: Colour, note: &str) -> Cell {
-    Cell { value: Some(value), text, colour, note: note.into() }
+    Cell { value: Some(value), text, colour, interval: None, verdict: None, note: note.into() }
 }
 
 fn missing(step: usize, variant: usize) -> Option<Cell> {
@@ -152,7 +157,8 @@ fn missing(step: usize, variant: usize) -> Option<Cell> {
         (1, FAILED) => ("failed", "server went away"),
         _ => return None,
     };
-    Some(Cell { value: None, text: text.into(), colour: Colour::None, note: note.into() })
+    let colour = Colour::None;
+    Some(Cell { value: None, text: text.into(), colour, interval: None, verdict: None, note: note.into() })
 }
 
 fn absolute_cell(step: usize, variant: usize) -> Cell {
@@ -208,7 +214,10 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         ratio: usable.then(|| Ratio {
             value: ratio(step, variant),
             blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
+            inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
+        verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
+        drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
         runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),
     }
@@ -243,6 +252,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         lookups: 8,
         lookup_seconds: 0.012,
+        steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         seconds: if failed {
             Vec::new()
         } else {
@@ -288,6 +298,7 @@ fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
         errors: ErrorCounts { retry: 3, ..ErrorCounts::default() },
         operations_per_second: operations,
         rows_per_second: rows,
+        statements_per_second: operations,
         service: latency.clone(),
         response: Latency { mean_us: 133.0, p999_us: 48_000, ..latency },
         buckets: vec![

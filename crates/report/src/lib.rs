@@ -4,6 +4,7 @@
 //! computes a rate, a ratio or a percentile. What formats share is made once: `evidence` turns a step into
 //! tables of text, `summary` explains the marks of the coloured tables, `facts` puts run, host and variants into words.
 
+mod comparison;
 mod csv;
 mod error;
 mod evidence;
@@ -20,6 +21,7 @@ mod text_table;
 
 use dbdyno_analyse::Findings;
 
+pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};

@@ -74,13 +74,7 @@ impl Page {
     }
 
     fn table(&mut self, labels: usize, heads: &[String], rows: &[Vec<String>]) {
-        let cells = |cells: &[String]| format!("| {} |", cells.join(" | "));
-        self.block(&cells(heads));
-        let rules = (0..heads.len()).map(|column| if column < labels { "---" } else { "---:" }.to_owned());
-        self.line(&cells(&rules.collect::<Vec<_>>()));
-        for row in rows {
-            self.line(&cells(row));
-        }
+        self.block(&table(labels, heads, rows));
     }
 
     fn head(&mut self, findings: &Findings) {
@@ -214,9 +208,18 @@ impl Page {
     }
 }
 
+/// A table of escaped cells; columns behind the first `labels` are right-aligned.
+pub(crate) fn table(labels: usize, heads: &[String], rows: &[Vec<String>]) -> String {
+    let cells = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let rules = (0..heads.len()).map(|column| if column < labels { "---" } else { "---:" }.to_owned());
+    let mut lines = vec![cells(heads), cells(&rules.collect::<Vec<_>>())];
+    lines.extend(rows.iter().map(|row| cells(row)));
+    lines.join("\n")
+}
+
 /// Text that Markdown shows as it is, on one line and inside a table. Underscores within words are left alone: no
 /// dialect in use reads them as emphasis.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let text = one_line(text);
     let characters: Vec<char> = text.chars().collect();
     let inside_word = |at: usize| {

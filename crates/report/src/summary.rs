@@ -1,8 +1,10 @@
 //! The coloured tables at the top: which there are, and what their colours say in signs and words.
 
+use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Cell, Colour, Summary, Table, TableRow};
 
 use crate::facts::one_line;
+use crate::number::fixed;
 
 /// Which of the summary's tables; the same colour says different things in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,12 +119,24 @@ fn missing(table: &Table) -> Vec<String> {
     lines
 }
 
-/// The value with its sign behind it.
+/// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there are none.
+pub(crate) fn judgement(cell: &Cell) -> String {
+    let interval = cell.interval.map(interval_text);
+    let parts: Vec<String> =
+        interval.into_iter().chain(cell.verdict.map(|verdict| verdict.word().to_owned())).collect();
+    parts.join(" ")
+}
+
+/// An interval of ratios: `0.991–1.049`.
+pub(crate) fn interval_text(interval: Interval) -> String {
+    format!("{}–{}", fixed(Some(interval.low), 3), fixed(Some(interval.high), 3))
+}
+
+/// The value with interval, verdict and sign behind it.
 pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
-    match mark_in(row, cell) {
-        "" => cell.text.clone(),
-        sign => format!("{} {sign}", cell.text),
-    }
+    let mut parts = vec![cell.text.clone(), judgement(cell), mark_in(row, cell).to_owned()];
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, TableRow, WorkloadFin
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{Section, mark_in, sections};
+use crate::summary::{Section, interval_text, mark_in, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, Format};
 
@@ -146,15 +146,11 @@ impl Screen {
         self.paragraph(Paint::Dim, &table.caption, "");
         let mut heads = vec![("step".to_owned(), String::new())];
         heads.extend(table.rows.iter().map(|row| (one_line(&row.label), String::new())));
-        let sign_widths: Vec<usize> = table
-            .rows
-            .iter()
-            .map(|row| row.cells.iter().map(|cell| mark_in(row, cell).chars().count()).max().unwrap_or(0))
-            .collect();
+        let widths: Vec<Widths> = table.rows.iter().map(Widths::of).collect();
         let rows = table.columns.iter().enumerate().map(|(step, name)| {
-            let cells = table.rows.iter().zip(&sign_widths);
-            let cells = cells.map(|(row, &width)| {
-                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(row, cell, width))
+            let cells = table.rows.iter().zip(&widths);
+            let cells = cells.map(|(row, widths)| {
+                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(row, cell, widths))
             });
             std::iter::once(TextCell::from(one_line(name))).chain(cells).collect()
         });
@@ -232,11 +228,44 @@ impl Screen {
     }
 }
 
-/// Value and sign; the sign has its own width, so that values stay aligned whether or not they have one.
-fn text_cell(row: &TableRow, cell: &Cell, sign_width: usize) -> TextCell {
-    let text = one_line(&cell.text);
-    let sign = mark_in(row, cell);
-    let text = if sign_width == 0 { text } else { format!("{text} {sign:sign_width$}") };
+/// Characters of what stands behind the values of a variant, so that values stay below each other whatever they have.
+struct Widths {
+    interval: usize,
+    word: usize,
+    sign: usize,
+}
+
+impl Widths {
+    fn of(row: &TableRow) -> Self {
+        let most = |width: &dyn Fn(&Cell) -> usize| row.cells.iter().map(width).max().unwrap_or(0);
+        Self {
+            interval: most(&|cell| interval_of(cell).chars().count()),
+            word: most(&|cell| word_of(cell).len()),
+            sign: most(&|cell| mark_in(row, cell).chars().count()),
+        }
+    }
+}
+
+fn interval_of(cell: &Cell) -> String {
+    cell.interval.map_or_else(String::new, interval_text)
+}
+
+fn word_of(cell: &Cell) -> &'static str {
+    cell.verdict.map_or("", |verdict| verdict.word())
+}
+
+/// Value, interval, verdict and sign.
+fn text_cell(row: &TableRow, cell: &Cell, widths: &Widths) -> TextCell {
+    let mut text = one_line(&cell.text);
+    if widths.interval > 0 {
+        text = format!("{text}  {:>width$}", interval_of(cell), width = widths.interval);
+    }
+    if widths.word > 0 {
+        text = format!("{text}  {:<width$}", word_of(cell), width = widths.word);
+    }
+    if widths.sign > 0 {
+        text = format!("{text} {:width$}", mark_in(row, cell), width = widths.sign);
+    }
     let paint = match cell.colour {
         Colour::None => Paint::Plain,
         Colour::Red => Paint::Red,
@@ -267,6 +296,30 @@ mod tests {
         let options = TerminalOptions { width: 80, colour: true, evidence: false };
         let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
         insta::assert_snapshot!("terminal_summary_in_colour", text);
+    }
+
+    #[test]
+    fn with_several_blocks_ratios_have_intervals_and_verdicts_below_each_other() {
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::with_blocks(3), options);
+        let table =
+            text.split("\nRelative\n").nth(1).expect("there is one").split("\n\n").next().expect("text");
+        insta::assert_snapshot!(table, @r#"
+        Rate divided by that of rollback.
+        step    rollback                               <b>&"
+        ────────────────────────────────────────────────────
+        l.i0        1.00     1.02   0.969–1.074  undecided
+        l.x         1.00     0.99   0.970–1.010  same
+        l.i1        1.00     2.50   2.450–2.551  faster    +
+        l.i2        1.00     9.87  9.673–10.071  faster    +
+        qr100       1.00     1.04   0.988–1.095  undecided
+        qp100       1.00     1.30   1.274–1.327  faster    +
+        qr500       1.00     0.97   0.921–1.021  undecided
+        qp500       1.00  invalid
+        qr1000      1.00     0.80   0.784–0.816  slower    −
+        qp1000      1.00   failed
+        + more than 5 % above the base · − more than 5 % below the base
+        "#);
     }
 
     #[test]

@@ -1,18 +1,27 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
+mod connection;
+mod digits;
 mod error;
-mod random;
 mod workload;
 
 pub mod insert_benchmark;
+pub mod oltp;
 
+pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use error::Error;
-pub use random::{Philox, draw_below, draw_below_u64};
 pub use workload::{About, Context, Work, Workload};
 
 /// Every workload: its name and what it is for, in the order in which they are listed to users.
-pub const ALL: &[(&str, &str)] = &[(
-    "insert-benchmark",
-    "ten steps: load in key order, build indexes, random writes with deletes, then range and point queries \
-     beside writes at fixed rates",
-)];
+pub const ALL: &[(&str, &str)] = &[
+    (
+        "insert-benchmark",
+        "ten steps: load in key order, build indexes, random writes with deletes, then range and point queries \
+         beside writes at fixed rates",
+    ),
+    (
+        "oltp",
+        "the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over \
+         ladders of connections and rates",
+    ),
+];

@@ -57,6 +57,11 @@ pub trait Workload {
     /// What step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
 
+    /// Time from the barrier, in whole seconds, that belongs to no rate of step `index`.
+    fn warmup(&self, _index: usize) -> Duration {
+        Duration::ZERO
+    }
+
     /// Longest time that step `index` may take.
     fn time_cap(&self, index: usize) -> Option<Duration>;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_plan::InsertBenchmark;
+use dbdyno_plan::{InsertBenchmark, OltpTest};
 use dbdyno_record::{Outcome, Run, RunEvent};
 
 use crate::args::{ListArgs, Listed};
@@ -24,7 +24,11 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
 fn workloads() -> String {
     let mut text = pairs(dbdyno_workloads::ALL.iter().map(|(name, what)| (*name, (*what).to_owned())));
     let steps = InsertBenchmark::default().step_names().join(" ");
+    let tests = OltpTest::ALL.map(OltpTest::name).join(" ");
     text.push_str(&format!("\nsteps of insert-benchmark: {steps}\n"));
+    text.push_str(&format!(
+        "steps of oltp: load index, then one for each test, number of connections and rate: {tests}\n"
+    ));
     text
 }
 

@@ -10,6 +10,7 @@ dbdyno runs the same work against database servers and configurations and compar
   dbdyno run PLAN               run a plan: which servers, which workload, how often
   dbdyno plan PLAN              what a plan would run, how long it takes, how much disk it needs
   dbdyno report RUN             what a run found: tables; with -o FILE.html also charts
+  dbdyno compare RUN:A RUN:B    is B faster, slower or the same; status 1 if slower, for a CI job
   dbdyno list workloads         what can be run (also: drivers, metrics, runs, servers)
 
 `dbdyno COMMAND --help` explains a command.

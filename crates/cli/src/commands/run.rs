@@ -8,7 +8,7 @@ use dbdyno_record::{
     CellId, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
-use dbdyno_workloads::{About, insert_benchmark};
+use dbdyno_workloads::{About, insert_benchmark, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -16,7 +16,7 @@ use crate::commands::plan::overrides;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::{host, signals, terminal, time};
+use crate::{host, limits, signals, terminal, time};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -103,6 +103,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
         terminal::warning(&warning);
     }
     host::check(&plan, &args.out)?;
+    limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
     let manifest = manifest(&plan, &variants, &args.out)?;
     let mut writer = RunWriter::create(&args.out, &manifest)?;
@@ -122,6 +123,7 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
         .map(|cell| cell.id.clone())
         .collect();
     let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
+    limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
     for (now, then) in variants.iter().zip(&manifest.variants) {
         if now.info != *then {
@@ -163,17 +165,19 @@ fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, 
         host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
-        workloads: plan
-            .workload
-            .insert_benchmark
-            .iter()
-            .map(|options| info(insert_benchmark::about(options)))
-            .collect(),
+        workloads: workloads(plan),
         order: cells(plan)
             .into_iter()
             .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
             .collect(),
     })
+}
+
+/// In the order in which a plan names them.
+fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+    let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
+    let oltp = plan.workload.oltp.as_ref().map(oltp::about);
+    [insert_benchmark, oltp].into_iter().flatten().map(info).collect()
 }
 
 fn info(about: About) -> WorkloadInfo {

@@ -4,16 +4,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dbdyno_drivers::describe;
-use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, ServerInfo};
+use dbdyno_drivers::{ConnectionLog, Tls, describe};
+use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::{Context, Work, Workload};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
 use crate::conductor::step::StepRun;
 use crate::exit::{Ended, OURS};
-use crate::time;
+use crate::{limits, time};
+
+/// Place for the name of a step in the line that tells of it.
+const LEAST_WIDTH: usize = 8;
 
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
@@ -27,11 +31,29 @@ impl Conductor<'_> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
         self.progress.cell(id, self.plan.blocks);
+        // The look at the variant before the run is no part of its first cell.
+        self.connections(id);
         let ending = self.provided_cell(id, &mut writer)?;
         self.progress.cell_over();
         let (outcome, message) = ending.clone();
-        writer.event(&CellEvent::Ended { at: time::now(), outcome, message })?;
+        let connections = self.connections(id);
+        writer.event(&CellEvent::Ended { at: time::now(), outcome, message, connections })?;
         Ok(ending)
+    }
+
+    /// What the connections to the cell's variant agreed on since this was last asked.
+    fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
+        let variant = self.variants.iter().find(|variant| variant.info.name == id.variant);
+        let log = variant.and_then(|variant| variant.tls.as_ref()).map(Tls::log);
+        let classes = log.map_or_else(Vec::new, ConnectionLog::take);
+        classes
+            .into_iter()
+            .map(|found| {
+                let (tls_version, cipher) =
+                    found.encryption.map(|agreed| (agreed.version, agreed.cipher)).unzip();
+                ConnectionClass { class: found.class, connections: found.connections, tls_version, cipher }
+            })
+            .collect()
     }
 
     fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
@@ -97,10 +119,12 @@ impl Conductor<'_> {
         let described = self.runtime.block_on(async {
             let mut session = database.connect().await?;
             let description = describe(&mut session).await?;
-            Ok::<_, dbdyno_drivers::DbError>((session, description))
+            let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
+            Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
         let (session, description) = match described {
-            Ok(described) => described,
+            Ok((session, description, Ok(()))) => (session, description),
+            Ok((_, _, Err(message))) => return Ok((Outcome::Failed, Some(message))),
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
         };
         let [major, minor, patch] = description.version;
@@ -115,13 +139,16 @@ impl Conductor<'_> {
         writer.event(&CellEvent::Server { at: time::now(), server })?;
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
-        match &self.plan.workload.insert_benchmark {
-            Some(options) if id.workload == "insert-benchmark" => {
-                let workload = InsertBenchmark::new(options, context);
-                self.steps(id, writer, database, workload, session)
+        let workloads = &self.plan.workload;
+        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
+            ("insert-benchmark", Some(options), _) => {
+                self.steps(id, writer, database, InsertBenchmark::new(options, context), session)
             }
-            _ => {
-                Err(Ended::new(OURS, format!("the run names a workload {} that its plan lacks", id.workload)))
+            ("oltp", _, Some(options)) => {
+                self.steps(id, writer, database, Oltp::new(options, context), session)
+            }
+            (name, ..) => {
+                Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")))
             }
         }
     }
@@ -134,12 +161,14 @@ impl Conductor<'_> {
         mut workload: W,
         mut session: dbdyno_drivers::AnySession,
     ) -> Result<Ending, Ended> {
-        for (index, name) in workload.steps().iter().enumerate() {
+        let names = workload.steps();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        for (index, name) in names.iter().enumerate() {
             let before = self.runtime.block_on(workload.before(index, &mut session));
             if let Some(failed) = write_works(writer, before)? {
                 return Ok(failed);
             }
-            let step = StepRun { conductor: self, cell: id, database, index, name };
+            let step = StepRun { conductor: self, cell: id, database, index, name, name_width };
             let (outcome, message) = step.run(writer, &mut workload, &mut session)?;
             if outcome != Outcome::Completed {
                 let message = message.map(|message| format!("step {name}: {message}"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_drivers::{
-    AnySession, Class, DbError, Endpoint, Session, Target, first_i64, mysql, null, postgres, sqlite,
+    AnySession, Class, DbError, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres, sqlite,
 };
 use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, remove_data};
 
@@ -19,6 +19,8 @@ const LONGEST_IDLE_SECONDS: u32 = 31_536_000;
 /// The same for PostgreSQL, where 0 is for ever; the setting came with 14.
 const NEVER_IDLE_TOO_LONG: &str =
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
+/// Class of the session beside the load, under which its encryption is recorded.
+const CONDUCTOR: &str = "conductor";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
@@ -79,7 +81,9 @@ impl Database {
                     engine: engine.clone(),
                 };
                 let server = Server::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_schema(server, engine).await.map_err(|error| error.to_string())
+                Self::with_schema(server, engine, variant.tls.as_ref())
+                    .await
+                    .map_err(|error| error.to_string())
             }
             Source::OwnedPostgres { base, conf } => {
                 let spec = PgServerSpec {
@@ -124,14 +128,14 @@ impl Database {
         Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
     }
 
-    async fn with_schema(server: Server, engine: &str) -> Result<Self, DbError> {
+    async fn with_schema(server: Server, engine: &str, tls: Option<&Tls>) -> Result<Self, DbError> {
         let capabilities = mysql::capabilities(engine, true);
-        let without =
-            Endpoint { target: Target::Mysql(server.options(None)), capabilities: capabilities.clone() };
-        let mut session = without.connect().await?;
+        let target = |database| Target::Mysql(server.options(database).with_tls(tls.cloned()));
+        let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
+        let mut session = without.connect_as(CONDUCTOR).await?;
         session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         session.close().await;
-        let endpoint = Endpoint { target: Target::Mysql(server.options(Some(DATABASE))), capabilities };
+        let endpoint = Endpoint { target: target(Some(DATABASE)), capabilities };
         let database_dir = server.data_dir().join(DATABASE);
         Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
     }
@@ -158,7 +162,7 @@ impl Database {
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
     /// than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
-        let mut session = self.endpoint.connect().await?;
+        let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
         match self.endpoint.target {
             Target::Mysql(_) => {
                 let sql = format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}");

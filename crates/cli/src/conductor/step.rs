@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dbdyno_analyse::headline_rate;
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{Step, StepEnd, Threads};
+use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, CellWriter, Check, Outcome, StepEvent, StepRecord, StepWriter};
 use dbdyno_sample::{Config, Sampler};
 use dbdyno_workloads::Workload;
@@ -23,6 +23,8 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) database: &'a Database,
     pub(crate) index: usize,
     pub(crate) name: &'a str,
+    /// Characters of the longest name of a step.
+    pub(crate) name_width: usize,
 }
 
 impl StepRun<'_, '_> {
@@ -48,6 +50,8 @@ impl StepRun<'_, '_> {
             spec: &spec,
             lanes: workload.lanes(self.index),
             threads: self.threads(),
+            connections: self.connections(),
+            warmup: workload.warmup(self.index),
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
@@ -55,7 +59,9 @@ impl StepRun<'_, '_> {
         let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
             dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
-            dbdyno_loadgen::Error::Panicked(_) => Ended::new(OURS, error),
+            dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
+                Ended::new(OURS, error)
+            }
         })?;
         match sampler.stop() {
             Ok(report) => {
@@ -87,9 +93,25 @@ impl StepRun<'_, '_> {
             return Ok((end.outcome, end.message.clone()));
         }
         self.conductor.progress.busy(&format!("{}  checking", self.name));
+        if end.lanes.iter().any(|lane| lane.reconnects > 0) {
+            // What took the load's connections away will have taken this one too.
+            match self.conductor.runtime.block_on(self.database.connect()) {
+                Ok(again) => *session = again,
+                Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
+            }
+        }
         match self.conductor.runtime.block_on(workload.verify(self.index, end, session)) {
             Ok(checks) => {
                 for check in checks {
+                    if check.parts.is_empty() {
+                        let text = format!(
+                            "the content of table {} was not checked: a connection was lost while a statement was on its \
+                             way, and nobody knows what became of it",
+                            check.table
+                        );
+                        writer.event(&StepEvent::Warning { text })?;
+                        continue;
+                    }
                     if !check.is_ok() {
                         writer.event(&StepEvent::Invalid { reason: mismatch(&check) })?;
                     }
@@ -121,6 +143,24 @@ impl StepRun<'_, '_> {
         }
     }
 
+    /// How connections are opened and what happens to lost ones: the plan's table `[load]`.
+    fn connections(&self) -> Connections {
+        /// Stream of the draws that spread reconnections; no workload uses it.
+        const STREAM: u32 = 0x7265_636f;
+        let plan = self.conductor.plan;
+        let load = &plan.load;
+        let lost = match load.lost_connections {
+            dbdyno_plan::LostConnections::Fail => LostConnections::Fail,
+            dbdyno_plan::LostConnections::Reconnect => LostConnections::Reconnect(Reconnect {
+                wait: load.reconnect_wait.0,
+                wait_max: load.reconnect_wait_max.0,
+                give_up_after: load.reconnect_for.0,
+                draws: Draws::new(plan.seed, STREAM, 0),
+            }),
+        };
+        Connections { rate_per_second: load.connect_rate_per_second, lost, ..Connections::default() }
+    }
+
     fn client_cpus(&self) -> Option<Vec<u32>> {
         self.conductor.plan.host.client_cpus.as_ref().map(|list| list.0.clone())
     }
@@ -130,7 +170,7 @@ impl StepRun<'_, '_> {
         let CellId { block, variant, .. } = self.cell;
         let names = self.conductor.variants.iter().map(|variant| variant.info.name.chars().count());
         let width = names.max().unwrap_or(0);
-        let head = format!("{block:>3}  {variant:<width$}  {:<8}", self.name);
+        let head = format!("{block:>3}  {variant:<width$}  {:<steps$}", self.name, steps = self.name_width);
         let text = match outcome {
             Outcome::Completed => headline(writer.dir()),
             Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),

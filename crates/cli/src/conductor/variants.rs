@@ -4,20 +4,24 @@
 use std::path::PathBuf;
 
 use dbdyno_drivers::mysql::{self, Options};
-use dbdyno_drivers::{Endpoint, Session, Target};
+use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_provision::{Base, BaseDir, Family, PgBase, address, credentials, external, find_named};
+use dbdyno_provision::{
+    Base, BaseDir, Family, PgBase, address, credentials, external, find_named, tls_settings,
+};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, SERVER, USAGE};
-use crate::terminal;
+use crate::{limits, terminal};
 
 /// A variant that can run.
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     pub(crate) source: Source,
     pub(crate) info: VariantInfo,
+    /// Encryption of its connections; `None` = in clear.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// Where a variant's database comes from.
@@ -54,10 +58,10 @@ const DEFAULT_ENGINE: &str = "innodb";
 /// # Errors
 /// The first variant that cannot run, with its name.
 pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
-    plan.variants.iter().map(|variant| prepare_one(variant, runtime)).collect()
+    plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
     let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {
@@ -72,10 +76,11 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             let pragmas: Vec<_> = variant.pragmas.clone().into_iter().collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
-            Ok(Prepared { source: Source::Sqlite { pragmas }, info })
+            Ok(Prepared { source: Source::Sqlite { pragmas }, info, tls: None })
         }
         VariantKind::Null => {
-            Ok(Prepared { source: Source::Null, info: info("null", "null".to_owned(), String::new(), false) })
+            let info = info("null", "null".to_owned(), String::new(), false);
+            Ok(Prepared { source: Source::Null, info, tls: None })
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
@@ -86,15 +91,16 @@ fn prepare_one(variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> 
             owned(variant, base, engine, info)
         }
         VariantKind::Address(text) => {
-            let (family, options) = reach(variant, &text, runtime).map_err(|ended| Ended {
+            let (family, options) = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
+            let tls = options.tls.clone();
             let (driver, source) = match family {
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
-            Ok(Prepared { source, info: info(driver, text, String::new(), true) })
+            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls })
         }
     }
 }
@@ -132,11 +138,35 @@ fn owned(
             ("postgres", Source::OwnedPostgres { base: Box::new(base), conf: postgresql_conf.clone() })
         }
     };
-    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false) })
+    let tls = owned_tls(variant, is_postgres).map_err(refuse)?;
+    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false), tls })
+}
+
+/// TLS to a server that dbdyno starts, which listens on a unix socket only.
+fn owned_tls(variant: &Variant, is_postgres: bool) -> Result<Option<Tls>, String> {
+    let Some(settings) = variant.tls.as_ref().map(settings) else { return Ok(None) };
+    let tls = Tls::load(settings).map_err(|error| error.to_string())?;
+    if is_postgres && tls.as_ref().is_some_and(|tls| tls.settings().mode != TlsMode::Prefer) {
+        return Err("dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give \
+                    its address, or leave tls out"
+            .to_owned());
+    }
+    Ok(tls)
+}
+
+/// The plan's words on TLS in the driver's.
+fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
+    let mode = match tls.mode {
+        dbdyno_plan::TlsMode::Off => TlsMode::Off,
+        dbdyno_plan::TlsMode::Prefer => TlsMode::Prefer,
+        dbdyno_plan::TlsMode::Require => TlsMode::Require,
+        dbdyno_plan::TlsMode::Verify => TlsMode::Verify,
+    };
+    TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
 }
 
 /// Logs in to an address and makes sure that its database is dbdyno's to fill.
-fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
+fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
         credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
@@ -144,6 +174,12 @@ fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Op
     for warning in warnings {
         terminal::warning(&warning);
     }
+    let said = variant.tls.as_ref().map(settings);
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref())
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let options = options.with_tls(tls);
     let Some(database) = options.database.clone() else {
         return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };
@@ -154,9 +190,23 @@ fn reach(variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Op
                 .await
                 .map(|_| ())
                 .map_err(|error| Ended::new(SERVER, error)),
-        }
+        }?;
+        check_room(plan, family, &options).await
     })?;
     Ok((family, options))
+}
+
+/// Refuses a server that takes fewer connections than the plan opens.
+async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<(), Ended> {
+    let (target, capabilities) = match family {
+        Family::Mysql => (Target::Mysql(options.clone()), mysql::capabilities(DEFAULT_ENGINE, false)),
+        Family::Postgres => (Target::Postgres(options.clone()), postgres::capabilities()),
+    };
+    let endpoint = Endpoint { target, capabilities };
+    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let room = limits::check_server(&mut session, &endpoint.target, plan).await;
+    session.close().await;
+    room.map_err(|message| Ended::new(SERVER, message))
 }
 
 /// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.

@@ -46,13 +46,23 @@ fn help_explains_report() {
 }
 
 #[test]
+fn help_explains_compare() {
+    golden("help-compare", &said(&["compare", "--help"]));
+}
+
+#[test]
 fn help_explains_list() {
     golden("help-list", &said(&["list", "--help"]));
 }
 
 #[test]
+fn help_explains_known_answer() {
+    golden("help-known-answer", &said(&["known-answer", "--help"]));
+}
+
+#[test]
 fn help_is_no_wider_than_a_terminal() {
-    for command in ["run", "plan", "report", "list"] {
+    for command in ["run", "plan", "report", "compare", "list", "known-answer"] {
         for line in said(&[command, "--help"]).lines() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }

@@ -67,10 +67,12 @@ fn the_schema_is_one_json_document() {
 
 #[test]
 fn workloads_are_listed() {
-    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out, @"
+    insta::assert_snapshot!(Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out, @r"
     insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries beside writes at fixed rates
+    oltp              the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over ladders of connections and rates
 
     steps of insert-benchmark: l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
+    steps of oltp: load index, then one for each test, number of connections and rate: point-select read-only read-write write-only update-index update-non-index insert delete
     ");
 }
 
@@ -78,7 +80,7 @@ fn workloads_are_listed() {
 fn drivers_are_listed() {
     insta::assert_snapshot!(Desk::new().dbdyno(&["list", "drivers"]).expect_ok().out, @"
     sqlite    SQLite, embedded; no server needed
-    mysql     MySQL 5.6 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP
+    mysql     MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP
     postgres  PostgreSQL 9.6 to 19, over unix socket or TCP
     null      answers at once; shows what dbdyno itself costs
     ");

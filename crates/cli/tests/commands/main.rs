@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod bad_input;
+mod compare;
 mod damage;
 mod full_disk;
 mod help;
 mod interrupted;
+mod known_answer;
 mod lists;
+mod oltp;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;

@@ -58,7 +58,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
             for file in ["events.jsonl", "intervals.jsonl", "histograms.hlog"] {
                 expected.push(format!("{cell}/{step}/{file}"));
             }
-            for source in ["client", "disk", "host", "sampler", "size"] {
+            for source in ["client", "disk", "host", "load", "sampler", "size"] {
                 expected.push(format!("{cell}/{step}/counters/{source}.jsonl"));
             }
         }

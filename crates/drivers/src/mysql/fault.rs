@@ -3,6 +3,7 @@
 use std::io;
 
 use super::classes::class_of;
+use crate::tls::{TlsFault, explain};
 use crate::{Class, DbError};
 
 /// A failure inside the protocol code.
@@ -18,17 +19,30 @@ pub(super) enum Fault {
     Server { code: u16, message: String },
     #[error("{0}")]
     Login(String),
+    #[error("{0}")]
+    Tls(String),
     #[error("the server asked for a local file, which dbdyno never sends; load the rows with INSERT")]
     LocalFile,
 }
 
 impl Fault {
+    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server tells that it wants
+    /// a client certificate only after the handshake.
+    pub(super) fn told_by_tls(self, host: &str) -> Self {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+                explain(&error, host).map_or(Self::Io(error), Self::Tls)
+            }
+            other => other,
+        }
+    }
+
     /// What the fault means for the operation that met it.
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
             Self::Server { code, .. } => class_of(*code),
-            Self::Login(_) => Class::Fatal,
+            Self::Login(_) | Self::Tls(_) => Class::Fatal,
             Self::LocalFile => Class::Refused,
         }
     }
@@ -39,6 +53,7 @@ impl Fault {
             Self::Malformed(_) => "protocol".to_owned(),
             Self::Server { code, .. } => code.to_string(),
             Self::Login(_) => "login".to_owned(),
+            Self::Tls(_) => "tls".to_owned(),
             Self::LocalFile => "local infile".to_owned(),
         }
     }
@@ -46,6 +61,15 @@ impl Fault {
     /// The fault as users see it, `context` saying what was done, on what.
     pub(super) fn told(self, context: &str) -> DbError {
         DbError::new(self.class(), self.code(), format!("{context}: {self}"))
+    }
+}
+
+impl From<TlsFault> for Fault {
+    fn from(fault: TlsFault) -> Self {
+        match fault {
+            TlsFault::Io(error) => Self::Io(error),
+            TlsFault::Refused(why) => Self::Tls(why),
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! The conversation that opens a connection: greeting, answer, and whatever the authentication plugin still asks.
 //!
-//! `caching_sha2_password` and `sha256_password` hand the password itself to the server. Over a unix socket the former
-//! sends it plainly, as the server allows; over TCP it is encrypted with the server's public key, which protects it
-//! from listeners but not from somebody who poses as the server.
+//! `caching_sha2_password` and `sha256_password` hand the password itself to the server: plainly inside TLS, the former
+//! over a unix socket too, as the protocol says; else encrypted with the server's public key, which protects it from
+//! listeners but not from somebody who poses as the server.
+//!
+//! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and hand nothing out.
 
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
@@ -11,12 +13,14 @@ use mysql_common::packets::{AuthPlugin, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Options;
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
 use super::packet::{self, Reader};
 use super::rsa;
+use super::sign::Signer;
 use super::wire::Wire;
-use super::{Address, Options};
+use crate::tls::Channel;
 
 /// What this client can do; the rest is left out on purpose: no local files, no several statements in one.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
@@ -47,21 +51,63 @@ pub(super) struct Agreed {
     pub(super) deprecate_eof: bool,
 }
 
-/// Logs in on a fresh connection.
-pub(super) async fn login<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
+/// Waits for the server's first packet.
+pub(super) async fn greeted<S>(wire: &mut Wire<S>) -> Result<Greeting, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut payload = Vec::with_capacity(256);
     wire.read(&mut payload).await?;
-    let greeting = Greeting::parse(&payload)?;
-    let mut login = Login {
-        password: options.password.reveal(),
-        plain_allowed: matches!(options.address, Address::Socket(_)),
-        plugin: spoken_or_native(&greeting.plugin),
-        nonce: greeting.nonce,
-    };
-    let common = greeting.capabilities & WANTED;
+    Greeting::parse(&payload)
+}
+
+/// Logs in on a connection whose server has greeted, with TLS under it or without.
+pub(super) async fn login<S>(
+    wire: &mut Wire<S>,
+    greeting: Greeting,
+    options: &Options,
+    channel: Channel,
+) -> Result<Agreed, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut login = Login::new(&greeting, options, channel);
+    put_response(wire.message(), &login, &greeting, options)?;
+    wire.reply().await?;
+    login.converse(wire, &mut Vec::with_capacity(256)).await?;
+    wire.wipe();
+    Ok(Agreed {
+        deprecate_eof: (greeting.capabilities & WANTED).contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+        version: greeting.version,
+        is_mariadb: greeting.is_mariadb,
+        connection_id: greeting.connection_id,
+    })
+}
+
+/// The request for TLS: the beginning of the answer that will follow inside it, up to the user.
+pub(super) fn put_tls_request(
+    out: &mut Vec<u8>,
+    greeting: &Greeting,
+    options: &Options,
+) -> Result<(), Fault> {
+    const LENGTH: usize = 32;
+    let mut whole = Vec::with_capacity(256);
+    let login = Login::new(greeting, options, Channel::new(options, true));
+    put_response(&mut whole, &login, greeting, options)?;
+    out.extend_from_slice(&whole[..LENGTH.min(whole.len())]);
+    whole.fill(0);
+    Ok(())
+}
+
+/// The client's answer to the greeting.
+fn put_response(
+    out: &mut Vec<u8>,
+    login: &Login<'_>,
+    greeting: &Greeting,
+    options: &Options,
+) -> Result<(), Fault> {
+    let mut capabilities = greeting.capabilities & WANTED;
+    capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
     let offers_plugins = greeting.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
     let response = HandshakeResponse::new(
         Some(login.first_answer()?),
@@ -69,20 +115,12 @@ where
         Some(options.user.as_bytes()),
         options.database.as_deref().map(str::as_bytes),
         offers_plugins.then(|| login.plugin.clone()),
-        common,
+        capabilities,
         None,
         LARGEST_MESSAGE,
     );
-    response.serialize(wire.message());
-    wire.reply().await?;
-    login.converse(wire, &mut payload).await?;
-    wire.wipe();
-    Ok(Agreed {
-        deprecate_eof: common.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
-        version: greeting.version,
-        is_mariadb: greeting.is_mariadb,
-        connection_id: greeting.connection_id,
-    })
+    response.serialize(out);
+    Ok(())
 }
 
 /// The plugin that the first answer is made for. One that is not spoken here may only be the server's default; the server
@@ -97,13 +135,23 @@ fn spoken_or_native(plugin: &AuthPlugin<'static>) -> AuthPlugin<'static> {
 /// One login under way.
 struct Login<'a> {
     password: &'a str,
-    /// The transport may carry the password itself: nobody but the server's machine sees it.
-    plain_allowed: bool,
+    channel: Channel,
     plugin: AuthPlugin<'static>,
     nonce: [u8; NONCE],
+    signer: Signer,
 }
 
-impl Login<'_> {
+impl<'a> Login<'a> {
+    fn new(greeting: &Greeting, options: &'a Options, channel: Channel) -> Self {
+        Self {
+            password: options.password.reveal(),
+            channel,
+            plugin: spoken_or_native(&greeting.plugin),
+            nonce: greeting.nonce,
+            signer: Signer::default(),
+        }
+    }
+
     /// The plugin's first word.
     fn first_answer(&self) -> Result<Vec<u8>, Fault> {
         let password = self.password.as_bytes();
@@ -116,16 +164,18 @@ impl Login<'_> {
                 Ok(scramble_sha256(&self.nonce, password).map_or(vec![0], |hash| hash.to_vec()))
             }
             AuthPlugin::Sha256Password if password.is_empty() => Ok(vec![0]),
+            AuthPlugin::Sha256Password if self.channel.is_encrypted => Ok(self.plain()),
             AuthPlugin::Sha256Password => Ok(vec![KEY_WANTED_BY_SHA256]),
-            AuthPlugin::MysqlClearPassword if self.plain_allowed => Ok(self.plain()),
+            AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
             AuthPlugin::MysqlClearPassword => Err(Fault::Login(
-                "the server wants the password in clear text, which is not sent over TCP; use its unix socket, or \
-                 an account with another authentication plugin"
+                "the server wants the password in clear text, which goes only over its unix socket or over TLS that is \
+                 demanded (tls mode require or verify), where nobody else can read it; ask for one of these, or use an \
+                 account with another authentication plugin"
                     .to_owned(),
             )),
             other => Err(Fault::Login(format!(
                 "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
-                 mysql_native_password or caching_sha2_password",
+                 mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
                 String::from_utf8_lossy(other.as_bytes())
             ))),
         }
@@ -150,6 +200,8 @@ impl Login<'_> {
                 0xff => return Err(packet::server_error(payload)),
                 0xfe => Some(self.switch(&payload[1..])?),
                 0x01 => self.more(&payload[1..])?,
+                // MariaDB escapes only what could be taken for another packet.
+                _ if self.plugin == AuthPlugin::Parsec => self.more(payload)?,
                 _ => return Err(Fault::Malformed("an unknown packet during login")),
             };
             if let Some(answer) = answer {
@@ -171,6 +223,9 @@ impl Login<'_> {
         }
         let mut reader = Reader(request);
         self.plugin = AuthPlugin::from_bytes(reader.until_nul()).into_owned();
+        if matches!(self.plugin, AuthPlugin::Ed25519 | AuthPlugin::Parsec) {
+            return self.signer.first_answer(&self.plugin, self.password, reader.0);
+        }
         let nonce = reader.0.get(..NONCE);
         match (&self.plugin, nonce) {
             (_, Some(nonce)) => self.nonce.copy_from_slice(nonce),
@@ -191,11 +246,14 @@ impl Login<'_> {
     fn more(&mut self, data: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         match (&self.plugin, data) {
             (AuthPlugin::CachingSha2Password, [3]) => Ok(None),
-            (AuthPlugin::CachingSha2Password, [4]) if self.plain_allowed => Ok(Some(self.plain())),
+            (AuthPlugin::CachingSha2Password, [4]) if self.channel.is_encrypted || self.channel.is_local => {
+                Ok(Some(self.plain()))
+            }
             (AuthPlugin::CachingSha2Password, [4]) => Ok(Some(vec![KEY_WANTED_BY_CACHING_SHA2])),
             (AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, [b'-', ..]) => {
                 rsa::encrypt(self.password, &self.nonce, data).map(Some)
             }
+            (AuthPlugin::Parsec, salt) => self.signer.signature(self.password, salt).map(Some),
             _ => Err(Fault::Malformed("an unknown request of the authentication plugin")),
         }
     }

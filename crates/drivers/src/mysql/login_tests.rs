@@ -7,6 +7,7 @@ use super::super::Secret;
 use super::super::testing::{error, greeting, ok, packet};
 use super::*;
 use crate::Class;
+use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";
 const OTHER_NONCE: &[u8; NONCE] = b"ABCDEFGHIJKLMNOPQRST";
@@ -17,6 +18,15 @@ fn socket(password: &str) -> Options {
 
 fn tcp(password: &str) -> Options {
     Options::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
+}
+
+/// A whole login without TLS.
+async fn opened<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let greeting = greeted(wire).await?;
+    login(wire, greeting, options, Channel::new(options, false)).await
 }
 
 async fn receive(stream: &mut DuplexStream) -> Vec<u8> {
@@ -55,7 +65,7 @@ async fn played(
         }
         heard
     };
-    let (outcome, heard) = tokio::join!(login(&mut wire, options), serve);
+    let (outcome, heard) = tokio::join!(opened(&mut wire, options), serve);
     (outcome, heard)
 }
 
@@ -149,15 +159,15 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which is not sent over TCP; use its unix socket, or an account with another authentication plugin");
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), where nobody else can read it; ask for one of these, or use an account with another authentication plugin");
 }
 
 #[tokio::test]
 async fn what_is_not_spoken_is_refused_with_a_reason() {
     let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[vec![0xfe]]).await;
     insta::assert_snapshot!(told(outcome), @"Fatal: the account's password is stored in the format of before MySQL 4.1, which dbdyno does not speak; set the password anew");
-    let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("client_ed25519")]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the account uses the authentication plugin client_ed25519, which dbdyno does not speak; use an account with mysql_native_password or caching_sha2_password");
+    let (outcome, _) = played(&tcp("secret"), "mysql_native_password", &[switch_to("dialog")]).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the account uses the authentication plugin dialog, which dbdyno does not speak; use an account with mysql_native_password, caching_sha2_password, client_ed25519 or parsec");
 }
 
 #[tokio::test]
@@ -204,7 +214,70 @@ proptest! {
             server.shutdown().await.expect("an end");
             let mut wire = Wire::new(client);
             // Whatever comes out, it comes out: no panic, no endless wait.
-            let _ = login(&mut wire, &tcp("secret")).await;
+            let _ = opened(&mut wire, &tcp("secret")).await;
         });
+    }
+}
+
+/// Logins that go well, as the server's parts of them.
+fn good_logins() -> Vec<Vec<Vec<u8>>> {
+    let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
+    let greets = |plugin: &str| packet(0, &greeting(plugin));
+    let says = |number: u8, payload: Vec<u8>| packet(number, &payload);
+    let key = [b"\x01", super::super::rsa::TEST_KEY.as_bytes()].concat();
+    vec![
+        vec![greets("mysql_native_password"), says(2, ok(0))],
+        vec![greets("caching_sha2_password"), [says(2, vec![1, 3]), says(3, ok(0))].concat()],
+        vec![greets("caching_sha2_password"), says(2, vec![1, 4]), says(4, key.clone()), says(6, ok(0))],
+        vec![greets("sha256_password"), says(2, key), says(4, ok(0))],
+        vec![greets("caching_sha2_password"), says(2, switch("mysql_native_password")), says(4, ok(0))],
+        vec![greets("mysql_native_password"), says(2, error(1045, "Access denied"))],
+    ]
+}
+
+fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
+    block_on(async {
+        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces).greets());
+        let outcome = opened(&mut wire, &tcp("secret")).await;
+        assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
+        format!("{outcome:?}")
+    })
+}
+
+#[test]
+fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+    for (number, login) in good_logins().iter().enumerate() {
+        for piece in [1, 2, 3, 7, usize::MAX] {
+            let outcome = outcome(login, &[piece]);
+            assert_eq!(outcome.starts_with("Ok"), number < 5, "{number}: {outcome}");
+        }
+        for part in 0..login.len() {
+            for end in 0..login[part].len() {
+                let mut cut = login[..=part].to_vec();
+                cut[part].truncate(end);
+                let outcome = outcome(&cut, &[3]);
+                assert!(
+                    outcome.starts_with("Err(Closed") || outcome.starts_with("Err(Malformed"),
+                    "{outcome}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn damaged_logins_end_in_the_same_way_however_they_arrive(
+        login in prop::sample::select(good_logins()),
+        part: prop::sample::Index,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let mut login = login;
+        let part = part.index(login.len());
+        login[part] = damaged(login[part].clone(), &damages);
+        prop_assert_eq!(outcome(&login, &[]), outcome(&login, &pieces));
     }
 }

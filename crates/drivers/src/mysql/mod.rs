@@ -14,7 +14,9 @@ mod outgoing;
 mod packet;
 mod rsa;
 mod scan;
+mod secure;
 mod session;
+mod sign;
 #[cfg(test)]
 mod testing;
 mod wire;
@@ -32,6 +34,8 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     let innodb = engine.eq_ignore_ascii_case("innodb");
     Capabilities {
         auto_key: "bigint not null auto_increment primary key",
+        int_key: "INTEGER NOT NULL AUTO_INCREMENT",
+        begin_write: "BEGIN",
         datetime: "datetime",
         table_suffix: format!(" ENGINE={engine}"),
         index_hint: IndexHint::Force,

@@ -5,6 +5,7 @@ use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
 
 use super::fault::Fault;
 use super::greeting::NONCE;
+use crate::der::element;
 
 /// Bytes of a modulus that are taken: MySQL makes 2048 bits; more than 16384 would be an attack on our time.
 const MODULUS: std::ops::RangeInclusive<usize> = 64..=2048;
@@ -52,23 +53,6 @@ fn modulus_octets(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let zeros = modulus.iter().take_while(|&&byte| byte == 0).count();
     let octets = modulus.len() - zeros;
     (MODULUS.contains(&octets) && (1..=8).contains(&exponent.len())).then_some(octets)
-}
-
-/// The contents of the DER element of type `tag` at the front of `der`, and what follows it.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
-    let (&found, rest) = der.split_first()?;
-    let (&short, rest) = rest.split_first()?;
-    let (length, rest) = if short & 0x80 == 0 {
-        (usize::from(short), rest)
-    } else {
-        let count = usize::from(short & 0x7f);
-        if !(1..=4).contains(&count) || rest.len() < count {
-            return None;
-        }
-        let (digits, rest) = rest.split_at(count);
-        (digits.iter().fold(0, |value, &digit| value << 8 | usize::from(digit)), rest)
-    };
-    (found == tag && length <= rest.len()).then(|| rest.split_at(length))
 }
 
 /// A public key of 1024 bits, PKCS#8.

@@ -161,7 +161,7 @@ impl Scanner {
             (_, 0xff) => Ok(Step::Failed(packet::server_error(payload))),
             (Phase::Head, 0x00) => {
                 let finish = packet::ok(payload)?;
-                self.answer.affected += finish.affected;
+                self.answer.affected = self.answer.affected.saturating_add(finish.affected);
                 Ok(self.finish(finish))
             }
             (Phase::Head, 0xfb) => Ok(Step::LocalFile),

@@ -6,14 +6,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::execute::Prepared;
 use super::fault::Fault;
-use super::login::{Agreed, login};
+use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
 use super::scan::Step;
+use super::secure::secured;
 use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::stream::Stream;
-use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
 /// First bytes of the commands.
 const QUIT: u8 = 0x01;
@@ -34,13 +35,11 @@ impl MysqlSession {
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         let context = format!("connecting to {place}");
-        let attempt = async {
-            let stream = Stream::connect(&options.address).await?;
-            Connection::login(stream, options, place).await
-        };
+        let attempt = Connection::open(options, place);
         match tokio::time::timeout(options.connect_timeout, attempt).await {
             Ok(Ok(connection)) => Ok(Self(connection)),
             Ok(Err(fault)) => {
+                let fault = fault.told_by_tls(options.address.host());
                 let hint = hint(&fault, options);
                 let mut error = fault.told(&context);
                 error.message.push_str(hint);
@@ -65,6 +64,11 @@ impl MysqlSession {
     /// MariaDB, not MySQL or Percona Server.
     pub fn is_mariadb(&self) -> bool {
         self.0.agreed.is_mariadb
+    }
+
+    /// What the connection agreed on; `None` in clear.
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.0.wire.stream().encryption()
     }
 
     /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
@@ -130,14 +134,18 @@ impl<S> fmt::Debug for Connection<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Logs in over `stream`.
-    pub(super) async fn login(stream: S, options: &Options, place: String) -> Result<Self, Fault> {
-        let mut wire = Wire::new(stream);
-        let agreed = login(&mut wire, options).await?;
+impl Connection<Stream> {
+    /// Connects, with TLS where it was asked for, and logs in.
+    async fn open(options: &Options, place: String) -> Result<Self, Fault> {
+        let mut wire = Wire::new(Stream::connect(&options.address).await?);
+        let greeting = greeted(&mut wire).await?;
+        let (mut wire, channel) = secured(wire, &greeting, options).await?;
+        let agreed = login(&mut wire, greeting, options, channel).await?;
         Ok(Self { wire, agreed, statements: Vec::new(), unfinished: false, place })
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// See [`Session::query`].
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.begin()?;
@@ -296,6 +304,10 @@ fn settle<T>(
         .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
         .map_err(|fault| fault.told(&format!("{} on {place}", what())))
 }
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod model_tests;
 
 #[cfg(test)]
 #[path = "session_tests.rs"]

@@ -47,6 +47,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once TLS is under it. Bytes that
+    /// came ahead of TLS are refused: anybody may have sent them.
+    pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
+        if self.consumed < self.input.len() {
+            return Err(Fault::Malformed(
+                "bytes before the beginning of TLS, which somebody else may have sent",
+            ));
+        }
+        Ok((self.stream, self.sequence))
+    }
+
+    /// A wire over `stream` in the middle of an exchange.
+    pub(super) fn resumed(stream: S, sequence: u8) -> Self {
+        Self { sequence, ..Self::new(stream) }
+    }
+
+    /// The stream, for what only it knows.
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
+    }
+
     /// Where the next message is built; [`Wire::send`] or [`Wire::reply`] sends it.
     pub(super) fn message(&mut self) -> &mut Vec<u8> {
         self.outgoing.start()
@@ -91,14 +112,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if written < head.len() {
             self.stream.write_all(&head[written..]).await?;
         }
-        self.stream.write_all(&body[written.saturating_sub(head.len())..]).await
+        self.stream.write_all(&body[written.saturating_sub(head.len())..]).await?;
+        // TLS may hold a record back that did not fit into the socket; without it this is nothing.
+        self.stream.flush().await
+    }
+
+    async fn write_message(&mut self) -> std::io::Result<()> {
+        self.stream.write_all(self.outgoing.bytes()).await?;
+        self.stream.flush().await
     }
 
     /// Sends the message as the next packet of the exchange that is going on.
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
-        match self.stream.write_all(self.outgoing.bytes()).await {
+        match self.write_message().await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
         }

@@ -32,6 +32,8 @@ pub struct NullSession {
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigint not null auto_increment primary key",
+        int_key: "INTEGER NOT NULL AUTO_INCREMENT",
+        begin_write: "BEGIN",
         datetime: "datetime",
         table_suffix: String::new(),
         index_hint: IndexHint::Force,

@@ -40,16 +40,26 @@ where
         for piece in chunk.as_ref().chunks(PIECE) {
             put(wire.unsent(), b'd', |body| body.extend_from_slice(piece));
             if wire.unsent().len() >= BATCH {
-                wire.reply().await?;
+                // A server that has refused a row would pass over all that still comes, the end included.
+                if wire.reply_listening(&mut scanner).await? {
+                    return refused(scanner);
+                }
                 wire.message();
             }
         }
     }
-    // A server that has refused a row by now passes over the rest, up to this end.
     put(wire.unsent(), b'c', |_| {});
-    wire.reply().await?;
+    if wire.reply_listening(&mut scanner).await? {
+        return refused(scanner);
+    }
     match wire.scan(&mut scanner).await? {
         Step::Done => scanner.finish(),
         Step::More | Step::CopyIn => Err(Fault::Malformed("a second COPY in one text")),
     }
+}
+
+/// An answer that is complete before the last row has gone out can only be a refusal.
+fn refused(scanner: Scanner) -> Result<Answer, Fault> {
+    scanner.finish()?;
+    Err(Fault::Malformed("a COPY that ends before its rows do"))
 }

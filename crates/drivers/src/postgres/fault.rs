@@ -4,6 +4,7 @@ use std::io;
 
 use super::classes::class_of;
 use super::report::Report;
+use crate::tls::{TlsFault, explain};
 use crate::{Class, DbError};
 
 /// A failure inside the protocol code.
@@ -24,6 +25,8 @@ pub(super) enum Fault {
     #[error("{0}")]
     Login(String),
     #[error("{0}")]
+    Tls(String),
+    #[error("{0}")]
     Copy(&'static str),
 }
 
@@ -33,12 +36,23 @@ impl Fault {
         if report.ends_session { Self::Ended(report) } else { Self::Server(report) }
     }
 
+    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server tells that it wants
+    /// a client certificate only after the handshake.
+    pub(super) fn told_by_tls(self, host: &str) -> Self {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+                explain(&error, host).map_or(Self::Io(error), Self::Tls)
+            }
+            other => other,
+        }
+    }
+
     /// What the fault means for the operation that met it.
     pub(super) fn class(&self) -> Class {
         match self {
             Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::Ended(_) => Class::Lost,
             Self::Server(report) => class_of(&report.state),
-            Self::Login(_) => Class::Fatal,
+            Self::Login(_) | Self::Tls(_) => Class::Fatal,
             Self::Copy(_) => Class::Refused,
         }
     }
@@ -49,6 +63,7 @@ impl Fault {
             Self::Malformed(_) => "protocol".to_owned(),
             Self::Server(report) | Self::Ended(report) => report.state.clone(),
             Self::Login(_) => "login".to_owned(),
+            Self::Tls(_) => "tls".to_owned(),
             Self::Copy(_) => "copy".to_owned(),
         }
     }
@@ -56,6 +71,15 @@ impl Fault {
     /// The fault as users see it, `context` saying what was done, on what.
     pub(super) fn told(self, context: &str) -> DbError {
         DbError::new(self.class(), self.code(), format!("{context}: {self}"))
+    }
+}
+
+impl From<TlsFault> for Fault {
+    fn from(fault: TlsFault) -> Self {
+        match fault {
+            TlsFault::Io(error) => Self::Io(error),
+            TlsFault::Refused(why) => Self::Tls(why),
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! The conversation that opens a connection: start-up message, proof of the password, the server's parameters.
 
 use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::Options;
 use super::fault::Fault;
 use super::message::{Reader, put, put_sized, put_text};
 use super::report;
+use super::secure::Binding;
 use super::wire::Wire;
-use super::{Address, Options};
+use crate::tls::Channel;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.
 const PROTOCOL_VERSION: u32 = 3 << 16;
@@ -33,14 +37,19 @@ pub(super) struct Agreed {
     pub(super) backend: u32,
 }
 
-/// Logs in on a fresh connection.
-pub(super) async fn login<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
+/// Logs in on a fresh connection, with TLS under it or without.
+pub(super) async fn login<S>(
+    wire: &mut Wire<S>,
+    options: &Options,
+    channel: Channel,
+    binding: Binding,
+) -> Result<Agreed, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     put_startup(wire.message(), options);
     wire.reply().await?;
-    let mut proof = Proof { options, state: State::Nothing };
+    let mut proof = Proof { options, channel, binding, state: State::Nothing };
     let mut agreed = Agreed::default();
     let mut body = Vec::with_capacity(256);
     let mut admitted = false;
@@ -90,6 +99,8 @@ fn put_startup(out: &mut Vec<u8>, options: &Options) {
 /// The proof that the client knows the password.
 struct Proof<'a> {
     options: &'a Options,
+    channel: Channel,
+    binding: Binding,
     state: State,
 }
 
@@ -115,8 +126,8 @@ impl Proof<'_> {
             }
             (OK, _) => return Ok(true),
             (CLEARTEXT, State::Nothing) => {
-                if !matches!(self.options.address, Address::Socket(_)) {
-                    return Err(cleartext_over_tcp());
+                if !self.channel.may_carry_passwords {
+                    return Err(cleartext_in_public());
                 }
                 put(out, b'p', |body| put_text(body, password.as_bytes()));
                 self.state = State::Sent;
@@ -129,10 +140,10 @@ impl Proof<'_> {
                 self.state = State::Sent;
             }
             (SASL, State::Nothing) => {
-                offers_scram(reader)?;
-                let scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
+                let (mechanism, bound) = mechanism(reader, &self.binding)?;
+                let scram = ScramSha256::new(password.as_bytes(), bound);
                 put(out, b'p', |body| {
-                    put_text(body, SCRAM_SHA_256.as_bytes());
+                    put_text(body, mechanism.as_bytes());
                     // Unlike a message's, this length does not count itself.
                     body.extend_from_slice(&(scram.message().len() as u32).to_be_bytes());
                     body.extend_from_slice(scram.message());
@@ -156,29 +167,37 @@ impl Proof<'_> {
     }
 }
 
-/// The server's list of mechanisms must have the one that is spoken here.
-fn offers_scram(mut mechanisms: Reader<'_>) -> Result<(), Fault> {
+/// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the server's certificate
+/// where the server can, and where it says that it cannot, the proof says that we could: a server that could knows then
+/// that somebody in between has changed its list.
+fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
     let mut offered = Vec::new();
-    while !mechanisms.0.is_empty() {
-        match mechanisms.text()? {
+    while !offer.0.is_empty() {
+        match offer.text()? {
             b"" => break,
             name => offered.push(String::from_utf8_lossy(name).into_owned()),
         }
     }
-    if offered.iter().any(|name| name == SCRAM_SHA_256) {
-        return Ok(());
+    let offers = |mechanism: &str| offered.iter().any(|name| name == mechanism);
+    match binding {
+        Binding::EndPoint(hash) if offers(SCRAM_SHA_256_PLUS) => {
+            Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash.clone())))
+        }
+        Binding::EndPoint(_) if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
+        Binding::Impossible if offers(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
+        _ => Err(Fault::Login(format!(
+            "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
+             scram-sha-256 or md5",
+            offered.join(", ")
+        ))),
     }
-    Err(Fault::Login(format!(
-        "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
-         scram-sha-256 or md5",
-        offered.join(", ")
-    )))
 }
 
-fn cleartext_over_tcp() -> Fault {
+fn cleartext_in_public() -> Fault {
     Fault::Login(
-        "the server wants the password in clear text, which is not sent over TCP; use its unix socket, or set the \
-         method scram-sha-256 in pg_hba.conf"
+        "the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded \
+         (tls mode require or verify), where nobody else can read it; ask for one of these, or set the method \
+         scram-sha-256 in pg_hba.conf"
             .to_owned(),
     )
 }

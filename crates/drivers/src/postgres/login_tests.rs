@@ -7,6 +7,7 @@ use super::super::Secret;
 use super::super::testing::{fatal, message, notice, startup, welcome};
 use super::*;
 use crate::Class;
+use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 fn socket(password: &str) -> Options {
     Options::socket("/run/.s.PGSQL.5432", "bench").with_password(Secret::new(password)).with_database("ib")
@@ -56,7 +57,8 @@ async fn played(options: &Options, script: &[Vec<u8>]) -> (Result<Agreed, Fault>
         }
         heard
     };
-    let (outcome, heard) = tokio::join!(login(&mut wire, options), serve);
+    let (outcome, heard) =
+        tokio::join!(login(&mut wire, options, Channel::new(options, false), Binding::Impossible), serve);
     (outcome, heard)
 }
 
@@ -92,7 +94,7 @@ async fn a_clear_password_never_goes_over_tcp() {
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
     let (outcome, _) = played(&tcp("secret"), &script[..1]).await;
-    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which is not sent over TCP; use its unix socket, or set the method scram-sha-256 in pg_hba.conf");
+    insta::assert_snapshot!(told(outcome), @"Fatal: the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded (tls mode require or verify), where nobody else can read it; ask for one of these, or set the method scram-sha-256 in pg_hba.conf");
 }
 
 #[tokio::test]
@@ -123,7 +125,8 @@ async fn scram_goes_on_only_with_a_server_that_proves_itself() {
         server.write_all(&asks(SASL_FINAL, forged)).await.expect("sent");
     };
     let options = tcp("secret");
-    let (outcome, ()) = tokio::join!(login(&mut wire, &options), serve);
+    let (outcome, ()) =
+        tokio::join!(login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible), serve);
     insta::assert_snapshot!(told(outcome), @"Fatal: the server cannot prove that it knows the password: another one may answer in its place");
 }
 
@@ -173,7 +176,10 @@ async fn logins_that_break_the_protocol_end() {
         server.write_all(&script.concat()).await.expect("room in the pipe");
         server.shutdown().await.expect("an end");
         assert_eq!(
-            login(&mut wire, &options).await.expect_err("no login").class(),
+            login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible)
+                .await
+                .expect_err("no login")
+                .class(),
             Class::Lost,
             "{script:?}"
         );
@@ -201,7 +207,73 @@ proptest! {
             server.shutdown().await.expect("an end");
             let mut wire = Wire::new(client);
             // Whatever comes out, it comes out: no panic, no endless wait.
-            let _ = login(&mut wire, &socket(&password)).await;
+            let options = socket(&password);
+            let _ = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
         });
+    }
+}
+
+/// Logins that go well, as far as they can be written down: SCRAM repeats a random number of the client's.
+fn good_logins() -> Vec<Vec<Vec<u8>>> {
+    let parameters = || [welcome(), message(b'v', b"\0\0\0\0\0\0\0\0")].concat();
+    vec![
+        vec![[asks(OK, b""), parameters()].concat()],
+        vec![asks(MD5, b"salt"), admitted()],
+        vec![asks(CLEARTEXT, b""), admitted()],
+        vec![
+            asks(SASL, b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"),
+            asks(SASL_CONTINUE, b"r=x,s=c2FsdA==,i=4096"),
+        ],
+        vec![message(b'E', b"SFATAL\0VFATAL\0C28P01\0Mno\0\0")],
+    ]
+}
+
+fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
+    block_on(async {
+        let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces));
+        let options = socket("secret");
+        let outcome = login(&mut wire, &options, Channel::new(&options, false), Binding::Impossible).await;
+        assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
+        format!("{outcome:?}")
+    })
+}
+
+#[test]
+fn good_logins_go_well_in_any_pieces_and_end_when_they_are_cut() {
+    for (number, login) in good_logins().iter().enumerate() {
+        for piece in [1, 2, 3, 7, usize::MAX] {
+            let outcome = outcome(login, &[piece]);
+            assert_eq!(outcome.starts_with("Ok"), number < 3, "{number}: {outcome}");
+        }
+        for part in 0..login.len() {
+            // What follows the end of a login belongs to the session.
+            let needed = login[part].len() - if number == 0 { 13 } else { 0 };
+            for end in 0..needed {
+                let mut cut = login[..=part].to_vec();
+                cut[part].truncate(end);
+                let outcome = outcome(&cut, &[3]);
+                assert!(
+                    outcome.starts_with("Err(Closed") || outcome.starts_with("Err(Malformed"),
+                    "{outcome}"
+                );
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn damaged_logins_end_in_the_same_way_however_they_arrive(
+        login in prop::sample::select(good_logins()),
+        part: prop::sample::Index,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let mut login = login;
+        let part = part.index(login.len());
+        login[part] = damaged(login[part].clone(), &damages);
+        prop_assert_eq!(outcome(&login, &[]), outcome(&login, &pieces));
     }
 }

@@ -14,6 +14,7 @@ mod message;
 mod placeholders;
 mod report;
 mod scan;
+mod secure;
 mod session;
 #[cfg(test)]
 mod testing;
@@ -36,6 +37,8 @@ pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigserial primary key",
+        int_key: "SERIAL",
+        begin_write: "BEGIN",
         datetime: "timestamp without time zone",
         table_suffix: String::new(),
         index_hint: IndexHint::None,

@@ -141,7 +141,8 @@ impl Scanner {
         match kind {
             b'C' if self.phase == Phase::Results => {
                 if !self.copies_out {
-                    self.answer.affected += report::affected(body.strip_suffix(&[0]).unwrap_or(body));
+                    let affected = report::affected(body.strip_suffix(&[0]).unwrap_or(body));
+                    self.answer.affected = self.answer.affected.saturating_add(affected);
                 }
                 self.copies_out = false;
                 self.end_of_statement();

@@ -11,11 +11,12 @@ use super::login::{Agreed, login};
 use super::message::{put, put_text};
 use super::placeholders::numbered;
 use super::scan::{Asked, Scanner, Step};
+use super::secure::{Secured, connected};
 use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::stream::Stream;
-use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
 /// One connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -35,13 +36,11 @@ impl PostgresSession {
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
         let context = format!("connecting to {place}");
-        let attempt = async {
-            let stream = Stream::connect(&options.address).await?;
-            Connection::login(stream, options, place).await
-        };
+        let attempt = Connection::open(options, place);
         match tokio::time::timeout(options.connect_timeout, attempt).await {
             Ok(Ok(connection)) => Ok(Self { connection, options: options.clone() }),
             Ok(Err(fault)) => {
+                let fault = fault.told_by_tls(options.address.host());
                 let hint = hint(&fault, options);
                 let mut error = fault.told(&context);
                 error.message.push_str(hint);
@@ -69,6 +68,11 @@ impl PostgresSession {
     /// The server's version as it tells it: `15.19`, `17.5 (Debian 17.5-1)`.
     pub fn server_version(&self) -> &str {
         &self.connection.agreed.version
+    }
+
+    /// What the connection agreed on; `None` in clear.
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.connection.wire.stream().encryption()
     }
 
     /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
@@ -153,14 +157,17 @@ impl<S> fmt::Debug for Connection<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// Logs in over `stream`.
-    pub(super) async fn login(stream: S, options: &Options, place: String) -> Result<Self, Fault> {
+impl Connection<Stream> {
+    /// Connects, with TLS where it was asked for, and logs in.
+    async fn open(options: &Options, place: String) -> Result<Self, Fault> {
+        let Secured { stream, channel, binding } = connected(options).await?;
         let mut wire = Wire::new(stream);
-        let agreed = login(&mut wire, options).await?;
+        let agreed = login(&mut wire, options, channel, binding).await?;
         Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, unfinished: false, place })
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// See [`Session::query`].
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.begin()?;
@@ -320,6 +327,10 @@ fn settle<T>(
         .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
         .map_err(|fault| fault.told(&format!("{} on {place}", what())))
 }
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod model_tests;
 
 #[cfg(test)]
 #[path = "session_tests.rs"]

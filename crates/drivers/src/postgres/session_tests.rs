@@ -169,12 +169,26 @@ async fn an_error_in_every_phase_of_rows_and_prepare_is_told() {
 
 #[tokio::test]
 async fn rows_are_copied_in_whatever_their_chunks() {
-    let answer = [wants_rows(), complete("COPY 3"), ready()].concat();
-    let (mut session, server) = answered(&answer, false).await;
-    let copied = session.copy_in("COPY t FROM STDIN", ["1\n2", "\n3\n", ""]).await.expect("three rows");
+    let (mut session, mut server) = answered(&wants_rows(), false).await;
+    let rows = b"d\0\0\0\x071\n2d\0\0\0\x07\n3\nc\0\0\0\x04";
+    let hears = async {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(rows) {
+            server.read_buf(&mut bytes).await.expect("rows");
+        }
+        server.write_all(&[complete("COPY 3"), ready()].concat()).await.expect("room");
+    };
+    let (copied, ()) = tokio::join!(session.copy_in("COPY t FROM STDIN", ["1\n2", "\n3\n", ""]), hears);
+    let copied = copied.expect("three rows");
     assert_eq!((copied.affected, copied.rows), (3, 0));
-    let heard = heard(session, server).await;
-    assert!(heard.ends_with(b"d\0\0\0\x071\n2d\0\0\0\x07\n3\nc\0\0\0\x04"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_ends_before_its_rows_breaks_the_protocol() {
+    let answer = [wants_rows(), complete("COPY 3"), ready()].concat();
+    let (mut session, _server) = answered(&answer, false).await;
+    let told = session.copy_in("COPY t FROM STDIN", ["1\n"]).await.expect_err("no row was sent");
+    assert_eq!((told.class, told.code.as_str()), (Class::Lost, "protocol"));
 }
 
 #[tokio::test]
@@ -194,6 +208,50 @@ async fn a_copy_goes_in_batches_and_a_large_chunk_in_pieces() {
     let (bytes, _server) = read.await.expect("no panic");
     assert_eq!(bytes.iter().filter(|&&byte| byte == b'x').count(), 2 * chunk.len());
     assert_eq!(bytes.iter().filter(|&&byte| byte == b'd').count(), 10, "pieces of 1 MiB");
+}
+
+#[tokio::test]
+async fn a_server_that_talks_while_rows_go_out_is_listened_to() {
+    let (mut session, mut server) = answered(&wants_rows(), false).await;
+    let talk = tokio::spawn(async move {
+        // More than the pipe holds in either direction, before the first row is read.
+        for _ in 0..2000 {
+            server.write_all(&notice(&"n".repeat(1500))).await.expect("heard");
+        }
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"c\0\0\0\x04") {
+            server.read_buf(&mut bytes).await.expect("rows");
+        }
+        server.write_all(&[complete("COPY 9"), ready()].concat()).await.expect("room");
+        server
+    });
+    let chunk = vec![b'x'; 5 << 20];
+    let copying = session.copy_in("COPY t FROM STDIN", [&chunk]);
+    let copied =
+        tokio::time::timeout(std::time::Duration::from_secs(20), copying).await.expect("no standstill");
+    let copied = copied.expect("rows");
+    assert_eq!((copied.affected, copied.warnings), (9, 2000));
+    talk.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_refused_early_is_not_sent_to_its_end() {
+    let refusal = [wants_rows(), error("22P02", "no number"), ready()].concat();
+    let (mut session, mut server) = answered(&refusal, false).await;
+    let reads = tokio::spawn(async move {
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"SELECT 1\0") {
+            server.read_buf(&mut bytes).await.expect("words");
+        }
+        server.write_all(&one_row()).await.expect("room");
+        (bytes.len(), server)
+    });
+    let chunks = vec![vec![b'x'; 1 << 20]; 60];
+    let told = session.copy_in("COPY t FROM STDIN", chunks).await.expect_err("no number");
+    assert_eq!(told.code, "22P02");
+    assert_eq!(session.query(b"SELECT 1").await.expect("goes on").rows, 1);
+    let (heard, _server) = reads.await.expect("no panic");
+    assert!(heard < 60 << 20, "{heard} bytes");
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! Messages over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::fault::Fault;
 use super::message::{HEADER, header};
@@ -19,6 +22,14 @@ const LARGEST_INPUT: usize = 256 << 10;
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What happened first on a stream that is written to and listened to.
+enum Event {
+    Sent(io::Result<usize>),
+    /// Nothing is held back any more; TLS may do that with what did not fit into the socket.
+    Flushed(io::Result<()>),
+    Heard(io::Result<usize>),
+}
+
 /// A stream with its buffers.
 #[derive(Debug)]
 pub(super) struct Wire<S> {
@@ -33,6 +44,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
         Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_INPUT), consumed: 0 }
+    }
+
+    /// The stream, for what only it knows.
+    pub(super) fn stream(&self) -> &S {
+        &self.stream
     }
 
     /// Where the next messages are built; [`Wire::send`] or [`Wire::reply`] sends them.
@@ -56,10 +72,68 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Sends the messages as a part of the exchange that is going on.
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
-        match self.stream.write_all(&self.output).await {
+        match self.write_messages().await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
         }
+    }
+
+    /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over what comes meanwhile: a
+    /// server that tells of each row stops reading rows when nobody listens. Says whether the answer is complete, which
+    /// happens when the server refuses the rest.
+    pub(super) async fn reply_listening(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
+        let mut complete = self.walk(scanner)?;
+        if complete {
+            return Ok(true);
+        }
+        let (mut sent, mut is_flushed) = (0, false);
+        while !is_flushed {
+            self.input.take(self.consumed);
+            self.consumed = 0;
+            match std::future::poll_fn(|context| self.poll_event(context, sent)).await {
+                Event::Sent(Ok(0)) => return Err(Fault::Closed),
+                Event::Sent(Ok(count)) => sent += count,
+                Event::Flushed(Ok(())) => is_flushed = true,
+                Event::Sent(Err(error)) | Event::Flushed(Err(error)) => {
+                    return Err(self.scanned_last_words(scanner).await.unwrap_or(Fault::Io(error)));
+                }
+                Event::Heard(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
+                Event::Heard(Ok(count)) => {
+                    self.input.filled(count);
+                    complete = complete || self.walk(scanner)?;
+                }
+                Event::Heard(Err(error)) => return Err(Fault::Io(error)),
+            }
+        }
+        Ok(complete)
+    }
+
+    /// Lets `scanner` walk over what has arrived; `true` when the answer is complete.
+    fn walk(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
+        let (done, step) = scanner.scan(self.unread())?;
+        self.consumed += done;
+        Ok(step == Step::Done)
+    }
+
+    /// Writes what is not `sent` of the messages; where the stream takes nothing, reads instead.
+    fn poll_event(&mut self, context: &mut Context<'_>, sent: usize) -> Poll<Event> {
+        let stream = Pin::new(&mut self.stream);
+        let event = match &self.output[sent..] {
+            [] => stream.poll_flush(context).map(Event::Flushed),
+            rest => stream.poll_write(context, rest).map(Event::Sent),
+        };
+        if event.is_ready() {
+            return event;
+        }
+        let mut room = ReadBuf::new(self.input.room());
+        let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut room));
+        Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
+    }
+
+    async fn write_messages(&mut self) -> std::io::Result<()> {
+        self.stream.write_all(&self.output).await?;
+        // TLS may hold a record back that did not fit into the socket; without it this is nothing.
+        self.stream.flush().await
     }
 
     /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it
@@ -94,6 +168,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
         };
         tokio::time::timeout(LAST_WORDS, search).await.ok()?
+    }
+
+    /// As [`Wire::last_words`], in the middle of an answer that `scanner` walks over.
+    async fn scanned_last_words(&mut self, scanner: &mut Scanner) -> Option<Fault> {
+        match tokio::time::timeout(LAST_WORDS, self.scan(scanner)).await {
+            Ok(Err(fault @ (Fault::Ended(_) | Fault::Server(_)))) => Some(fault),
+            _ => None,
+        }
     }
 
     /// Overwrites the message sent last: a login leaves no password in memory.

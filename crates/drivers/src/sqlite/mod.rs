@@ -37,6 +37,8 @@ pub struct Options {
 pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",
+        int_key: "INTEGER NOT NULL",
+        begin_write: "BEGIN IMMEDIATE",
         datetime: "text",
         table_suffix: String::new(),
         index_hint: IndexHint::IndexedBy,

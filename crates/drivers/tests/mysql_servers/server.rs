@@ -58,8 +58,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Initialises and starts the server whose base directory is `base`.
+    /// Initialises and starts the server whose base directory is `base`, without TLS.
+    #[allow(dead_code, reason = "not all tests that share this file start one without TLS")]
     pub(crate) async fn start(base: &Path) -> Self {
+        Self::start_with(base, &["--loose-skip-ssl".to_owned()]).await
+    }
+
+    /// The same with these options.
+    pub(crate) async fn start_with(base: &Path, options: &[String]) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let base = if base.join("usr").is_dir() { base.join("usr") } else { base.to_owned() };
         let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
@@ -77,7 +83,8 @@ impl Server {
             .arg(format!("--log-error={}", log.display()))
             .arg(format!("--pid-file={}", folder.path().join("pid").display()))
             .args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--max-allowed-packet=64M"])
-            .args(["--loose-mysqlx=OFF", "--loose-skip-ssl", "--local-infile=ON"])
+            .args(["--loose-mysqlx=OFF", "--local-infile=ON"])
+            .args(options)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -203,8 +210,8 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
         None => {
             let mut server = command(base, data);
             server.args(common_options(base, data));
-            let bootstrap =
-                base.join("share/mysql_system_tables.sql").is_file() && name.starts_with("mysql-5.6.");
+            let old = name.starts_with("mysql-5.5.") || name.starts_with("mysql-5.6.");
+            let bootstrap = old && base.join("share/mysql_system_tables.sql").is_file();
             server.arg(if bootstrap { "--bootstrap" } else { "--initialize-insecure" });
             if bootstrap {
                 std::fs::create_dir_all(data.join("mysql")).expect("a data directory");
@@ -218,7 +225,7 @@ fn initialise(name: &str, base: &Path, data: &Path, log: &Path) {
     assert!(status.success(), "{name} could not be initialised ({status}):\n{}", tail(log));
 }
 
-/// The SQL that makes MySQL 5.6's system tables, as a file to read from.
+/// The SQL that makes the system tables of MySQL 5.5 and 5.6, as a file to read from.
 fn bootstrap_sql(base: &Path, data: &Path) -> File {
     let path = data.with_file_name("bootstrap.sql");
     let mut file = File::create(&path).expect("a file for the bootstrap");

@@ -90,7 +90,13 @@ pub(crate) struct Server {
 
 impl Server {
     /// Initialises and starts the server whose base directory is `base`.
+    #[allow(dead_code, reason = "not all tests that share this file start one without settings")]
     pub(crate) async fn start(base: &Path) -> Self {
+        Self::start_with(base, &[]).await
+    }
+
+    /// The same with these settings, `name=value`.
+    pub(crate) async fn start_with(base: &Path, settings: &[String]) -> Self {
         let name = base.file_name().expect("a base directory has a name").to_string_lossy().into_owned();
         let programs = programs(base);
         let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
@@ -123,6 +129,7 @@ impl Server {
             .arg(folder.path())
             .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
             .args(["-c", "deadlock_timeout=50ms", "-c", "shared_buffers=32MB", "-c", "max_connections=30"])
+            .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .spawn()
             .expect("the server program starts");
         let mut server = Self { name, port, child, folder };

@@ -2,4 +2,6 @@
 
 mod faults;
 mod honesty;
+mod open_loop;
+mod outages;
 mod support;

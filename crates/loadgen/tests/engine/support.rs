@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_loadgen::{
-    Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads, run,
+    Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads,
+    run,
 };
 use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Run, RunWriter, StepEvent, StepRecord,
@@ -19,6 +20,8 @@ pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 pub(crate) enum Act {
     Answer(Duration),
     Fail(ErrorClass),
+    /// The connection is gone, and this many attempts to open it again fail.
+    Break(u32),
     Hang,
     Panic,
 }
@@ -26,12 +29,18 @@ pub(crate) enum Act {
 struct Pretend {
     behaviour: Behaviour,
     open: Result<(), Failure>,
+    /// Attempts to open the connection that are still to fail.
+    refusals: u32,
     attempts: u32,
     closing: Duration,
 }
 
 impl Lane for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
+        if self.refusals > 0 {
+            self.refusals -= 1;
+            return Err(failure(ErrorClass::Lost));
+        }
         self.open.clone()
     }
 
@@ -51,8 +60,10 @@ impl Lane for Pretend {
                 Ok(Done { rows: 2, received_bytes: 10 })
             }
             Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
-            Act::Fail(class) => {
-                Err(Failure { class, code: "42".into(), message: "the pretended answer is no".into() })
+            Act::Fail(class) => Err(failure(class)),
+            Act::Break(refusals) => {
+                self.refusals = refusals;
+                Err(failure(ErrorClass::Lost))
             }
             Act::Hang => std::future::pending().await,
             Act::Panic => panic!("the pretended database breaks"),
@@ -62,6 +73,10 @@ impl Lane for Pretend {
     async fn close(self) {
         tokio::time::sleep(self.closing).await;
     }
+}
+
+fn failure(class: ErrorClass) -> Failure {
+    Failure { class, code: "42".into(), message: "the pretended answer is no".into() }
 }
 
 pub(crate) fn lane(client: u32, kind: usize, pace: Pace, limit: Limit) -> LaneSpec {
@@ -76,6 +91,7 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         pace: String::new(),
         protocol: "text".into(),
         rows_per_operation: 2,
+        statements_per_operation: 1,
         statement: String::new(),
     };
     StepSpec {
@@ -122,6 +138,7 @@ pub(crate) struct Options {
     pub(crate) cap: Option<Duration>,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) threads: Threads,
+    pub(crate) connections: Connections,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
 }
@@ -132,6 +149,7 @@ impl Default for Options {
             cap: None,
             cancel: Arc::default(),
             threads: Threads { count: Some(2), ..Threads::default() },
+            connections: Connections::default(),
             closing: Duration::ZERO,
         }
     }
@@ -160,10 +178,20 @@ pub(crate) fn run_opened(
     let closing = options.closing;
     let lanes = lanes
         .into_iter()
-        .map(|(lane, behaviour, open)| (lane, move || Pretend { behaviour, open, attempts: 0, closing }))
+        .map(|(lane, behaviour, open)| {
+            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, closing })
+        })
         .collect();
     let end = run(
-        Step { spec, lanes, threads: options.threads, time_cap: options.cap, cancel: &options.cancel },
+        Step {
+            spec,
+            lanes,
+            threads: options.threads,
+            connections: options.connections,
+            warmup: std::time::Duration::ZERO,
+            time_cap: options.cap,
+            cancel: &options.cancel,
+        },
         &mut step,
         &mut Quiet,
     )

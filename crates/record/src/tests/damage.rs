@@ -46,9 +46,9 @@ fn a_damaged_file_of_a_step_takes_only_what_follows_in_it() {
         );
         let expected = match file {
             "events.jsonl" => (2, 2, 4, 3),
-            "intervals.jsonl" => (10, 0, 4, 3),
-            "histograms.hlog" => (10, 2, 1, 3),
-            _ => (10, 2, 4, 1),
+            "intervals.jsonl" => (13, 0, 4, 3),
+            "histograms.hlog" => (13, 2, 1, 3),
+            _ => (13, 2, 4, 1),
         };
         assert_eq!(left, expected, "{file}");
     }

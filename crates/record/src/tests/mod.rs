@@ -85,6 +85,7 @@ fn spec(name: &str) -> StepSpec {
             pace: "closed".into(),
             protocol: "prepared".into(),
             rows_per_operation: 10,
+            statements_per_operation: 1,
             statement: "SELECT price FROM pi1 WHERE price >= ? ORDER BY price LIMIT 10".into(),
         }],
         options: map(json!({"query_seconds": 2})),
@@ -105,6 +106,26 @@ fn step_events(name: &str) -> Vec<StepEvent> {
             class: ErrorClass::Retry,
             code: "5".into(),
             message: "database is locked".into(),
+        },
+        StepEvent::Scheduled {
+            kind: "query".into(),
+            process: "poisson".into(),
+            operations_per_second: 1_526.5,
+            connections: 2,
+        },
+        StepEvent::ConnectionLost {
+            at_us: 1_000_000,
+            client: 1,
+            kind: "query".into(),
+            code: "2013".into(),
+            message: "the connection was closed".into(),
+        },
+        StepEvent::Reconnected {
+            at_us: 1_300_000,
+            client: 1,
+            kind: "query".into(),
+            down_us: 300_000,
+            attempts: 2,
         },
         StepEvent::LaneEnded { at_us: 2_000_000, client: 1, kind: "query".into(), operations: 3_051 },
         StepEvent::Window { from_us: 0, to_us: 2_000_000 },
@@ -191,7 +212,20 @@ fn cell_events() -> Vec<CellEvent> {
             details: map(json!({"pages": 311})),
         },
         CellEvent::Warning { at: AT.into(), text: "no block device behind tmpfs".into() },
-        CellEvent::Ended { at: AT.into(), outcome: Outcome::Completed, message: None },
+        CellEvent::Ended {
+            at: AT.into(),
+            outcome: Outcome::Completed,
+            message: None,
+            connections: vec![
+                ConnectionClass {
+                    class: "query".into(),
+                    connections: 4,
+                    tls_version: Some("TLSv1.3".into()),
+                    cipher: Some("TLS_AES_256_GCM_SHA384".into()),
+                },
+                ConnectionClass { class: "status".into(), connections: 1, tls_version: None, cipher: None },
+            ],
+        },
     ]
 }
 

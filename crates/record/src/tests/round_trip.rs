@@ -168,6 +168,8 @@ fn any_interval() -> impl Strategy<Value = Interval> {
         service_max_us: n[10],
         response_sum_us: n[11],
         response_max_us: n[12],
+        down: n[1] % 3,
+        down_us: n[2] % 2 * n[3],
         errors: ErrorCounts { retry: e[0], refused: e[1], lost: e[2], fatal: e[3] },
     })
 }

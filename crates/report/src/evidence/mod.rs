@@ -6,6 +6,8 @@ mod latency;
 mod metrics;
 mod operations;
 pub(crate) mod rates;
+mod steadiness;
+mod verdicts;
 
 use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep};
 use serde::Serialize;
@@ -58,6 +60,7 @@ impl Grid {
 pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     let mut grids = vec![rates::by_variant(step)];
     grids.extend(rates::by_block(step));
+    grids.push(verdicts::grid(step));
     grids.push(metrics::grid(step));
     grids.push(cost::grid(step));
     for kind in kinds(step) {
@@ -65,6 +68,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
         grids.push(buckets::grid(step, &kind));
     }
     grids.push(operations::grid(step));
+    grids.push(steadiness::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids
 }

@@ -16,7 +16,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     ));
     let figures = [
         ("connections", "", "Over all clients."),
-        ("operations", "", "Statements answered without an error."),
+        ("operations", "", "Requests answered without an error: a statement, or a transaction of several."),
         ("rows", "", "Rows inserted, deleted, fetched or indexed."),
         ("operations", "1/s", ""),
         ("rows", "1/s", ""),
@@ -28,6 +28,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("fatal", "errors", "No operation of this kind could succeed."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    let mut figures = figures.to_vec();
+    let several = has_several_statements(step);
+    if several {
+        let meaning = "Of the operations, BEGIN and COMMIT included; without attempts that were repeated.";
+        figures.push(Column::new("statements", "1/s", meaning));
+    }
     let mut grid = Grid::new("Operations", note, labels, figures);
     for (variant, run) in runs(step) {
         for kind in &run.kinds {
@@ -40,8 +46,18 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
             let errors = &kind.errors;
             let counts = [kind.failed, kind.dropped, errors.retry, errors.refused, errors.lost, errors.fatal];
             row.extend(counts.map(|count| count.to_string()));
+            if several {
+                row.push(rate(Some(kind.statements_per_second)));
+            }
             grid.rows.push(row);
         }
     }
     grid
+}
+
+/// Whether any operation of the step is more than one statement.
+fn has_several_statements(step: &StepFindings) -> bool {
+    runs(step)
+        .flat_map(|(_, run)| &run.kinds)
+        .any(|kind| kind.statements_per_second > 1.5 * kind.operations_per_second)
 }

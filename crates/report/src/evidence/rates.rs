@@ -3,7 +3,8 @@
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use super::{Column, Grid, has_blocks, run_columns, runs, state};
-use crate::number::{fixed, rate};
+use crate::number::{NOT_AVAILABLE, fixed, rate};
+use crate::summary::interval_text;
 
 /// Rate, ratio and window of each variant.
 pub(super) fn by_variant(step: &StepFindings) -> Grid {
@@ -22,6 +23,10 @@ pub(super) fn by_variant(step: &StepFindings) -> Grid {
         figures.push(Column::new("greatest", &step.rate_label, "Highest rate of a valid block."));
     }
     figures.push(Column::new("ratio", "", "Rate divided by the base's rate."));
+    if blocks {
+        figures.push(Column::new("95 % interval", "", "Of the ratio, paired by block, by Student's t."));
+        figures.push(Column::new("verdict", "", "Against the base, with the plan's margin."));
+    }
     figures.push(Column::new("window", "s", "Length of the common window; median over the valid runs."));
     if step.target.is_some() {
         figures.push(Column::new("background", "rows/s", "Rate of the background writers over all clients."));
@@ -46,6 +51,11 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
         row.extend([rate(variant.rate_min), rate(variant.rate_max)]);
     }
     row.push(fixed(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
+    if blocks {
+        let inference = variant.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
+        row.push(inference.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| interval_text(found.interval)));
+        row.push(variant.verdict.map_or("", |verdict| verdict.word()).to_owned());
+    }
     row.push(fixed(median(valid.iter().map(|run| run.window_seconds).collect()), 2));
     if step.target.is_some() {
         row.push(rate(variant.background_rate));

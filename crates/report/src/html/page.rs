@@ -10,7 +10,7 @@ use super::chart::{Line, chart};
 use super::svg::swatch;
 use crate::evidence::{Grid, grids, has_blocks, problems};
 use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
-use crate::summary::{Section, colour_name, mark, mark_in, sections};
+use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
@@ -83,6 +83,8 @@ struct CellView {
     text: String,
     colour: &'static str,
     sign: &'static str,
+    /// Interval and verdict; empty where there are none.
+    judgement: String,
     note: String,
 }
 
@@ -206,6 +208,7 @@ fn cell_view(row: &TableRow, cell: &Cell) -> CellView {
         text: cell.text.clone(),
         colour: if cell.value.is_none() { "none" } else { colour_name(cell.colour) },
         sign: mark_in(row, cell),
+        judgement: judgement(cell),
         note: cell.note.clone(),
     }
 }

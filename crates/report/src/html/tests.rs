@@ -138,6 +138,13 @@ fn a_coloured_cell_has_a_sign_and_its_reason() {
 }
 
 #[test]
+fn with_several_blocks_interval_and_verdict_stand_below_the_ratio() {
+    let page = Html.render(&fixture::with_blocks(3)).expect("the template renders");
+    let expected = "1.30 <i>+</i><small>1.274–1.327 faster</small></td>";
+    assert!(page.contains(expected), "{expected}");
+}
+
+#[test]
 fn each_long_step_has_two_charts_and_a_short_one_says_why_it_has_none() {
     let page = page();
     assert_eq!(page.matches("class=\"chart\"").count(), 9 * 2 + 1);

@@ -40,7 +40,7 @@ async fn ask(
 ) -> Result<(Instant, BTreeMap<String, i64>), DbError> {
     let mut open = match session.take() {
         Some(open) => open,
-        None => endpoint.connect().await?,
+        None => endpoint.connect_as("status").await?,
     };
     let sent = Instant::now();
     let values = status(&mut open).await?;

@@ -26,6 +26,8 @@ pub(crate) struct TableHistory {
     /// Rows that answered DELETEs should have taken since the last check, and rows that they took: less would mean that
     /// the table grows, which the count of what is left cannot tell.
     pub(crate) deletes: Deletes,
+    /// A connection was lost while a statement that changes rows was on its way: nobody knows what is in the table.
+    pub(crate) unknown: bool,
     /// An INSERT was rolled back, and the ids it had drawn are lost.
     pub(crate) gaps: bool,
 }
@@ -83,6 +85,7 @@ impl History {
             (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
         for lane in &end.lanes {
             let table = &mut self.clients[lane.client as usize - 1];
+            table.unknown |= kinds[lane.kind] != "query" && !lane.unknown_numbers.is_empty();
             match kinds[lane.kind] {
                 "insert" => {
                     table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
@@ -141,6 +144,8 @@ mod tests {
             rows,
             retries: 0,
             failed_numbers: failed.to_vec(),
+            unknown_numbers: Vec::new(),
+            reconnects: 0,
             complete: true,
         };
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }

@@ -4,7 +4,6 @@
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
 
 mod deviations;
-mod digits;
 mod history;
 mod lanes;
 mod rows;

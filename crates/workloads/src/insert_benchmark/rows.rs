@@ -2,8 +2,8 @@
 
 use dbdyno_plan::InsertBenchmark as Options;
 
-use crate::insert_benchmark::digits::push_part;
-use crate::random::{Philox, draw_below};
+use crate::digits::push_part;
+use crate::{Philox, draw_below};
 
 /// Characters of the random part of `data`: base64's, as in the original's buffer.
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

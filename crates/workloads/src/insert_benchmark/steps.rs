@@ -138,6 +138,7 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
         pace: pace.to_string(),
         protocol: if setup.prepared && kind != "index" { "prepared" } else { "text" }.to_owned(),
         rows_per_operation: rows,
+        statements_per_operation: 1,
         statement: statement(kind, step, capabilities, options),
     }
 }

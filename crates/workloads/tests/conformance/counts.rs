@@ -114,7 +114,7 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
                 let decides = kind == "insert" || kind == "index";
                 assert_eq!(spec.role == Role::Decides, decides, "{step} {kind}");
                 assert_eq!(spec.limit == Limit::UntilClientEnds, query, "{step} {kind}");
-                assert!(!query || spec.pace == Pace::Closed);
+                assert!(!query || matches!(spec.pace, Pace::Closed));
                 assert_eq!(spec.coupling.is_some(), expected.contains(&"delete") && !query, "{step} {kind}");
             }
         }
@@ -128,12 +128,16 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
             Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
             let lanes = recorded.lanes(step);
-            let paces: Vec<Pace> =
-                lanes.specs().filter(|(_, kind)| *kind != "query").map(|(spec, _)| spec.pace).collect();
+            let paces: Vec<Pace> = lanes
+                .specs()
+                .filter(|(_, kind)| *kind != "query")
+                .map(|(spec, _)| spec.pace.clone())
+                .collect();
             assert_eq!(paces.len(), 2);
-            assert_eq!(paces[0], paces[1]);
-            match paces[0] {
-                Pace::Burst { per_second: burst } => assert_eq!(burst, per_second),
+            assert_eq!(paces[0].to_string(), paces[1].to_string());
+            assert_eq!(paces[0].due(1), paces[1].due(1));
+            match &paces[0] {
+                Pace::Burst { per_second: burst } => assert_eq!(*burst, per_second),
                 even => assert_eq!(even.due(per_second), Some(Duration::from_secs(1))),
             }
         }

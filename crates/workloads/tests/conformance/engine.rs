@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use dbdyno_drivers::AnySession;
-use dbdyno_loadgen::{Observer, Step, StepEnd, Threads};
+use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, ToolInfo};
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
@@ -52,6 +52,8 @@ pub(crate) fn run_step(
         spec: &spec,
         lanes: workload.lanes(index),
         threads: Threads { count: Some(2), blocking, ..Threads::default() },
+        connections: Connections::default(),
+        warmup: workload.warmup(index),
         time_cap: workload.time_cap(index),
         cancel: &cancel,
     };

@@ -73,7 +73,7 @@ pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&
     let _ = write!(
         text,
         "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{test}\"]\n\
-         connections = [{connections}]\ntables = 1\ntable_rows = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n"
+         connections = [{connections}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n"
     );
     text
 }
@@ -167,7 +167,7 @@ mod tests {
         tests = ["point-select"]
         connections = [16]
         tables = 1
-        table_rows = 10000
+        table_size = 10000
         time = "5s"
         distribution = "uniform"
         "#);

@@ -21,7 +21,7 @@ pub(super) const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
 synchronous_commit = off
 max_connections = 200
 ";
-/// Database of sysbench's tables; dbdyno's has its own.
+/// Database of sysbench's tables; dbdyno makes its own.
 const PEER_DATABASE: &str = "sbtest";
 const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -120,9 +120,7 @@ pub(super) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
 
 async fn create_database(target: Target, capabilities: dbdyno_drivers::Capabilities) -> Result<()> {
     let mut session = Endpoint { target, capabilities }.connect().await?;
-    for database in [PEER_DATABASE, OWN_DATABASE] {
-        session.query(format!("CREATE DATABASE {database}").as_bytes()).await?;
-    }
+    session.query(format!("CREATE DATABASE {PEER_DATABASE}").as_bytes()).await?;
     session.close().await;
     Ok(())
 }

@@ -7,7 +7,7 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, changed};
+use crate::connection::{Connection, changed};
 use crate::insert_benchmark::sql;
 
 /// The deleter of one client.
@@ -28,7 +28,7 @@ impl DeleteLane {
     pub(crate) fn new(client: &Client, published: Arc<AtomicI64>) -> Self {
         let setup = &client.setup;
         Self {
-            connection: Connection::new(&setup.context.endpoint),
+            connection: Connection::new(&setup.context.endpoint, "delete"),
             client: client.clone(),
             cursor: Cursor::new(setup.options.resync_rounds, client.rows_per_commit),
             published,
@@ -41,6 +41,8 @@ impl DeleteLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
+        // After a lost connection nobody knows how far the last delete came.
+        self.cursor.look_up_next();
         if self.client.setup.prepared {
             let [head, middle, tail] = &self.parts;
             self.statement = Some(self.connection.prepare(&format!("{head}?{middle}?{tail}")).await?);
@@ -105,6 +107,11 @@ impl Cursor {
             None => true,
             Some(left) => left == 0 && self.resync > 0,
         }
+    }
+
+    /// The next round looks up the least id.
+    fn look_up_next(&mut self) {
+        self.left = None;
     }
 
     /// Takes over the least id; an empty table leaves the cursor where it is.

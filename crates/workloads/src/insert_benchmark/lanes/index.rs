@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_record::ErrorClass;
 
 use super::Client;
-use super::connection::Connection;
 use super::insert::InsertBuilder;
+use crate::connection::Connection;
 
 /// Builds the indexes of one client's table; one operation a DDL statement.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct IndexLane {
 impl IndexLane {
     pub(crate) fn new(client: &Client, statements: Vec<String>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "index"),
             insert: InsertBuilder::new(client),
             statements,
             rows: client.rows_in_table + u64::from(client.rows_per_commit),
@@ -38,7 +39,7 @@ impl IndexLane {
             let mut sql = Vec::new();
             self.insert.text(0, &mut sql);
             let began = Instant::now();
-            let answer = self.connection.query(&sql).await?;
+            let answer = self.connection.query(&sql).await.map_err(not_resumable)?;
             notes.lookup("insert", began.elapsed(), i64::try_from(answer.affected).ok());
         }
         Ok(())
@@ -47,7 +48,8 @@ impl IndexLane {
     /// All rows count once, with the last statement: the rate is rows indexed, not rows times indexes.
     pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
-        let answer = self.connection.query(self.statements[index].as_bytes()).await?;
+        let sql = self.statements[index].as_bytes();
+        let answer = self.connection.query(sql).await.map_err(not_resumable)?;
         let rows = if index + 1 == self.statements.len() { self.rows } else { 0 };
         Ok(Done { rows, received_bytes: answer.bytes })
     }
@@ -55,4 +57,11 @@ impl IndexLane {
     pub(crate) async fn close(self) {
         self.connection.close().await;
     }
+}
+
+/// Whether the server went on with a statement whose connection was lost is not known, and steps without indexes would be
+/// other steps: a lost connection ends this one whatever the plan says.
+fn not_resumable(failure: Failure) -> Failure {
+    let class = if failure.class == ErrorClass::Lost { ErrorClass::Fatal } else { failure.class };
+    Failure { class, ..failure }
 }

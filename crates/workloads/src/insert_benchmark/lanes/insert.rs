@@ -4,8 +4,8 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, changed};
-use crate::insert_benchmark::digits::push_decimal;
+use crate::connection::{Connection, changed};
+use crate::digits::push_decimal;
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{sql, statement_second};
 
@@ -23,7 +23,7 @@ pub struct InsertLane {
 impl InsertLane {
     pub(crate) fn new(client: &Client) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "insert"),
             client: client.clone(),
             builder: InsertBuilder::new(client),
             statement: None,

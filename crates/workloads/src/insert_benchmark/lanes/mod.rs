@@ -1,6 +1,5 @@
 //! Connections of one client in one step.
 
-mod connection;
 mod delete;
 mod index;
 pub(crate) mod insert;
@@ -89,7 +88,7 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Vec<(LaneSpec, Lane
     let mut lanes: Vec<(LaneSpec, LaneFactory)> = Vec::new();
     let of = client.clone();
     lanes.push((
-        lane(kind("insert"), pace, writes, Role::Decides, side(Side::Left)),
+        lane(kind("insert"), pace.clone(), writes, Role::Decides, side(Side::Left)),
         Box::new(move || AnyLane::Insert(insert::InsertLane::new(&of))),
     ));
     if step.deletes {

@@ -7,10 +7,10 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, fetched};
+use crate::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql;
-use crate::random::{Philox, draw_below_u64};
+use crate::{Philox, draw_below_u64};
 
 /// A query connection of one client.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub struct PointLane {
 impl PointLane {
     pub(crate) fn new(client: &Client, connection: u32, cursor: Arc<AtomicI64>) -> Self {
         Self {
-            connection: Connection::new(&client.setup.context.endpoint),
+            connection: Connection::new(&client.setup.context.endpoint, "query"),
             client: client.clone(),
             draws: PointDraws::new(client, connection),
             cursor,

@@ -4,10 +4,10 @@ use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
 
 use super::Client;
-use super::connection::{Connection, fetched};
+use crate::connection::{Connection, fetched};
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RangeKind};
-use crate::random::{Philox, draw_below};
+use crate::{Philox, draw_below};
 
 /// A query connection of one client.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl RangeLane {
             .map(|&kind| sql::range_parts(&client.table(), kind, capabilities, setup.options.rows_per_query))
             .collect();
         Self {
-            connection: Connection::new(&setup.context.endpoint),
+            connection: Connection::new(&setup.context.endpoint, "query"),
             prepared: setup.prepared,
             draws,
             parts,

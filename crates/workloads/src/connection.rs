@@ -13,16 +13,18 @@ const LOOKUP_RETRIES: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Connection {
     endpoint: Endpoint,
+    /// Kind of the lane, under which the connection is recorded.
+    kind: &'static str,
     session: Option<AnySession>,
 }
 
 impl Connection {
-    pub(crate) fn new(endpoint: &Endpoint) -> Self {
-        Self { endpoint: endpoint.clone(), session: None }
+    pub(crate) fn new(endpoint: &Endpoint, kind: &'static str) -> Self {
+        Self { endpoint: endpoint.clone(), kind, session: None }
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect().await.map_err(failure)?);
+        self.session = Some(self.endpoint.connect_as(self.kind).await.map_err(failure)?);
         Ok(())
     }
 

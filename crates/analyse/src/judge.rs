@@ -1,0 +1,139 @@
+//! Verdicts of a whole run: every variant against the base in every step, judged together.
+
+use crate::findings::StepFindings;
+use crate::ratio::valid;
+use crate::statistics::false_discovery::benjamini_hochberg;
+use crate::statistics::kendall::trend;
+use crate::verdict::{Inference, LEVEL, Verdict, adjust, p_text, paired, verdict};
+use crate::{VariantStep, WorkloadFindings};
+
+/// How comparisons are judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) base: &'a str,
+    pub(crate) margin: f64,
+    pub(crate) seed: u64,
+}
+
+/// Fills in inference, verdict and drift of all steps of a run. Its comparisons are one family: the more of them there are,
+/// the surer each must be.
+pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
+    for step in steps.iter_mut() {
+        let base_ran =
+            step.variants.iter().any(|variant| variant.variant == rules.base && !variant.runs.is_empty());
+        for variant in &mut step.variants {
+            let rates: Vec<f64> = valid(&variant.runs).map(|run| run.rate).collect();
+            variant.drift = trend(&rates);
+            if variant.variant == rules.base {
+                continue;
+            }
+            match &mut variant.ratio {
+                Some(ratio) => {
+                    let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+                    ratio.inference = paired(&ratios, rules.margin, rules.seed);
+                }
+                None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
+                None => {}
+            }
+        }
+    }
+    let variants = steps.iter_mut().flat_map(|step| &mut step.variants);
+    let mut all: Vec<&mut Inference> = variants.filter_map(inference).collect();
+    adjust(&mut all);
+    for variant in steps.iter_mut().flat_map(|step| &mut step.variants) {
+        if let Some((value, inference)) =
+            variant.ratio.as_ref().and_then(|ratio| Some((ratio.value, ratio.inference.as_ref()?)))
+        {
+            variant.verdict = Some(verdict(value, inference, rules.margin));
+        }
+    }
+}
+
+fn inference(variant: &mut VariantStep) -> Option<&mut Inference> {
+    variant.ratio.as_mut()?.inference.as_mut()
+}
+
+/// Rates that rise or fall from block to block, adjusted over all steps and variants of the run.
+pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+    let steps = workloads.iter().flat_map(|workload| &workload.steps);
+    let all: Vec<_> = steps
+        .flat_map(|step| {
+            step.variants.iter().filter_map(move |variant| Some((step, variant, variant.drift?)))
+        })
+        .collect();
+    let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
+    let told = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
+    told.map(|((step, variant, trend), adjusted)| {
+        format!(
+            "{} {}: the rate {} from block to block (Kendall's tau {:.2}, adjusted p {}). Ratios are formed \
+             within blocks and stand; rates of early and late blocks differ.",
+            variant.variant,
+            step.name,
+            if trend.tau > 0.0 { "rises" } else { "falls" },
+            trend.tau,
+            p_text(adjusted)
+        )
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::analyse;
+    use crate::findings::Findings;
+    use crate::fixtures::{cell, load_step, run};
+
+    /// Rates of `a` and `b` in `l.i0`, a pair a block.
+    fn found(blocks: &[(u64, u64)]) -> Findings {
+        let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
+            [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
+        });
+        analyse(&run(&["a", "b"], blocks.len() as u32, cells.collect()))
+    }
+
+    fn step(findings: &Findings) -> &VariantStep {
+        &findings.workloads[0].steps[0].variants[1]
+    }
+
+    #[test]
+    fn several_blocks_have_an_interval_and_a_verdict_and_the_base_has_none() {
+        let findings = found(&[(100_000, 108_000), (90_000, 97_000), (110_000, 119_000), (100_000, 108_500)]);
+        let step = step(&findings);
+        assert_eq!(step.verdict, Some(Verdict::Faster));
+        let interval = step.ratio.as_ref().unwrap().inference.as_ref().unwrap().interval;
+        assert!(1.07 < interval.low && interval.high < 1.09, "{interval:?}");
+        let base = &findings.workloads[0].steps[0].variants[0];
+        assert_eq!((base.verdict, base.ratio.as_ref().unwrap().inference.is_none()), (None, true));
+    }
+
+    #[test]
+    fn one_block_has_a_ratio_and_nothing_more() {
+        let findings = found(&[(100_000, 150_000)]);
+        let step = step(&findings);
+        assert_eq!((step.verdict, step.ratio.as_ref().unwrap().value), (None, 1.5));
+        assert!(step.ratio.as_ref().unwrap().inference.is_none());
+    }
+
+    #[test]
+    fn no_block_in_which_both_are_valid_is_invalid_and_a_step_that_did_not_run_is_nothing() {
+        let cells = vec![cell(1, "a", vec![load_step(1_000)]), cell(2, "b", vec![load_step(1_000)])];
+        let findings = analyse(&run(&["a", "b"], 2, cells));
+        let verdicts = |step: usize| findings.workloads[0].steps[step].variants[1].verdict;
+        assert_eq!((verdicts(0), verdicts(1)), (Some(Verdict::Invalid), None));
+    }
+
+    #[test]
+    fn rates_that_fall_in_every_block_are_told_and_do_not_touch_the_ratio() {
+        let blocks: Vec<(u64, u64)> =
+            (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
+        let findings = found(&blocks);
+        assert_eq!(step(&findings).verdict, Some(Verdict::Same));
+        assert_snapshot!(findings.warnings.join("\n"), @r"
+        a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
+        b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
+        ");
+    }
+}

@@ -1,0 +1,119 @@
+//! The BCa bootstrap interval of a mean: no normal distribution assumed.
+//!
+//! Source: B. Efron, "Better Bootstrap Confidence Intervals", J. Amer. Statist. Assoc. 82 (1987). Up to [`ENUMERATED`] values
+//! all resamples are used; above, [`RESAMPLES`] that are drawn by address from a seed.
+//!
+//! Known weakness: with few values a bootstrap cannot see further than they lie, and the interval is too narrow. For
+//! normally distributed values and a nominal 95 % it holds the truth in about 69 % of studies of 3, 84 % of 5 and 90 % of 10.
+//! It is evidence beside the interval by t, never the ground of a verdict.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use super::Interval;
+use super::describe::mean;
+use super::draw;
+
+/// Numbers of values up to which every resample is looked at: 5⁵ = 3,125.
+pub const ENUMERATED: usize = 5;
+/// Resamples of more values.
+pub const RESAMPLES: usize = 4_000;
+
+/// The interval of the mean of `values` with this confidence (0.95); `None` for fewer than two values.
+pub fn bca(values: &[f64], confidence: f64, seed: u64) -> Option<Interval> {
+    if values.len() < 2 {
+        return None;
+    }
+    let estimate = mean(values)?;
+    if values.iter().all(|value| *value == values[0]) {
+        return Some(Interval { low: estimate, high: estimate });
+    }
+    let mut means = if values.len() <= ENUMERATED { all_means(values) } else { drawn_means(values, seed) };
+    means.sort_by(f64::total_cmp);
+    let normal = Normal::standard();
+    // Sums in another order differ in their last bits; what is equal must count as equal.
+    let equal = 1e-12 * values.iter().map(|value| (value - estimate).abs()).fold(0.0, f64::max);
+    let below = means.partition_point(|mean| *mean < estimate - equal);
+    let not_above = means.partition_point(|mean| *mean <= estimate + equal);
+    let bias = normal.inverse_cdf((below + not_above) as f64 / (2 * means.len()) as f64);
+    let acceleration = acceleration(values, estimate);
+    let bound = |probability: f64| {
+        let shifted = bias + normal.inverse_cdf(probability);
+        let corrected = normal.cdf(bias + shifted / (1.0 - acceleration * shifted));
+        at_share(&means, corrected)
+    };
+    let tail = (1.0 - confidence) / 2.0;
+    Some(Interval { low: bound(tail), high: bound(1.0 - tail) })
+}
+
+/// Means of all n to the n resamples.
+fn all_means(values: &[f64]) -> Vec<f64> {
+    let count = values.len();
+    let mean_of = |mut number: usize| {
+        let mut sum = 0.0;
+        for _ in 0..count {
+            sum += values[number % count];
+            number /= count;
+        }
+        sum / count as f64
+    };
+    (0..count.pow(count as u32)).map(mean_of).collect()
+}
+
+fn drawn_means(values: &[f64], seed: u64) -> Vec<f64> {
+    let count = values.len();
+    let value = |position: usize| values[draw::below(seed, position as u64, count)];
+    let mean_of =
+        |resample: usize| (resample * count..(resample + 1) * count).map(value).sum::<f64>() / count as f64;
+    (0..RESAMPLES).map(mean_of).collect()
+}
+
+/// A sixth of the skewness of the jackknife values; for a mean these are mirrored by the values themselves.
+fn acceleration(values: &[f64], estimate: f64) -> f64 {
+    let sum = |power: i32| values.iter().map(|value| (value - estimate).powi(power)).sum::<f64>();
+    sum(3) / (6.0 * sum(2).powf(1.5))
+}
+
+/// The value below which this share of the sorted values lies, between two neighbours in proportion.
+fn at_share(sorted: &[f64], share: f64) -> f64 {
+    let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
+    let (lower, upper) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    lower + (upper - lower) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::simulations::close;
+
+    const FIVE: [f64; 5] = [0.031, -0.004, 0.012, 0.055, 0.009];
+    const TWELVE: [f64; 12] =
+        [0.031, -0.004, 0.012, 0.055, 0.009, 0.002, 0.021, -0.013, 0.008, 0.017, 0.04, 0.0];
+
+    #[test]
+    fn all_resamples_of_five_values_give_the_interval_computed_elsewhere() {
+        // NumPy over all 3,125 resamples, with SciPy's formulas of bias and acceleration.
+        let interval = bca(&FIVE, 0.95, 1).unwrap();
+        close(interval.low, 0.005_6, 1e-9);
+        close(interval.high, 0.041_6, 1e-9);
+    }
+
+    #[test]
+    fn drawn_resamples_come_close_to_very_many_of_another_generator() {
+        // scipy.stats.bootstrap with 200,000 resamples; NumPy with 2,000,000 gives the same.
+        let interval = bca(&TWELVE, 0.95, 1).unwrap();
+        close(interval.low, 0.005_667, 8e-4);
+        close(interval.high, 0.027, 8e-4);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        assert_eq!(bca(&TWELVE, 0.95, 7), bca(&TWELVE, 0.95, 7));
+        assert_ne!(bca(&TWELVE, 0.95, 7), bca(&TWELVE, 0.95, 8));
+    }
+
+    #[test]
+    fn equal_values_have_an_interval_of_no_length_and_one_value_has_none() {
+        assert_eq!(bca(&[0.5, 0.5, 0.5], 0.95, 1), Some(Interval { low: 0.5, high: 0.5 }));
+        assert_eq!(bca(&[0.5], 0.95, 1), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Where a series changes its level, and how surprising that would be in noise.
+//!
+//! The statistic is the greatest between-groups sum of squares over all splits (the same split as the greatest t and the
+//! greatest scaled CUSUM). Its p is the share of shuffled series whose *greatest* is as great: a t-test after choosing the
+//! split looks up a table for a split that was not chosen, and finds something in most series of noise.
+//!
+//! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979), for the
+//! question; M. Hušková, A. Slabý, "Permutation tests for multiple changes", Kybernetika 37 (2001), for the permutations.
+//! The values of one run's seconds depend on each other and are not for this test; those of runs or blocks are.
+
+use serde::Serialize;
+
+use super::describe::mean;
+use super::draw;
+
+/// Shuffled series that the measured one is compared with.
+pub const PERMUTATIONS: u64 = 999;
+/// Values on either side of a split at least.
+const LEAST_SIDE: usize = 2;
+
+/// A change of level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ChangePoint {
+    /// Position of the first value of the new level.
+    pub at: usize,
+    /// Mean level before and after, up to the neighbouring change or end of the series.
+    pub before: f64,
+    pub after: f64,
+    /// Share of shuffled series with at least such a change.
+    pub p: f64,
+}
+
+/// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal ones.
+pub fn greatest_change(values: &[f64], seed: u64) -> Option<ChangePoint> {
+    let (at, statistic) = greatest_split(values)?;
+    if statistic <= 0.0 {
+        return None;
+    }
+    // Shuffling changes the order of additions: what is equal must count as at least as great.
+    let least = statistic * (1.0 - 1e-9);
+    let mut shuffled = values.to_vec();
+    let mut as_great = 0;
+    for permutation in 0..PERMUTATIONS {
+        draw::shuffle(&mut shuffled, draw::number(seed, permutation));
+        as_great += u64::from(greatest_split(&shuffled).is_some_and(|(_, other)| other >= least));
+    }
+    let p = (as_great + 1) as f64 / (PERMUTATIONS + 1) as f64;
+    Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
+}
+
+/// All changes with p ≤ `level`, in their order: the series is split at its greatest change, then each part in turn.
+pub fn changes(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
+    let mut found = Vec::new();
+    let mut parts = vec![(0, values.len())];
+    while let Some((start, end)) = parts.pop() {
+        let own_seed = draw::number(seed, start as u64);
+        let change = greatest_change(&values[start..end], own_seed).filter(|change| change.p <= level);
+        if let Some(change) = change {
+            let at = start + change.at;
+            found.push(ChangePoint { at, ..change });
+            parts.extend([(start, at), (at, end)]);
+        }
+    }
+    found.sort_by_key(|change| change.at);
+    let ends: Vec<usize> = found.iter().map(|change| change.at).chain([values.len()]).collect();
+    let mut start = 0;
+    for (change, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
+        change.before = mean(&values[start..change.at]).unwrap_or(change.before);
+        change.after = mean(&values[change.at..end]).unwrap_or(change.after);
+        start = change.at;
+    }
+    found
+}
+
+/// Split and its between-groups sum of squares: k (n − k) ÷ n × (difference of means)².
+fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
+    let count = values.len();
+    let total: f64 = values.iter().sum();
+    let mut sum = 0.0;
+    let mut greatest: Option<(usize, f64)> = None;
+    for (at, value) in values.iter().enumerate() {
+        if at >= LEAST_SIDE && at + LEAST_SIDE <= count {
+            let (left, right) = (at as f64, (count - at) as f64);
+            let difference = sum / left - (total - sum) / right;
+            let squares = left * right / count as f64 * difference * difference;
+            if greatest.is_none_or(|(_, most)| squares > most) {
+                greatest = Some((at, squares));
+            }
+        }
+        sum += value;
+    }
+    greatest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::simulations::close;
+
+    #[test]
+    fn a_step_is_found_where_it_is() {
+        let values = [10.0, 10.2, 9.9, 10.1, 9.8, 10.0, 12.1, 12.0, 11.8, 12.2, 11.9, 12.0];
+        let found = greatest_change(&values, 1).unwrap();
+        assert_eq!(found.at, 6);
+        close(found.before, 10.0, 1e-9);
+        close(found.after, 12.0, 1e-9);
+        assert!(found.p <= 0.005, "{}", found.p);
+    }
+
+    #[test]
+    fn the_p_value_is_that_of_all_orders() {
+        // Counted over all 720 orders of these six values by a program written for it.
+        let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3).unwrap();
+        assert_eq!(found.at, 4);
+        close(found.p, 0.2, 0.04);
+    }
+
+    #[test]
+    fn each_of_two_steps_is_found_with_the_levels_around_it() {
+        let level = |n: usize| [5.0, 8.0, 6.0][n / 10] + [0.1, -0.1, 0.05, -0.05][n % 4];
+        let values: Vec<f64> = (0..30).map(level).collect();
+        let found = changes(&values, 0.01, 1);
+        assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [10, 20]);
+        close(found[1].before, 8.0, 0.02);
+        close(found[1].after, 6.0, 0.02);
+    }
+
+    #[test]
+    fn too_few_or_equal_values_have_no_change() {
+        assert!(greatest_change(&[1.0, 1.0, 9.0], 1).is_none());
+        assert!(greatest_change(&[4.0; 8], 1).is_none());
+        assert!(changes(&[], 0.05, 1).is_empty());
+    }
+}

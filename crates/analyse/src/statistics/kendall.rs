@@ -1,0 +1,127 @@
+//! Drift over blocks: whether values rise or fall in the order in which they were measured.
+//!
+//! Sources: H. B. Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); M. G. Kendall, "Rank Correlation
+//! Methods" (1948). Exact without ties up to [`EXACT`] values, otherwise by the normal approximation with ties and continuity
+//! taken into account.
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// Up to so many values the exact distribution is used.
+pub const EXACT: usize = 60;
+
+/// A trend: −1 for values that fall at every step, 1 for values that rise.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Trend {
+    /// Kendall's τ-a: (rising pairs − falling pairs) ÷ all pairs.
+    pub tau: f64,
+    /// Two-sided probability of at least such a trend in values without any.
+    pub p: f64,
+}
+
+/// The trend of `values` in their order; `None` for fewer than three. At least 5 are needed for a p below 0.05.
+pub fn trend(values: &[f64]) -> Option<Trend> {
+    if values.len() < 3 {
+        return None;
+    }
+    let pairs = values.len() * (values.len() - 1) / 2;
+    let signs =
+        values.iter().enumerate().flat_map(|(at, a)| values[at + 1..].iter().map(move |b| sign(b - a)));
+    let score: i64 = signs.sum();
+    let ties = ties(values);
+    let p = if ties.is_empty() && values.len() <= EXACT {
+        exact_p(values.len(), score)
+    } else {
+        approximate_p(values.len(), score, &ties)
+    };
+    Some(Trend { tau: score as f64 / pairs as f64, p })
+}
+
+fn sign(difference: f64) -> i64 {
+    i64::from(difference > 0.0) - i64::from(difference < 0.0)
+}
+
+/// Sizes of groups of equal values, without groups of one.
+fn ties(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.chunk_by(|a, b| a == b).map(|group| group.len() as f64).filter(|size| *size > 1.0).collect()
+}
+
+/// From the number of orders of `count` values with k inversions, k = 0, 1, …
+fn exact_p(count: usize, score: i64) -> f64 {
+    let pairs = count * (count - 1) / 2;
+    let mut probabilities = vec![0.0; pairs + 1];
+    probabilities[0] = 1.0;
+    for size in 2..=count {
+        // A new greatest value has 0 to size − 1 values behind it, each number equally likely.
+        let before = probabilities.clone();
+        for (inversions, probability) in probabilities.iter_mut().enumerate() {
+            let from = inversions.saturating_sub(size - 1);
+            *probability = before[from..=inversions].iter().sum::<f64>() / size as f64;
+        }
+    }
+    let inversions = (pairs - score.unsigned_abs() as usize) / 2;
+    (2.0 * probabilities[..=inversions].iter().sum::<f64>()).min(1.0)
+}
+
+fn approximate_p(count: usize, score: i64, ties: &[f64]) -> f64 {
+    let part = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
+    let variance = (part(count as f64) - ties.iter().map(|size| part(*size)).sum::<f64>()) / 18.0;
+    if variance <= 0.0 || score == 0 {
+        return 1.0;
+    }
+    let z = (score.unsigned_abs() as f64 - 1.0) / variance.sqrt();
+    (2.0 * Normal::standard().sf(z)).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::simulations::close;
+
+    /// Values, τ and exact p; computed with SciPy 1.17's kendalltau.
+    const TRENDS: [(&[f64], f64, f64); 3] = [
+        (&[3.1, 2.9, 3.0, 2.5, 2.7, 2.2, 2.4], -0.714_285_714_285_714_3, 0.030_158_730_158_730_16),
+        (
+            &[10.0, 12.0, 11.0, 15.0, 14.0, 13.0, 17.0, 16.5],
+            0.642_857_142_857_142_8,
+            0.031_150_793_650_793_65,
+        ),
+        (&[5.0, 4.0, 1.0, 2.0, 3.0], -0.4, 0.483_333_333_333_333_34),
+    ];
+
+    #[test]
+    fn five_values_that_only_rise_have_two_of_120_orders() {
+        let found = trend(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!(found.tau, 1.0);
+        close(found.p, 2.0 / 120.0, 1e-12);
+    }
+
+    #[test]
+    fn trends_are_those_of_an_independent_implementation() {
+        for (values, tau, p) in TRENDS {
+            let found = trend(values).unwrap();
+            close(found.tau, tau, 1e-9);
+            close(found.p, p, 1e-9);
+        }
+    }
+
+    #[test]
+    fn ties_are_no_trend() {
+        assert_eq!(trend(&[2.0; 6]), Some(Trend { tau: 0.0, p: 1.0 }));
+        // S = 8, variance (6*5*17 − 2*1*9)/18 = 27.33: z = 7/5.228 = 1.3389, p = 0.1806.
+        let found = trend(&[1.0, 2.0, 2.0, 4.0, 3.0, 2.5]).unwrap();
+        close(found.p, 0.180_6, 5e-5);
+    }
+
+    #[test]
+    fn the_approximation_meets_the_exact_distribution() {
+        close(exact_p(60, 300), approximate_p(60, 300, &[]), 5e-4);
+    }
+
+    #[test]
+    fn two_values_have_no_trend() {
+        assert_eq!(trend(&[1.0, 2.0]), None);
+    }
+}

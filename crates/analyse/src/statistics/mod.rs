@@ -1,0 +1,40 @@
+//! Statistics of repeated measurements: pure functions, one file a method, each with its source.
+//!
+//! Values are log ratios or log rates unless a function says otherwise. Nothing here is random: what resamples draws its
+//! numbers from a seed. The reader's explanation of all of it is docs/concepts/statistics.md.
+
+pub mod bootstrap;
+pub mod change_point;
+pub mod describe;
+mod draw;
+pub mod equivalence;
+pub mod false_discovery;
+pub mod kendall;
+pub mod power;
+pub mod sequential;
+pub mod series;
+pub mod signed_rank;
+#[cfg(test)]
+pub(crate) mod simulations;
+pub mod student;
+pub mod warm_up;
+
+use serde::Serialize;
+
+/// From `low` to `high`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Interval {
+    /// The interval of the logarithms turned into one of ratios.
+    pub fn exp(self) -> Self {
+        Self { low: self.low.exp(), high: self.high.exp() }
+    }
+
+    pub fn contains(self, value: f64) -> bool {
+        self.low <= value && value <= self.high
+    }
+}

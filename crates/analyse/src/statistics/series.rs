@@ -1,0 +1,158 @@
+//! Figures of one series of seconds: worst, gaps, slow share, repetition, two modes. Within-run figures, never repetitions.
+
+use super::describe::{deviation, mean, median};
+
+/// Values in each mode at least, as a share of all.
+const LEAST_MODE_SHARE: f64 = 0.1;
+/// Two groups explain this much of the variance at least. A normal distribution cut in two at its middle gives 0.64 and an
+/// even one 0.75, so that more than this is neither.
+const LEAST_EXPLAINED: f64 = 0.85;
+/// The modes' difference, as a share of the greater, below which it does not matter.
+const LEAST_MODE_DIFFERENCE: f64 = 0.1;
+/// Fewer distinct values are steps of a coarse counter, not modes.
+const LEAST_DISTINCT: usize = 8;
+/// Correlation of a series with itself, one period later, from which it is called a period.
+const LEAST_CORRELATION: f64 = 0.3;
+/// Periods that a series must hold to be believed.
+const LEAST_PERIODS: usize = 3;
+
+/// Length of the longest run of values that are 0.
+pub fn longest_gap(values: &[f64]) -> usize {
+    values.split(|value| *value > 0.0).map(<[f64]>::len).max().unwrap_or(0)
+}
+
+/// Share of values below half of the median; `None` for no values.
+pub fn share_below_half_median(values: &[f64]) -> Option<f64> {
+    let half = median(values)? / 2.0;
+    Some(values.iter().filter(|value| **value < half).count() as f64 / values.len() as f64)
+}
+
+/// Correlation of the series with itself `lag` values later, by the usual (biased) estimate: divided by the variance over all
+/// values (G. E. P. Box, G. M. Jenkins, "Time Series Analysis", section 2.1.5). `None` for a series without variance.
+pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
+    let mean = mean(values)?;
+    let variance: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let shifted = values.iter().skip(lag);
+    let product: f64 = values.iter().zip(shifted).map(|(a, b)| (a - mean) * (b - mean)).sum();
+    (variance > 0.0).then(|| product / variance)
+}
+
+/// The lag at which the series repeats itself best, with its correlation: the highest local peak after the autocorrelation
+/// first fell below 0, of at least 0.3 and twice the 1.96 ÷ √n of pure noise. `None` when there is no such peak.
+pub fn period(values: &[f64]) -> Option<(usize, f64)> {
+    let longest = values.len() / LEAST_PERIODS;
+    let correlations: Vec<f64> =
+        (0..=longest + 1).map(|lag| autocorrelation(values, lag)).collect::<Option<_>>()?;
+    let first_below = correlations.iter().position(|correlation| *correlation < 0.0)?;
+    let least = LEAST_CORRELATION.max(2.0 * 1.96 / (values.len() as f64).sqrt());
+    let peaks = (first_below.max(1)..=longest).filter(|lag| {
+        let own = correlations[*lag];
+        own >= least && own >= correlations[lag - 1] && own > correlations[lag + 1]
+    });
+    peaks.max_by(|a, b| correlations[*a].total_cmp(&correlations[*b])).map(|lag| (lag, correlations[lag]))
+}
+
+/// Two levels between which a series jumps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Modes {
+    pub low: f64,
+    pub high: f64,
+    /// Share of values at the lower level.
+    pub low_share: f64,
+}
+
+/// The two modes of values that have two: the split that explains most of the variance (N. Otsu, "A Threshold Selection
+/// Method from Gray-Level Histograms", IEEE Trans. SMC 9 (1979)) explains at least 85 % of it, neither side has less than a
+/// tenth of the values, and the levels differ by a tenth. Simpler than Hartigan's dip and without a p: a flag to look at the
+/// chart, not a test.
+pub fn modes(values: &[f64]) -> Option<Modes> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if sorted.chunk_by(|a, b| a == b).count() < LEAST_DISTINCT {
+        return None;
+    }
+    let count = sorted.len() as f64;
+    let total: f64 = sorted.iter().sum();
+    let all_squares = deviation(&sorted)?.powi(2) * (count - 1.0);
+    let mut best: Option<(f64, Modes)> = None;
+    let mut sum = 0.0;
+    for (at, value) in sorted.iter().enumerate() {
+        let (left, right) = (at as f64, count - at as f64);
+        if at > 0 {
+            let modes = Modes { low: sum / left, high: (total - sum) / right, low_share: left / count };
+            let between = left * right / count * (modes.high - modes.low).powi(2);
+            if best.is_none_or(|(most, _)| between > most) {
+                best = Some((between, modes));
+            }
+        }
+        sum += value;
+    }
+    let (between, modes) = best?;
+    let both = modes.low_share.min(1.0 - modes.low_share) >= LEAST_MODE_SHARE;
+    let apart = modes.high - modes.low >= LEAST_MODE_DIFFERENCE * modes.high;
+    (between >= LEAST_EXPLAINED * all_squares && both && apart).then_some(modes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::simulations::{close, normal};
+
+    fn noise(study: u64, count: u64) -> Vec<f64> {
+        (0..count).map(|second| 1_000.0 + 50.0 * normal(study, second)).collect()
+    }
+
+    #[test]
+    fn the_longest_gap_is_the_longest_run_of_zeros() {
+        assert_eq!(longest_gap(&[5.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0]), 3);
+        assert_eq!(longest_gap(&[5.0, 1.0]), 0);
+        assert_eq!(longest_gap(&[]), 0);
+    }
+
+    #[test]
+    fn slow_seconds_are_those_below_half_of_the_median() {
+        assert_eq!(share_below_half_median(&[100.0, 100.0, 49.0, 51.0, 100.0]), Some(0.2));
+        assert_eq!(share_below_half_median(&[]), None);
+    }
+
+    #[test]
+    fn autocorrelation_is_the_textbooks() {
+        // By hand: mean 3, deviations −2 −1 0 1 2, variance sum 10; lag 1: 2 + 0 + 0 + 2 = 4; lag 2: 0 − 1 + 0 = −1.
+        let values = [1.0, 2.0, 3.0, 4.0, 5.0];
+        close(autocorrelation(&values, 1).unwrap(), 0.4, 1e-12);
+        close(autocorrelation(&values, 2).unwrap(), -0.1, 1e-12);
+        assert_eq!(autocorrelation(&[3.0; 4], 1), None);
+    }
+
+    #[test]
+    fn a_dip_every_thirteen_seconds_is_found_and_noise_has_no_period() {
+        let dip = |second: usize, value: f64| if second % 13 == 9 { 0.4 * value } else { value };
+        let values: Vec<f64> = noise(1, 130).iter().enumerate().map(|(n, value)| dip(n, *value)).collect();
+        let (lag, correlation) = period(&values).unwrap();
+        assert!(lag.is_multiple_of(13) && correlation > 0.5, "{lag} {correlation}");
+        let false_alarms = (0..200).filter(|study| period(&noise(*study, 300)).is_some()).count();
+        assert!(false_alarms <= 2, "{false_alarms} of 200");
+    }
+
+    #[test]
+    fn two_levels_are_two_modes_and_one_level_is_none() {
+        let mut values = noise(1, 150);
+        values[40..85].iter_mut().for_each(|value| *value -= 400.0);
+        let found = modes(&values).unwrap();
+        close(found.low, 600.0, 30.0);
+        close(found.high, 1_000.0, 30.0);
+        close(found.low_share, 0.3, 0.01);
+        assert!((0..200).all(|study| modes(&noise(study, 60)).is_none()));
+        let even: Vec<f64> = (0..100).map(|n| f64::from(n) + 100.0).collect();
+        assert_eq!(modes(&even), None);
+    }
+
+    #[test]
+    fn a_coarse_counter_and_two_close_levels_are_no_modes() {
+        let coarse: Vec<f64> = (0..100).map(|n| f64::from(100 + 50 * (n % 2))).collect();
+        assert_eq!(modes(&coarse), None);
+        let close_levels: Vec<f64> =
+            (0..100).map(|n| 1_000.0 + f64::from(50 * (n % 2)) + f64::from(n) * 0.01).collect();
+        assert_eq!(modes(&close_levels), None);
+    }
+}

@@ -1,0 +1,83 @@
+//! `dbdyno compare`: two variants of one run or of two, a short table, and an exit status for a CI job.
+
+use std::path::Path;
+
+use dbdyno_analyse::{CompareChoices, Comparison, Side, Verdict, compare as compare_sides};
+use dbdyno_record::Run;
+use dbdyno_report::{TerminalOptions, comparison_json, comparison_markdown, comparison_terminal};
+
+use crate::args::{CompareArgs, ComparisonFormat, FailOn};
+use crate::exit::{Ended, SLOWER, USAGE};
+use crate::terminal;
+
+pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
+    let (base_dir, base_variant) = place(&args.base);
+    let (new_dir, new_variant) = place(&args.new);
+    let base_run = Run::open(Path::new(base_dir))?;
+    let other_run = if new_dir.is_empty() { None } else { Some(Run::open(Path::new(new_dir))?) };
+    let new_run = other_run.as_ref().unwrap_or(&base_run);
+    let comparison = compare_sides(
+        side(&base_run, base_variant, &args.base)?,
+        side(new_run, new_variant, &args.new)?,
+        CompareChoices { margin: args.margin.map(|percent| percent / 100.0), anyway: args.anyway },
+    )?;
+    let options =
+        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    terminal::out(&match args.format {
+        ComparisonFormat::Terminal => comparison_terminal(&comparison, options),
+        ComparisonFormat::Md => comparison_markdown(&comparison),
+        ComparisonFormat::Json => comparison_json(&comparison)?,
+    });
+    status(&comparison, args.fail_on)
+}
+
+/// Run directory and variant of `RUN:VARIANT`, `RUN` or `:VARIANT`. A directory whose name holds a colon is a directory.
+fn place(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((run, variant)) if !Path::new(text).is_dir() => (run, Some(variant)),
+        _ => (text, None),
+    }
+}
+
+fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'a>, Ended> {
+    let variants = &run.manifest.variants;
+    match (variant, variants.as_slice()) {
+        (Some(variant), _) => Ok(Side { run, variant }),
+        (None, [only]) => Ok(Side { run, variant: &only.name }),
+        (None, _) => {
+            let names: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+            let names = names.join(", ");
+            Err(Ended::new(
+                USAGE,
+                format!("{text} has several variants: write {text}:VARIANT with one of: {names}"),
+            ))
+        }
+    }
+}
+
+fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
+    if comparison.steps.iter().all(|step| step.ratio.is_none()) {
+        return Err(Ended::new(USAGE, "nothing was compared: no step is valid on both sides"));
+    }
+    let fails = |verdict: Option<Verdict>| match fail_on {
+        FailOn::Slower => verdict == Some(Verdict::Slower),
+        FailOn::Undecided => !matches!(verdict, Some(Verdict::Same | Verdict::Faster)),
+        FailOn::Never => false,
+    };
+    if comparison.steps.iter().any(|step| fails(step.verdict)) {
+        return Err(Ended { code: SLOWER, message: None });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_run_with_or_without_a_variant() {
+        assert_eq!(place("runs/x:wal"), ("runs/x", Some("wal")));
+        assert_eq!(place("runs/x"), ("runs/x", None));
+        assert_eq!(place(":wal"), ("", Some("wal")));
+    }
+}

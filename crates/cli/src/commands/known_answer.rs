@@ -1,0 +1,96 @@
+//! `dbdyno known-answer`: a server whose answers, delays and faults are programmed.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use dbdyno_known_answer::{Behaviour, Error, Handle, Listen, Protocol, Server, Stats, Threads};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigSet, Signal};
+
+use crate::args::{KnownAnswerArgs, SpokenProtocol};
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::terminal;
+
+/// A port without an address is open to this machine only.
+const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
+    if cfg!(debug_assertions) {
+        terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
+    }
+    // Before the server's threads are there, so that they leave the signals to this one.
+    let signals = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    signals
+        .thread_block()
+        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+    allow_many_connections();
+    let listen = match (&args.socket, args.port) {
+        (Some(path), _) => Listen::Unix(path.clone()),
+        (None, port) => Listen::Tcp(SocketAddr::new(LOOPBACK, port.unwrap_or(0))),
+    };
+    let protocol = match args.protocol {
+        SpokenProtocol::Mysql => Protocol::Mysql,
+        SpokenProtocol::Postgres => Protocol::Postgres,
+    };
+    let cpus = args.cpus.iter().flat_map(|list| &list.0).map(|&cpu| cpu as usize).collect();
+    let threads = Threads { cpus, count: args.threads.map(usize::from) };
+    let handle = Server::start(listen, protocol, behaviour(args), threads).map_err(ended)?;
+    terminal::out(&format!("listening on {}", handle.address()));
+    // Any end of the wait is one: nothing but these signals can come.
+    let _ = signals.wait();
+    tell(handle, protocol, args.stats.as_deref())
+}
+
+fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
+    Behaviour {
+        rows: args.rows,
+        columns: args.columns,
+        bytes: args.bytes,
+        delay: args.delay,
+        burn: args.burn,
+        freeze: args.freeze,
+        error: args.error.clone(),
+        disconnect_every: args.disconnect_every,
+        half: args.half,
+        login_delay: args.login_delay,
+        connection_limit: args.connection_limit,
+        deprecate_eof: !args.old_eof,
+        seed: args.seed,
+    }
+}
+
+/// Stops the server and writes what it did.
+fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), Ended> {
+    #[derive(serde::Serialize)]
+    struct Told {
+        protocol: Protocol,
+        behaviour: Behaviour,
+        #[serde(flatten)]
+        stats: Stats,
+    }
+    let behaviour = handle.behaviour().clone();
+    let told = Told { protocol, behaviour, stats: handle.stop() };
+    let text = serde_json::to_string_pretty(&told).map_err(|error| Ended::new(OURS, error))?;
+    let Some(path) = file else {
+        terminal::out(&text);
+        return Ok(());
+    };
+    let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
+    written.map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+/// As many file descriptors as the system lets this process have; what it refuses is seen when they run out.
+fn allow_many_connections() {
+    if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
+    }
+}
+
+fn ended(error: Error) -> Ended {
+    let code = match error {
+        Error::Behaviour { .. } | Error::Text { .. } | Error::NotASocket { .. } => USAGE,
+        _ => MACHINE,
+    };
+    Ended::new(code, error)
+}

@@ -1,0 +1,183 @@
+//! Limits of this machine and of servers that a plan's connections would meet in the middle: found before anything runs.
+
+use std::path::Path;
+
+use dbdyno_drivers::{AnySession, Session, Target, first_i64};
+use dbdyno_plan::{Plan, VariantKind};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::unistd::Uid;
+
+use crate::exit::{Ended, MACHINE};
+
+/// Files beside connections: records, logs, the sampler's, the event loops'.
+const OTHER_FILES: u64 = 256;
+/// An event loop holds its poll descriptor, a wake-up, a signal pipe and a timer.
+const FILES_PER_THREAD: u64 = 6;
+/// A connection of SQLite holds the database, its journal or write-ahead log, and the log's index.
+const FILES_PER_SQLITE_CONNECTION: u64 = 4;
+/// Threads beside those that send load: main, sampler, runtimes.
+const OTHER_THREADS: u64 = 32;
+/// Connections beside the load: set-up and checks, the sampler's status.
+const OTHER_CONNECTIONS: u64 = 3;
+
+/// What a plan needs of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Need {
+    files: u64,
+    threads: u64,
+}
+
+/// Raises the limit on open files as far as the plan needs and the system allows.
+///
+/// # Errors
+/// A limit that is too low, with what is needed, what there is, and how to raise it.
+pub(crate) fn check(plan: &Plan) -> Result<(), Ended> {
+    let need = need(plan, std::thread::available_parallelism().map_or(1, usize::from) as u64);
+    let connections = plan.most_connections();
+    raise_files(need.files).and_then(|()| check_threads(need.threads)).map_err(|message| {
+        Ended::new(MACHINE, format!("the plan opens {connections} connections: {message}"))
+    })
+}
+
+fn need(plan: &Plan, cpus: u64) -> Need {
+    let connections = u64::from(plan.most_connections());
+    let is_sqlite = plan.variants.iter().any(|variant| variant.kind() == VariantKind::Sqlite);
+    let threads = match plan.host.client_threads {
+        _ if is_sqlite => connections,
+        Some(threads) => u64::from(threads).min(connections),
+        None => cpus.min(connections),
+    };
+    let of_connection = if is_sqlite { FILES_PER_SQLITE_CONNECTION } else { 1 };
+    Need {
+        files: connections * of_connection + threads * FILES_PER_THREAD + OTHER_FILES,
+        threads: threads + OTHER_THREADS,
+    }
+}
+
+fn raise_files(need: u64) -> Result<(), String> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|error| format!("cannot ask for the limit on open files: {error}"))?;
+    if need <= soft {
+        return Ok(());
+    }
+    if need > hard {
+        return Err(format!(
+            "they need about {need} open files, and this process may have {hard}; raise the hard limit (nofile in \
+             /etc/security/limits.conf, LimitNOFILE= of a service), or plan fewer connections"
+        ));
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, need, hard)
+        .map_err(|error| format!("cannot raise the limit on open files from {soft} to {need}: {error}"))
+}
+
+fn check_threads(need: u64) -> Result<(), String> {
+    let too_few = |limit: u64, what: &str, how: &str| {
+        (need > limit).then(|| format!("they need about {need} threads, and {what} is {limit}; {how}"))
+    };
+    // The kernel does not hold root to this one.
+    let of_user = (!Uid::effective().is_root())
+        .then(|| getrlimit(Resource::RLIMIT_NPROC).ok())
+        .flatten()
+        .and_then(|(soft, _)| too_few(soft, "this user's limit on processes", "raise it with ulimit -u"));
+    let of_kernel = number(Path::new("/proc/sys/kernel/threads-max"))
+        .and_then(|limit| too_few(limit, "kernel.threads-max", "raise it with sysctl"));
+    let of_group = std::fs::read_to_string("/proc/self/cgroup")
+        .ok()
+        .and_then(|groups| pids_left(Path::new("/sys/fs/cgroup"), &groups))
+        .and_then(|left| too_few(left, "what the control group has left (pids.max)", "raise it there"));
+    of_user.or(of_kernel).or(of_group).map_or(Ok(()), Err)
+}
+
+/// Threads that the control group of this process and those above it leave room for; `None` = any number.
+fn pids_left(root: &Path, groups: &str) -> Option<u64> {
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let group = root.join(own);
+    let ancestors = group.ancestors().take_while(|folder| folder.starts_with(root));
+    let left = ancestors.filter_map(|folder| {
+        let most = number(&folder.join("pids.max"))?;
+        Some(most.saturating_sub(number(&folder.join("pids.current")).unwrap_or(0)))
+    });
+    left.min()
+}
+
+fn number(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Asks the server behind `session` whether it takes the plan's connections.
+///
+/// # Errors
+/// A sentence with what is needed, what the server takes, and how to raise it. A server that does not tell is believed.
+pub(crate) async fn check_server(
+    session: &mut AnySession,
+    target: &Target,
+    plan: &Plan,
+) -> Result<(), String> {
+    let (sql, setting) = match target {
+        Target::Mysql(_) => ("SELECT @@max_connections", "max_connections"),
+        Target::Postgres(_) => (
+            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
+            "max_connections without superuser_reserved_connections",
+        ),
+        Target::Sqlite(_) | Target::Null(_) => return Ok(()),
+    };
+    let Ok(cells) = session.rows(sql).await else { return Ok(()) };
+    let Some(most) = first_i64(&cells).and_then(|most| u64::try_from(most).ok()) else { return Ok(()) };
+    let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
+    if need <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "the plan opens {need} connections, and the server takes {most} ({setting}); raise max_connections there, or plan \
+         fewer connections"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(server: &str, clients: u32) -> Plan {
+        let text = format!(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"{server}\"\n[workload.insert-benchmark]\n\
+             clients = {clients}\n"
+        );
+        dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_connection_is_a_file_and_with_sqlite_four_and_a_thread() {
+        let connections = u64::from(plan("null", 100).most_connections());
+        assert_eq!(connections, 300);
+        assert_eq!(need(&plan("null", 100), 4), Need { files: 300 + 24 + 256, threads: 4 + 32 });
+        assert_eq!(need(&plan("sqlite", 100), 4), Need { files: 1200 + 1800 + 256, threads: 300 + 32 });
+    }
+
+    #[test]
+    fn what_no_limit_allows_is_named_with_need_and_have() {
+        let error = raise_files(u64::MAX - 1).unwrap_err();
+        assert!(
+            error.contains("18446744073709551614 open files") && error.contains("LimitNOFILE"),
+            "{error}"
+        );
+        let error = check_threads(1 << 40).unwrap_err();
+        assert!(error.contains("1099511627776 threads"), "{error}");
+        assert_eq!((raise_files(16), check_threads(2)), (Ok(()), Ok(())));
+    }
+
+    #[test]
+    fn the_tightest_control_group_above_this_process_counts() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let service = root.path().join("system/bench");
+        std::fs::create_dir_all(&service).expect("folders");
+        let write = |path: &str, text: &str| std::fs::write(root.path().join(path), text).expect("a file");
+        write("system/pids.max", "500\n");
+        write("system/pids.current", "120\n");
+        write("system/bench/pids.max", "max\n");
+        assert_eq!(pids_left(root.path(), "0::/system/bench\n"), Some(380));
+        write("system/bench/pids.max", "100\n");
+        write("system/bench/pids.current", "40\n");
+        assert_eq!(pids_left(root.path(), "1:cpu:/x\n0::/system/bench\n"), Some(60));
+        assert_eq!(pids_left(root.path(), "1:cpu:/x\n"), None);
+    }
+}

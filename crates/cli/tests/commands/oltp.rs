@@ -1,0 +1,109 @@
+//! The classic OLTP workload from a plan to its reports, on SQLite.
+
+use dbdyno_record::{Run, StepEvent, StepRecord};
+
+use crate::TWO_VARIANTS;
+use crate::support::{Desk, faults, findings};
+
+const ALL: &str = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
+    \"update-non-index\", \"insert\", \"delete\"]\n";
+
+fn plan(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.oltp]\ntables = 2\ntable_size = 1000\ntime = \"1s\"\n{options}\n"
+    )
+}
+
+fn parts(step: &StepRecord) -> Vec<String> {
+    let checks = step.checks();
+    checks.iter().flat_map(|check| &check.parts).map(|part| part.name.clone()).collect()
+}
+
+#[test]
+fn every_test_runs_on_every_rung_and_leaves_the_rows_that_it_must() {
+    let desk = Desk::new();
+    let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
+    desk.write("p.toml", &plan(wal, &format!("{ALL}connections = [1, 3]")));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1), "{}", ended.err);
+    let run = Run::open(&dir).unwrap();
+    let steps = &run.cells[0].steps;
+    assert_eq!(steps.len(), 2 + 8 * 2);
+    for step in steps {
+        let name = &step.spec.name;
+        let expected: &[&str] = match name.split_once('.').map_or(name.as_str(), |(test, _)| test) {
+            "load" => &["rows", "min(id)", "max(id)", "sum(k)", "rows", "min(id)", "max(id)", "sum(k)"],
+            "index" | "point-select" | "read-only" => &[],
+            "update-index" | "update-non-index" => &["rows", "sum(k)"],
+            _ => &["rows"],
+        };
+        assert_eq!(parts(step), expected, "{name}");
+        let done: u64 = step.intervals.iter().map(|interval| interval.done).sum();
+        assert!(done > 0, "{name}");
+    }
+    for (format, wanted) in
+        [("terminal", "read-write.c3"), ("md", "| update-non-index.c1"), ("html", "read-write.c3")]
+    {
+        let report = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", format]);
+        report.expect_ok();
+        assert!(report.out.contains(wanted), "{format}: {}", report.out);
+    }
+}
+
+#[test]
+fn rates_warm_up_text_and_skewed_draws_go_together() {
+    let desk = Desk::new();
+    let options = "tests = [\"read-write\"]\nconnections = [4]\npace = \"poisson\"\nrates = [50]\nwarmup = \"1s\"\n\
+        protocol = \"text\"\ndistribution = \"zipfian\"\n";
+    desk.write("p.toml", &plan(TWO_VARIANTS, options));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
+    let run = Run::open(&dir).unwrap();
+    for cell in &run.cells {
+        let step = cell.steps.iter().find(|step| step.spec.name == "read-write.c4.r50").unwrap();
+        assert_eq!(step.window(), Some((1_000_000, 2_000_000)));
+        let asked = step.events.iter().find_map(|event| match event {
+            StepEvent::Scheduled { operations_per_second, connections, .. } => {
+                Some((*operations_per_second, *connections))
+            }
+            _ => None,
+        });
+        assert_eq!(asked, Some((50.0, 4)));
+        assert_eq!(step.spec.kinds[0].protocol, "text");
+    }
+}
+
+#[test]
+fn two_workloads_of_one_plan_have_a_cell_each() {
+    let desk = Desk::new();
+    let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
+    let both = crate::plan(wal, "read_write_time = \"1s\"")
+        + "\n[workload.oltp]\ntests = [\"update-index\"]\ntable_size = 100\ntime = \"1s\"\nsecondary = true\n";
+    desk.write("p.toml", &both);
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    let names: Vec<&str> = findings.workloads.iter().map(|workload| workload.name.as_str()).collect();
+    assert_eq!((faults(&findings), names), (Vec::new(), vec!["insert-benchmark", "oltp"]));
+}
+
+#[test]
+fn mistakes_in_the_options_are_named_where_they_are() {
+    let refused = |options: &str| {
+        let desk = Desk::new();
+        desk.write("p.toml", &plan(TWO_VARIANTS, options));
+        desk.refusal(&desk.dbdyno(&["plan", "p.toml"]))
+    };
+    insta::assert_snapshot!(refused("connections = []"), @"exit 2: error: p.toml:17:15: connections is empty: name at least one, e.g. [1, 16, 64]");
+    insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:17:15: connections holds 16 twice: each gives a step of its own name");
+    insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:17:9: rates are for pace = "constant" and pace = "poisson"; a closed loop has none"#);
+    insta::assert_snapshot!(refused("pace = \"constant\""), @"exit 2: error: p.toml:13:1: rates is empty: name at least one, e.g. [1, 16, 64]");
+    insta::assert_snapshot!(refused("pace = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:19:14: think_time is for pace = "closed"; a rate does not wait for answers"#);
+    insta::assert_snapshot!(refused("warmup = \"500ms\""), @"exit 2: error: p.toml:17:10: warmup is 500ms, but must be whole seconds");
+    insta::assert_snapshot!(refused("tests = [\"point-select\", \"point-query\"]"), @"exit 2: error: p.toml:17:26: `point-query` is not a value of this key; it takes point-select, read-only, read-write, write-only, update-index, update-non-index, insert, delete");
+    insta::assert_snapshot!(refused("pareto_h = 1.5"), @"exit 2: error: p.toml:17:12: pareto_h must be above 0 and below 1, e.g. 0.2");
+}

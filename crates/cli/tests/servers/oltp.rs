@@ -1,0 +1,56 @@
+//! The classic OLTP tests on real servers: statements that each of them takes, and rows that must be there.
+
+use dbdyno_record::Run;
+
+use crate::support::{Desk, faults, findings};
+use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, variant};
+
+fn plan(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"point-select\", \"read-only\", \"read-write\", \
+         \"write-only\", \"update-index\", \"update-non-index\", \"insert\", \"delete\"]\ntables = 2\ntable_size = 500\n\
+         connections = [8]\ntime = \"1s\"\n{options}\n"
+    )
+}
+
+/// Few rows and many connections: deadlocks, and on PostgreSQL rows that two connections put back at once.
+#[test]
+fn all_tests_are_valid_with_prepared_statements_and_as_text() {
+    for protocol in ["auto", "text", "prepared"] {
+        let desk = Desk::new();
+        let variants = variant("maria", MARIADB_10_11, "")
+            + &variant("mysql", MYSQL_8_0, "")
+            + &variant("pg-old", POSTGRES_9_6, "")
+            + &variant("pg", POSTGRES_18, "");
+        desk.write("p.toml", &plan(&variants, &format!("protocol = \"{protocol}\"")));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let dir = desk.run_dir();
+        let findings = findings(&dir);
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 4), "{protocol}");
+        let run = Run::open(&dir).unwrap();
+        for step in run.cells.iter().flat_map(|cell| &cell.steps) {
+            let failed: u64 = step.intervals.iter().map(|interval| interval.failed).sum();
+            assert_eq!(failed, 0, "{}: retried operations end well", step.spec.name);
+            let test = step.spec.name.split('.').next().unwrap();
+            let is_text = protocol == "text" || (protocol == "auto" && test == "insert");
+            let expected = if is_text { "text" } else { "prepared" };
+            assert!(
+                !step.spec.name.contains('.') || step.spec.kinds[0].protocol == expected,
+                "{}",
+                step.spec.name
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_without_primary_key_and_ids_of_the_client_work_too() {
+    for options in ["secondary = true", "auto_inc = false\npace = \"constant\"\nrates = [200]"] {
+        let desk = Desk::new();
+        let variants = variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");
+        desk.write("p.toml", &plan(&variants, options));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let findings = findings(&desk.run_dir());
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2), "{options}");
+    }
+}

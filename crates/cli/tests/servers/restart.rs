@@ -1,0 +1,98 @@
+//! A server that somebody else runs, killed and started again in the middle of a step.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use dbdyno_provision::{Base, Server, ServerSpec, find_named};
+use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Desk, Ended, findings, wait_until_in_step};
+use crate::watch::ask;
+use crate::{MARIADB_10_11, require, small_plan};
+
+const STEP: &str = "1/theirs/insert-benchmark/qr100";
+
+/// Small, and without a commit that a killed server would forget.
+const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\ninnodb_flush_log_at_trx_commit = 1\n";
+
+/// Runs a plan against a server that is killed in mid-step and started again on its data a second later.
+fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
+    desk.write("my.cnf", MY_CNF);
+    let Base::Mysql(base) = find_named(&require(MARIADB_10_11)).unwrap() else { panic!("not MariaDB") };
+    let server = Server::start(&ServerSpec {
+        base,
+        my_cnf: Some(desk.path("my.cnf")),
+        cpus: None,
+        data_dir: desk.path("theirs/data"),
+        log: desk.path("theirs/server.log"),
+        template_dir: desk.path("templates"),
+        start_timeout: Duration::from_secs(120),
+        engine: "innodb".to_owned(),
+    })
+    .unwrap();
+    ask(&server.options(None), &["CREATE USER bench@localhost", "GRANT ALL ON *.* TO bench@localhost"]);
+    let address = format!("mysql://bench@localhost/bench?socket={}", server.socket().display());
+    let variant = format!("[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n");
+    desk.write("p.toml", &format!("{}\n{load}", small_plan(&variant, "read_write_time = \"8s\"")));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, STEP);
+    std::thread::sleep(Duration::from_millis(1500));
+
+    let line = server.command_line();
+    kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGKILL).unwrap();
+    while server.is_running() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let mut again =
+        Command::new(&line[0]).args(&line[1..]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let ended = running.wait();
+    again.kill().unwrap();
+    again.wait().unwrap();
+    ended
+}
+
+fn step(run: &Run, name: &str) -> StepRecord {
+    run.cells[0].steps.iter().find(|step| step.name == name).unwrap().clone()
+}
+
+#[test]
+fn with_reconnect_a_step_goes_on_over_a_restart_and_its_outage_is_recorded() {
+    let desk = Desk::new();
+    let load = "[load]\nlost_connections = \"reconnect\"\nreconnect_wait_max = \"200ms\"\n";
+    run_over_a_restart(&desk, load).expect_ok();
+    let dir = desk.run_dir();
+    let run = Run::open(&dir).unwrap();
+    let hit = step(&run, "qr100");
+    assert_eq!(hit.outcome(), Some(Outcome::Completed));
+    let count = |wanted: fn(&StepEvent) -> bool| hit.events.iter().filter(|event| wanted(event)).count();
+    let lost = count(|event| matches!(event, StepEvent::ConnectionLost { .. }));
+    let back = count(|event| matches!(event, StepEvent::Reconnected { .. }));
+    // Two clients with three connections each.
+    assert!(lost >= 6 && lost == back, "{lost} lost, {back} back");
+    // A second without a server, seen from six connections.
+    let down_us: u64 = hit.intervals.iter().map(|interval| interval.down_us).sum();
+    assert!(down_us >= 6_000_000, "{down_us}");
+    assert!(hit.intervals.iter().any(|interval| interval.down > 0));
+    assert_eq!(hit.intervals.last().unwrap().down, 0);
+    let findings = findings(&dir);
+    let told = |text: &str| findings.warnings.iter().any(|warning| warning.contains(text));
+    assert!(told("Outage in block 1 theirs qr100: "), "{:?}", findings.warnings);
+    // Later steps run over new connections, and nothing is invalid.
+    assert_eq!(step(&run, "qp100").outcome(), Some(Outcome::Completed));
+    assert!(!told("Invalid, not used"), "{:?}", findings.warnings);
+}
+
+#[test]
+fn without_it_the_step_fails_with_the_first_lost_connection() {
+    let desk = Desk::new();
+    run_over_a_restart(&desk, "").expect_code(4);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    let hit = step(&run, "qr100");
+    assert_eq!(hit.outcome(), Some(Outcome::Failed));
+    assert!(!hit.events.iter().any(|event| matches!(event, StepEvent::ConnectionLost { .. })));
+    assert!(run.cells[0].steps.iter().all(|step| step.name != "qp100"));
+}

@@ -1,0 +1,87 @@
+//! Encrypted connections, from the plan to the report.
+
+use dbdyno_record::{CellEvent, ConnectionClass, Run};
+
+#[allow(dead_code, reason = "shared with the drivers' tests, which use all of it")]
+#[path = "../../../drivers/tests/mysql_servers/server.rs"]
+mod tcp_server;
+
+use crate::support::{Desk, faults, findings};
+use crate::watch::ask;
+use crate::{MYSQL_5_6, MYSQL_8_0, POSTGRES_15, small_plan, variant};
+
+/// What MySQL 8.0 and rustls agree on.
+const AGREED: &str = "TLSv1.3 TLS_AES_256_GCM_SHA384";
+
+/// Classes of connections that agreed on `AGREED`, or on nothing, in the cell of `variant`.
+fn classes(run: &Run, variant: &str) -> (Vec<String>, Vec<String>) {
+    let cell = run.cells.iter().find(|cell| cell.id.variant == variant).unwrap();
+    let Some(CellEvent::Ended { connections, .. }) = cell.events.last() else {
+        panic!("no end of {variant}")
+    };
+    let names = |wanted: &dyn Fn(&ConnectionClass) -> bool| {
+        connections.iter().filter(|found| wanted(found)).map(|found| found.class.clone()).collect()
+    };
+    let agreed = |found: &ConnectionClass| {
+        found.tls_version.clone().zip(found.cipher.clone()).is_some_and(|(a, b)| format!("{a} {b}") == AGREED)
+    };
+    (names(&agreed), names(&|found| found.tls_version.is_none()))
+}
+
+#[test]
+fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of() {
+    let base = tcp_server::required(MYSQL_8_0).pop().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let server = runtime.block_on(tcp_server::Server::start_with(&base, &[]));
+    ask(&server.root(), &["CREATE USER bench@'127.0.0.1'", "GRANT ALL ON *.* TO bench@'127.0.0.1'"]);
+    let desk = Desk::new();
+    let address = |name: &str, database: &str, more: &str| {
+        format!(
+            "[[variant]]\nname = \"{name}\"\naddress = \"mysql://bench@127.0.0.1:{}/{database}\"\n{more}\n",
+            server.port
+        )
+    };
+    let variants = address("clear", "a", "") + &address("tls", "b", "tls = { mode = \"require\" }");
+    desk.write("p.toml", &small_plan(&variants, ""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
+    let run = Run::open(&dir).unwrap();
+    let all = ["conductor", "delete", "index", "insert", "query", "status"].map(str::to_owned).to_vec();
+    assert_eq!(classes(&run, "tls"), (all, Vec::new()));
+    assert_eq!(classes(&run, "clear"), (Vec::new(), Vec::new()));
+    let warning = format!(
+        "Connections were not encrypted alike, which is a part of every difference: clear: in clear; tls: {AGREED}."
+    );
+    assert!(findings.warnings.contains(&warning), "{:?}", findings.warnings);
+    assert!(ended.out.contains(&format!("connections {AGREED}")), "{}", ended.out);
+    let html = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(html.contains(AGREED));
+}
+
+#[test]
+fn a_server_that_dbdyno_starts_is_spoken_to_over_tls_where_the_plan_says_so() {
+    let desk = Desk::new();
+    desk.write("p.toml", &small_plan(&variant("a", MYSQL_8_0, "tls = { mode = \"require\" }"), ""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
+    assert_eq!(findings.variants[0].encryption.as_deref(), Some(AGREED));
+}
+
+#[test]
+fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
+    let desk = Desk::new();
+    let refused = |variant: &str| {
+        desk.write("p.toml", &small_plan(variant, ""));
+        desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
+    };
+    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = {}")), @"exit 2: error: variant a: dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give its address, or leave tls out");
+    insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"exit 2: error: variant a: TLS: cannot read certificates from FOLDER/absent.pem: I/O error: No such file or directory (os error 2)");
+    desk.write("p.toml", &small_plan(&variant("a", MYSQL_5_6, "tls = { mode = \"require\" }"), ""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    let said = format!("{}{}", ended.out, ended.err);
+    assert!(said.contains("the server offers no TLS, which was demanded"), "{said}");
+}

@@ -1,0 +1,356 @@
+//! Answers made by an encoder of their own, with what must come of them; the same answers damaged; hostile lengths.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
+
+/// The largest payload of one packet.
+const FULL: usize = 0xff_ffff;
+
+/// Most room that the client may make for what is only claimed: its input buffer.
+const ROOM: usize = 1 << 20;
+
+type Row = Vec<Option<Vec<u8>>>;
+
+/// One result of an answer.
+#[derive(Debug, Clone)]
+enum Part {
+    Ok { affected: u64, warnings: u16, width: u8, tail: Vec<u8> },
+    Rows { columns: usize, rows: Vec<Row>, warnings: u16, tail: Vec<u8> },
+}
+
+/// An answer: results, and an error that comes after the packets of some of them.
+#[derive(Debug, Clone)]
+struct Model {
+    new_form: bool,
+    parts: Vec<Part>,
+    error_after: Option<prop::sample::Index>,
+}
+
+/// A number in the protocol's way, in at least `width` bytes.
+fn lenenc(out: &mut Vec<u8>, number: u64, width: u8) {
+    let bytes = number.to_le_bytes();
+    match (number, width) {
+        (0..=250, 0) => out.push(bytes[0]),
+        (0..=0xffff, 0..=2) => out.extend([&[0xfc], &bytes[..2]].concat()),
+        (0..=0xff_ffff, 0..=3) => out.extend([&[0xfd], &bytes[..3]].concat()),
+        _ => out.extend([&[0xfe], &bytes[..]].concat()),
+    }
+}
+
+fn lenenc_text(out: &mut Vec<u8>, text: &[u8]) {
+    lenenc(out, text.len() as u64, 0);
+    out.extend_from_slice(text);
+}
+
+/// Packets numbered from `first`, the long ones split.
+fn framed(payloads: &[Vec<u8>], first: u8) -> Vec<u8> {
+    let (mut out, mut number) = (Vec::new(), first);
+    for payload in payloads {
+        for start in (0..=payload.len()).step_by(FULL) {
+            let piece = &payload[start..payload.len().min(start + FULL)];
+            out.extend_from_slice(&(piece.len() as u32).to_le_bytes()[..3]);
+            out.push(number);
+            out.extend_from_slice(piece);
+            number = number.wrapping_add(1);
+        }
+    }
+    out
+}
+
+fn ending(first: u8, affected: u64, width: u8, more: bool, warnings: u16, tail: &[u8]) -> Vec<u8> {
+    let mut payload = vec![first];
+    lenenc(&mut payload, affected, width);
+    lenenc(&mut payload, 77, width);
+    let status = 0x4002 | if more { 8 } else { 0 };
+    payload.extend_from_slice(&u16::to_le_bytes(status));
+    payload.extend_from_slice(&warnings.to_le_bytes());
+    payload.extend_from_slice(tail);
+    payload
+}
+
+fn old_eof(more: bool, warnings: u16) -> Vec<u8> {
+    [&[0xfe][..], &warnings.to_le_bytes(), &[2 | if more { 8 } else { 0 }, 0]].concat()
+}
+
+fn row_payload(row: &Row, binary: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    if binary {
+        let mut nulls = vec![0_u8; (row.len() + 9) / 8];
+        for at in (0..row.len()).filter(|&at| row[at].is_none()) {
+            nulls[(at + 2) / 8] |= 1 << ((at + 2) % 8);
+        }
+        payload.push(0);
+        payload.extend(nulls);
+    }
+    for value in row {
+        match value {
+            Some(text) => lenenc_text(&mut payload, text),
+            None if binary => {}
+            None => payload.push(0xfb),
+        }
+    }
+    payload
+}
+
+impl Model {
+    fn payloads(&self, binary: bool) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for (at, part) in self.parts.iter().enumerate() {
+            let more = at + 1 < self.parts.len();
+            match part {
+                Part::Ok { affected, warnings, width, tail } => {
+                    out.push(ending(0, *affected, *width, more, *warnings, tail));
+                }
+                Part::Rows { columns, rows, warnings, tail } => {
+                    let mut count = Vec::new();
+                    lenenc(&mut count, *columns as u64, 0);
+                    out.push(count);
+                    out.extend((0..*columns).map(|at| format!("\x03def..column {at}").into_bytes()));
+                    if !self.new_form {
+                        out.push(old_eof(false, 9));
+                    }
+                    out.extend(rows.iter().map(|row| row_payload(row, binary)));
+                    out.push(match self.new_form {
+                        true => ending(0xfe, 0, 0, more, *warnings, tail),
+                        false => old_eof(more, *warnings),
+                    });
+                }
+            }
+        }
+        if let Some(at) = &self.error_after {
+            out.truncate(at.index(out.len()));
+            out.push(b"\xff\x26\x04#23000Duplicate entry".to_vec());
+        }
+        out
+    }
+
+    fn bytes(&self, binary: bool) -> Vec<u8> {
+        framed(&self.payloads(binary), 1)
+    }
+
+    fn answer(&self, binary: bool) -> Answer {
+        let mut answer = Answer { bytes: self.bytes(binary).len() as u64, ..Answer::default() };
+        for part in &self.parts {
+            match part {
+                Part::Ok { affected, warnings, .. } => {
+                    answer.affected = answer.affected.saturating_add(*affected);
+                    answer.warnings = *warnings;
+                }
+                Part::Rows { rows, warnings, .. } => {
+                    answer.rows += rows.len() as u64;
+                    answer.warnings = *warnings;
+                }
+            }
+        }
+        answer
+    }
+
+    fn cells(&self) -> Cells {
+        let text =
+            |value: &Option<Vec<u8>>| value.as_deref().map(|text| String::from_utf8_lossy(text).into_owned());
+        let first = self.parts.iter().find_map(|part| match part {
+            Part::Rows { rows, .. } => Some(rows),
+            Part::Ok { .. } => None,
+        });
+        first.into_iter().flatten().map(|row| row.iter().map(text).collect()).collect()
+    }
+}
+
+fn values() -> impl Strategy<Value = Option<Vec<u8>>> {
+    prop_oneof![
+        1 => Just(None),
+        6 => prop::collection::vec(any::<u8>(), 0..12).prop_map(Some),
+        1 => (prop::sample::select(vec![250_usize, 251, 252, 0xffff, 0x1_0000]), any::<u8>())
+            .prop_map(|(length, byte)| Some(vec![byte; length])),
+    ]
+}
+
+fn parts() -> impl Strategy<Value = Part> {
+    let tail = || prop_oneof![Just(Vec::new()), Just(b"\x04info\x05\x00\x03\x02\x01k".to_vec())];
+    let affected = prop_oneof![0..300_u64, any::<u64>(), Just(u64::MAX)];
+    let oks = (affected, any::<u16>(), 0..9_u8, tail())
+        .prop_map(|(affected, warnings, width, tail)| Part::Ok { affected, warnings, width, tail });
+    let sets = (1..5_usize, any::<u16>(), tail()).prop_flat_map(move |(columns, warnings, tail)| {
+        prop::collection::vec(prop::collection::vec(values(), columns), 0..6)
+            .prop_map(move |rows| Part::Rows { columns, rows, warnings, tail: tail.clone() })
+    });
+    prop_oneof![oks, sets]
+}
+
+fn models() -> impl Strategy<Value = Model> {
+    let error = prop::option::weighted(0.2, any::<prop::sample::Index>());
+    (any::<bool>(), prop::collection::vec(parts(), 1..4), error)
+        .prop_map(|(new_form, parts, error_after)| Model { new_form, parts, error_after })
+}
+
+fn connection(new_form: bool, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
+    let agreed =
+        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, deprecate_eof: new_form };
+    Connection {
+        wire: Wire::new(Scripted::new(answers, pieces)),
+        agreed,
+        statements: Vec::new(),
+        unfinished: false,
+        place: "/run/db.sock as bench".into(),
+    }
+}
+
+/// A prepared statement of one parameter.
+fn preparation(new_form: bool) -> Vec<u8> {
+    let mut payloads = vec![b"\0\x05\0\0\0\0\0\x01\0\0\0\0".to_vec(), b"\x03def param".to_vec()];
+    if !new_form {
+        payloads.push(old_eof(false, 0));
+    }
+    framed(&payloads, 1)
+}
+
+/// What comes of `bytes` as the answer to each kind of statement, and the most room that was made for it.
+fn outcomes(new_form: bool, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
+    block_on(async {
+        let mut widest = 0;
+        let mut out = Vec::new();
+        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        out.push(format!("{:?}", session.query(b"SELECT 1").await));
+        widest = widest.max(session.wire.stream().widest);
+        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        out.push(format!("{:?}", session.rows("SELECT 1").await));
+        widest = widest.max(session.wire.stream().widest);
+        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        out.push(format!("{:?}", session.prepare("SELECT ?").await));
+        widest = widest.max(session.wire.stream().widest);
+        let mut session = connection(new_form, vec![preparation(new_form), bytes.to_vec()], pieces);
+        let statement = session.prepare("SELECT ?").await.expect("a statement");
+        out.push(format!("{:?}", session.execute(statement, &[Param::Int(7)]).await));
+        (out, widest.max(session.wire.stream().widest))
+    })
+}
+
+async fn queried(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Result<Answer, DbError> {
+    connection(new_form, vec![bytes.to_vec()], pieces).query(b"SELECT 1").await
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn answers_of_every_shape_are_counted_and_read_however_they_arrive(model in models(), pieces in pieces()) {
+        block_on(async {
+            let text = model.bytes(false);
+            let counted = queried(model.new_form, &text, &pieces).await;
+            let read = connection(model.new_form, vec![text], &pieces).rows("SELECT 1").await;
+            let answers = vec![preparation(model.new_form), model.bytes(true)];
+            let mut session = connection(model.new_form, answers, &pieces);
+            let statement = session.prepare("SELECT ?").await.expect("a statement");
+            let executed = session.execute(statement, &[Param::Text(b"x".to_vec())]).await;
+            if model.error_after.is_some() {
+                for error in [counted.expect_err("1062"), read.expect_err("1062"), executed.expect_err("1062")] {
+                    assert_eq!((error.class, error.code.as_str()), (Class::Refused, "1062"), "{error}");
+                }
+            } else {
+                assert_eq!(counted.expect("an answer"), model.answer(false));
+                assert_eq!(read.expect("rows"), model.cells());
+                assert_eq!(executed.expect("an answer"), model.answer(true));
+            }
+        });
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_anywhere_is_a_lost_connection(model in models(), at: prop::sample::Index, pieces in pieces()) {
+        let bytes = model.bytes(false);
+        let cut = &bytes[..at.index(bytes.len())];
+        block_on(async {
+            let error = queried(model.new_form, cut, &pieces).await.expect_err("cut");
+            assert_eq!(error.class, Class::Lost, "{error}");
+            let error = connection(model.new_form, vec![cut.to_vec()], &pieces).rows("x").await.expect_err("cut");
+            assert_eq!(error.class, Class::Lost, "{error}");
+        });
+    }
+
+    #[test]
+    fn damaged_answers_end_in_the_same_way_however_they_arrive(
+        model in models(),
+        binary: bool,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let bytes = damaged(model.bytes(binary), &damages);
+        let (at_once, widest) = outcomes(model.new_form, &bytes, &[]);
+        prop_assert!(widest <= ROOM.max(4 * bytes.len()), "room for {widest} bytes");
+        let (in_pieces, widest) = outcomes(model.new_form, &bytes, &pieces);
+        prop_assert!(widest <= ROOM.max(4 * bytes.len()), "room for {widest} bytes");
+        prop_assert_eq!(at_once, in_pieces);
+    }
+
+    #[test]
+    fn damaged_preparations_end_in_the_same_way_however_they_arrive(
+        new_form: bool,
+        damages in damages(),
+        pieces in pieces(),
+    ) {
+        let bytes = damaged(preparation(new_form), &damages);
+        prop_assert_eq!(outcomes(new_form, &bytes, &[]).0, outcomes(new_form, &bytes, &pieces).0);
+    }
+}
+
+#[test]
+fn rows_at_the_borders_of_packets_are_read_whole() {
+    // The length of the value's own length: 4 bytes up to 16 MiB, 9 from there on.
+    let borders = [
+        (FULL - 1, 4),
+        (FULL, 4),
+        (FULL + 1, 4),
+        (FULL + 4, 4),
+        (FULL + 10, 9),
+        (2 * FULL, 9),
+        (2 * FULL + 1, 9),
+    ];
+    for (payload, head) in borders {
+        for new_form in [false, true] {
+            let rows = vec![vec![Some(vec![b'x'; payload - head])], vec![Some(b"y".to_vec())]];
+            let part = Part::Rows { columns: 1, rows, warnings: 3, tail: Vec::new() };
+            let model = Model { new_form, parts: vec![part], error_after: None };
+            assert_eq!(model.payloads(false)[if new_form { 2 } else { 3 }].len(), payload);
+            block_on(async {
+                let bytes = model.bytes(false);
+                let answer = queried(new_form, &bytes, &[65_521]).await.expect("an answer");
+                assert_eq!(answer, model.answer(false), "{payload}");
+                let mut session = connection(new_form, vec![bytes], &[65_521]);
+                let cells = session.rows("x").await.expect("rows");
+                assert!(cells == model.cells(), "{payload}");
+                assert!(
+                    session.wire.stream().widest <= ROOM,
+                    "{} bytes of room",
+                    session.wire.stream().widest
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn claimed_lengths_are_neither_believed_nor_paid_for() {
+    let claims: &[&[u8]] = &[
+        b"\xff\xff\xff\x01",                                         // a full packet that never comes
+        b"\xff\xff\xff\x01\x01",                                     // a control packet of 16 MiB
+        b"\x00\x00\x00\x01",                                         // an empty packet
+        b"\x01\x00\x00\x01\xfb",                                     // a local file, and silence
+        b"\x03\x00\x00\x01\xfc\xff\xff",                             // 65535 columns
+        b"\x04\x00\x00\x01\xfd\xff\xff\xff",                         // 16777215 columns
+        b"\x09\x00\x00\x01\xfe\xff\xff\xff\xff\xff\xff\xff\xff",     // 2^64 - 1 columns
+        b"\x01\x00\x00\x01\x01\xff\xff\xff\x02\x03",                 // a column definition of 16 MiB
+        b"\x01\x00\x00\x01\x01\x01\x00\x00\x02\x03\x05\x00\x00\x03\xfe\x00\x00\x02\x00\x09\x00\x00\x04\xfe\xff\xff\xff\xff\xff\xff\xff\x7f",
+    ];
+    for bytes in claims {
+        for new_form in [false, true] {
+            let (outcomes, widest) = outcomes(new_form, bytes, &[3]);
+            assert!(widest <= ROOM, "{bytes:?}: room for {widest} bytes");
+            assert!(outcomes.iter().all(|outcome| outcome.contains("Lost")), "{bytes:?}: {outcomes:?}");
+        }
+    }
+    // A statement of 65535 parameters and columns, of which none is described.
+    let bytes = framed(&[b"\0\x05\0\0\0\xff\xff\xff\xff\0\0\0".to_vec()], 1);
+    let (outcomes, widest) = outcomes(true, &bytes, &[3]);
+    assert!(widest <= ROOM && outcomes[2].contains("Lost"), "{widest}: {outcomes:?}");
+}

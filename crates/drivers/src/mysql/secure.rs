@@ -1,0 +1,43 @@
+//! Puts TLS under a connection whose server has greeted, where that was asked for.
+
+use mysql_common::constants::CapabilityFlags;
+
+use super::Options;
+use super::fault::Fault;
+use super::greeting::Greeting;
+use super::login::put_tls_request;
+use super::wire::Wire;
+use crate::stream::Stream;
+use crate::tls::Channel;
+
+/// The connection to log in on, and what it keeps from others.
+pub(super) async fn secured(
+    mut wire: Wire<Stream>,
+    greeting: &Greeting,
+    options: &Options,
+) -> Result<(Wire<Stream>, Channel), Fault> {
+    let Some(tls) = options.wanted_tls() else { return Ok((wire, Channel::new(options, false))) };
+    if !greeting.capabilities.contains(CapabilityFlags::CLIENT_SSL) {
+        if tls.is_required() {
+            return Err(no_tls());
+        }
+        return Ok((wire, Channel::new(options, false)));
+    }
+    put_tls_request(wire.message(), greeting, options)?;
+    wire.reply().await?;
+    let (stream, sequence) = wire.into_stream()?;
+    let stream = tls.secure(stream, &options.address).await?;
+    Ok((Wire::resumed(stream, sequence), Channel::new(options, true)))
+}
+
+fn no_tls() -> Fault {
+    Fault::Tls(
+        "the server offers no TLS, which was demanded; give it certificates (ssl_ca, ssl_cert, ssl_key in its option \
+         file), or leave tls out"
+            .to_owned(),
+    )
+}
+
+#[cfg(test)]
+#[path = "secure_tests.rs"]
+mod tests;

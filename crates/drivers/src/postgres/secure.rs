@@ -1,0 +1,79 @@
+//! Puts TLS under a fresh connection, where that was asked for.
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Options;
+use super::fault::Fault;
+use crate::stream::Stream;
+use crate::tls::binding::server_end_point;
+use crate::tls::{Channel, Tls};
+
+/// A message of eight bytes, with a number in the place of the protocol's version.
+const REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// What SCRAM can be bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// Nothing: no TLS, or a certificate for which no hash is defined.
+    Impossible,
+    /// The hash of the server's certificate.
+    EndPoint(Vec<u8>),
+}
+
+/// A connected stream, and what is known of it.
+#[derive(Debug)]
+pub(super) struct Secured {
+    pub(super) stream: Stream,
+    pub(super) channel: Channel,
+    pub(super) binding: Binding,
+}
+
+/// Connects to the server of `options`, with TLS where it was asked for.
+pub(super) async fn connected(options: &Options) -> Result<Secured, Fault> {
+    let wanted = options.wanted_tls();
+    if wanted.is_some() && Channel::new(options, false).is_local {
+        return Err(Fault::Tls(
+            "PostgreSQL has no TLS over unix sockets; connect over TCP, or leave tls out".to_owned(),
+        ));
+    }
+    let stream = Stream::connect(&options.address).await?;
+    match wanted {
+        Some(tls) => secured(stream, tls, options).await,
+        None => Ok(in_clear(stream, options)),
+    }
+}
+
+async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Secured, Fault> {
+    stream.write_all(&REQUEST).await?;
+    stream.flush().await?;
+    let mut answer = [0; 64];
+    match (stream.read(&mut answer).await?, answer[0]) {
+        (0, _) => Err(Fault::Closed),
+        (1, b'S') => {
+            let stream = tls.secure(stream, &options.address).await?;
+            let binding = stream.server_certificate().and_then(server_end_point);
+            let binding = binding.map_or(Binding::Impossible, Binding::EndPoint);
+            Ok(Secured { stream, channel: Channel::new(options, true), binding })
+        }
+        (1, b'N') if tls.is_required() => Err(Fault::Tls(
+            "the server offers no TLS, which was demanded; set ssl = on with ssl_cert_file and ssl_key_file in its \
+             postgresql.conf, or leave tls out"
+                .to_owned(),
+        )),
+        (1, b'N') => Ok(in_clear(stream, options)),
+        // Whatever it says was not asked for under protection, so it is not repeated.
+        (_, b'E') => Err(Fault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
+        (_, b'S') => {
+            Err(Fault::Malformed("bytes before the beginning of TLS, which somebody else may have sent"))
+        }
+        _ => Err(Fault::Malformed("not the answer of a PostgreSQL server; check the address")),
+    }
+}
+
+fn in_clear(stream: Stream, options: &Options) -> Secured {
+    Secured { stream, channel: Channel::new(options, false), binding: Binding::Impossible }
+}
+
+#[cfg(test)]
+#[path = "secure_tests.rs"]
+mod tests;

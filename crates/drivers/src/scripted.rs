@@ -1,0 +1,154 @@
+//! For tests: a stream that says its part piece by piece, and damage done to what it says.
+
+use std::collections::VecDeque;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Cases of a property unless `PROPTEST_CASES` says otherwise: together a few seconds in a debug build.
+const CASES: u32 = 200;
+
+/// The same cases in each run, unless `PROPTEST_RNG_SEED` says otherwise.
+const SEED: u64 = 20_240_229;
+
+/// How many cases, and which.
+pub(crate) fn cases() -> ProptestConfig {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = CASES;
+    }
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(SEED);
+    }
+    config
+}
+
+/// A server that says the next of its answers each time the client says something, and hangs up after the last. Answers arrive in pieces of the given lengths, over and over again.
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    answers: VecDeque<Vec<u8>>,
+    current: Vec<u8>,
+    said: usize,
+    pieces: Vec<usize>,
+    piece: usize,
+    /// What the client has said.
+    pub(crate) heard: Vec<u8>,
+    /// Most bytes that the client has made room for at once.
+    pub(crate) widest: usize,
+}
+
+impl Scripted {
+    pub(crate) fn new(answers: impl IntoIterator<Item = Vec<u8>>, pieces: &[usize]) -> Self {
+        let answers = answers.into_iter().collect();
+        let pieces = if pieces.is_empty() { vec![usize::MAX] } else { pieces.to_vec() };
+        Self { answers, current: Vec::new(), said: 0, pieces, piece: 0, heard: Vec::new(), widest: 0 }
+    }
+
+    /// The same server, which says its first answer before it is asked.
+    pub(crate) fn greets(mut self) -> Self {
+        self.current = self.answers.pop_front().unwrap_or_default();
+        self
+    }
+}
+
+impl AsyncRead for Scripted {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let own = self.get_mut();
+        own.widest = own.widest.max(buf.remaining());
+        let piece = own.pieces[own.piece % own.pieces.len()].max(1);
+        own.piece += 1;
+        let rest = &own.current[own.said..];
+        let count = piece.min(rest.len()).min(buf.remaining());
+        buf.put_slice(&rest[..count]);
+        own.said += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Scripted {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let own = self.get_mut();
+        own.heard.extend_from_slice(bytes);
+        if let Some(answer) = own.answers.pop_front() {
+            own.current.extend(answer);
+        }
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Lengths of pieces: mostly a few bytes.
+pub(crate) fn pieces() -> impl Strategy<Value = Vec<usize>> {
+    prop::collection::vec(prop_oneof![6 => 1..9_usize, 1 => 9..5_000_usize], 1..20)
+}
+
+/// Something done to bytes; a place is a fraction of their length.
+#[derive(Debug, Clone)]
+pub(crate) enum Damage {
+    Flip(prop::sample::Index, u8),
+    Set(prop::sample::Index, u8),
+    Delete(prop::sample::Index, usize),
+    Insert(prop::sample::Index, Vec<u8>),
+    Repeat(prop::sample::Index, usize),
+    Cut(prop::sample::Index),
+}
+
+/// A few pieces of damage; bytes that begin lengths and packets are set more often than others.
+pub(crate) fn damages() -> impl Strategy<Value = Vec<Damage>> {
+    let place = any::<prop::sample::Index>;
+    let telling = prop::sample::select(vec![0, 1, 3, 4, 0x7f, 0x80, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff]);
+    let damage = prop_oneof![
+        3 => (place(), 0..8_u8).prop_map(|(at, bit)| Damage::Flip(at, 1 << bit)),
+        4 => (place(), telling).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        2 => (place(), 1..9_usize).prop_map(|(at, count)| Damage::Delete(at, count)),
+        2 => (place(), prop::collection::vec(any::<u8>(), 1..9)).prop_map(|(at, bytes)| Damage::Insert(at, bytes)),
+        1 => (place(), 1..60_usize).prop_map(|(at, count)| Damage::Repeat(at, count)),
+        1 => place().prop_map(Damage::Cut),
+    ];
+    prop::collection::vec(damage, 1..6)
+}
+
+/// `bytes` with all of that done to them, one after the other.
+pub(crate) fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
+    for damage in damages {
+        if bytes.is_empty() {
+            break;
+        }
+        match damage {
+            Damage::Flip(at, bits) => *at.get_mut(&mut bytes) ^= bits,
+            Damage::Set(at, byte) => *at.get_mut(&mut bytes) = *byte,
+            Damage::Delete(at, count) => {
+                let at = at.index(bytes.len());
+                bytes.drain(at..(at + count).min(bytes.len()));
+            }
+            Damage::Insert(at, more) => {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at, more.iter().copied());
+            }
+            Damage::Repeat(at, count) => {
+                let at = at.index(bytes.len());
+                let again = bytes[at..(at + count).min(bytes.len())].to_vec();
+                bytes.splice(at..at, again);
+            }
+            Damage::Cut(at) => bytes.truncate(at.index(bytes.len())),
+        }
+    }
+    bytes
+}
+
+/// Runs what never waits for anything outside.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(work)
+}

@@ -1,0 +1,168 @@
+//! TLS: what is asked for, its files loaded once, and the handshake over a connected stream.
+//!
+//! rustls speaks TLS 1.2 and 1.3 and nothing older. Every connection makes a full handshake: sessions are not resumed, so
+//! that the thousandth connection costs what the first one did.
+
+pub(crate) mod binding;
+mod explain;
+mod load;
+#[cfg(test)]
+pub(crate) mod testing;
+mod trust;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio_rustls::TlsConnector;
+
+pub(crate) use explain::explain;
+
+use crate::connections::ConnectionLog;
+use crate::options::{Address, Options};
+use crate::stream::Stream;
+
+/// Whether connections are encrypted, and what the server must prove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TlsMode {
+    /// In clear.
+    Off,
+    /// Encrypted when the server can over TCP, whoever it is; else in clear. Over a unix socket in clear.
+    Prefer,
+    /// Encrypted or not at all, whoever the server is.
+    Require,
+    /// Encrypted, and the server proves by a trusted certificate that it is the host that was named.
+    #[default]
+    Verify,
+}
+
+impl TlsMode {
+    /// Every mode, by the name that plans and addresses give it.
+    pub const ALL: [(&'static str, Self); 4] =
+        [("off", Self::Off), ("prefer", Self::Prefer), ("require", Self::Require), ("verify", Self::Verify)];
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
+    }
+}
+
+/// What is asked for. Files are PEM.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsSettings {
+    pub mode: TlsMode,
+    /// Certificates of the authorities that are trusted; only for [`TlsMode::Verify`]. Without it those that this
+    /// machine trusts.
+    pub ca: Option<PathBuf>,
+    /// The client's own certificate, followed by those between it and its authority.
+    pub cert: Option<PathBuf>,
+    /// The key of `cert`.
+    pub key: Option<PathBuf>,
+}
+
+/// What a connection agreed on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Encryption {
+    /// `TLSv1.3`
+    pub version: String,
+    /// The cipher suite by its registered name: `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+}
+
+/// TLS for the connections of one login: settings whose files have been read. Cheap to clone.
+#[derive(Clone)]
+pub struct Tls(Arc<Loaded>);
+
+struct Loaded {
+    settings: TlsSettings,
+    config: Arc<ClientConfig>,
+    log: ConnectionLog,
+}
+
+/// Why a handshake did not end in an encrypted stream.
+pub(crate) enum TlsFault {
+    /// The connection broke.
+    Io(io::Error),
+    /// One of the two sides refused.
+    Refused(String),
+}
+
+/// What the way to the server keeps from others, which decides what may be said on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Channel {
+    pub(crate) is_encrypted: bool,
+    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is only preferred is not
+    /// enough, because whoever sits in between takes it away.
+    pub(crate) may_carry_passwords: bool,
+    /// A unix socket.
+    pub(crate) is_local: bool,
+}
+
+impl Channel {
+    /// The way to the server of `options`, with TLS under it or not.
+    pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
+        let is_local = matches!(options.address, Address::Socket(_));
+        let is_demanded = options.tls.as_ref().is_some_and(Tls::is_required);
+        Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
+    }
+}
+
+impl Tls {
+    /// What was asked for.
+    pub fn settings(&self) -> &TlsSettings {
+        &self.0.settings
+    }
+
+    /// What the connections made with this agreed on.
+    pub fn log(&self) -> &ConnectionLog {
+        &self.0.log
+    }
+
+    /// A connection to `address` is to be encrypted. Nobody listens on a unix socket, so there TLS must be asked for
+    /// outright.
+    pub(crate) fn is_wanted_for(&self, address: &Address) -> bool {
+        match self.0.settings.mode {
+            TlsMode::Off => false,
+            TlsMode::Prefer => matches!(address, Address::Tcp { .. }),
+            TlsMode::Require | TlsMode::Verify => true,
+        }
+    }
+
+    /// A server without TLS ends the attempt.
+    pub(crate) fn is_required(&self) -> bool {
+        matches!(self.0.settings.mode, TlsMode::Require | TlsMode::Verify)
+    }
+
+    /// Makes the handshake over `stream`, which is connected to `address`.
+    pub(crate) async fn secure(&self, stream: Stream, address: &Address) -> Result<Stream, TlsFault> {
+        let host = address.host();
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| {
+            TlsFault::Refused(format!("{host:?} is no host name that a certificate could be for"))
+        })?;
+        let connector = TlsConnector::from(Arc::clone(&self.0.config));
+        match connector.connect(name, stream).await {
+            Ok(stream) => Ok(Stream::Tls(Box::new(stream))),
+            Err(error) => Err(explain(&error, host).map_or(TlsFault::Io(error), TlsFault::Refused)),
+        }
+    }
+}
+
+impl PartialEq for Tls {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.settings == other.0.settings
+    }
+}
+
+impl Eq for Tls {}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.settings.fmt(formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests;

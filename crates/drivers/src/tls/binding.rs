@@ -1,0 +1,80 @@
+//! Ties a login to the TLS connection that it runs over: `tls-server-end-point` of RFC 5929, section 4.
+
+use sha2::{Digest, Sha256, Sha384, Sha512};
+
+use crate::der::element;
+
+/// Signature algorithms by the bytes of their object identifiers, and the hash that each signs. MD5 and SHA-1 are
+/// replaced by SHA-256, as the RFC says. An algorithm without one hash of its own (Ed25519, RSASSA-PSS) is not here:
+/// the RFC leaves it open, and servers differ.
+const ALGORITHMS: &[(&[u8], Hash)] = &[
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x04], Hash::Sha256), // md5WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x05], Hash::Sha256), // sha1WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b], Hash::Sha256), // sha256WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0c], Hash::Sha384), // sha384WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0d], Hash::Sha512), // sha512WithRSAEncryption
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x01], Hash::Sha256),             // ecdsa-with-SHA1
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02], Hash::Sha256),       // ecdsa-with-SHA256
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03], Hash::Sha384),       // ecdsa-with-SHA384
+    (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04], Hash::Sha512),       // ecdsa-with-SHA512
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Hash {
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+/// The hash of the server's certificate (DER) that both sides put into their proofs; `None` when the RFC defines none for
+/// it.
+pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
+    let oid = signature_algorithm(certificate)?;
+    let (_, hash) = ALGORITHMS.iter().find(|(known, _)| *known == oid)?;
+    Some(match hash {
+        Hash::Sha256 => Sha256::digest(certificate).to_vec(),
+        Hash::Sha384 => Sha384::digest(certificate).to_vec(),
+        Hash::Sha512 => Sha512::digest(certificate).to_vec(),
+    })
+}
+
+/// The object identifier in `Certificate { tbsCertificate, signatureAlgorithm { algorithm, .. }, signature }`.
+fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
+    const SEQUENCE: u8 = 0x30;
+    const OBJECT_IDENTIFIER: u8 = 0x06;
+    let (fields, _) = element(certificate, SEQUENCE)?;
+    let (_, after) = element(fields, SEQUENCE)?;
+    let (algorithm, _) = element(after, SEQUENCE)?;
+    Some(element(algorithm, OBJECT_IDENTIFIER)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+
+    use super::*;
+
+    fn signed_with(algorithm: &'static rcgen::SignatureAlgorithm) -> Vec<u8> {
+        let key = KeyPair::generate_for(algorithm).expect("a key");
+        let params = CertificateParams::new(vec!["h".to_owned()]).expect("a name");
+        params.self_signed(&key).expect("a certificate").der().to_vec()
+    }
+
+    #[test]
+    fn the_hash_is_the_one_that_the_certificate_was_signed_with() {
+        let certificate = signed_with(&PKCS_ECDSA_P256_SHA256);
+        assert_eq!(server_end_point(&certificate), Some(Sha256::digest(&certificate).to_vec()));
+        let certificate = signed_with(&PKCS_ECDSA_P384_SHA384);
+        assert_eq!(server_end_point(&certificate), Some(Sha384::digest(&certificate).to_vec()));
+        assert_eq!(server_end_point(&signed_with(&PKCS_ED25519)), None);
+    }
+
+    #[test]
+    fn what_is_no_certificate_has_no_hash() {
+        let certificate = signed_with(&PKCS_ECDSA_P256_SHA256);
+        // Of a signature that is cut off nothing is read.
+        for end in 0..certificate.len() {
+            assert_eq!(server_end_point(&certificate[..end]), None, "{end}");
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What the server does: the programme, and its truth as pure functions.
+
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::draws::{Purpose, unit};
+use crate::{Distribution, Error, Fault, Freeze, Half, Protocol, Refusal, units};
+
+/// Largest answer that is made: all rows and columns of a result.
+const LARGEST_ANSWER: u64 = 1 << 30;
+
+/// What a known-answer server does. The default: one row of one column of ten bytes, at once.
+///
+/// Service is serial on each connection: an answer's delay begins when the request is read, or when the answer before it
+/// has gone out. The time that a statement is meant to take is `burn + delay`, plus the freezes that it meets. Statements
+/// are queries and executions; all else (login, prepare, ping) is answered at once, but not during a freeze.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Behaviour {
+    /// Rows of the answer to each statement that asks for rows.
+    pub rows: u32,
+    /// Columns of each row, at least 1.
+    pub columns: u16,
+    /// Bytes of each column: digits.
+    pub bytes: u32,
+    pub delay: Distribution,
+    /// CPU time that each statement costs the server, beside what the protocol costs it.
+    #[serde(serialize_with = "show", deserialize_with = "read")]
+    pub burn: Duration,
+    pub freeze: Option<Freeze>,
+    pub error: Option<Refusal>,
+    /// The connection is closed instead of this statement's answer, counted on each connection.
+    pub disconnect_every: Option<u64>,
+    pub half: Option<Half>,
+    /// Time that a login takes.
+    #[serde(serialize_with = "show", deserialize_with = "read")]
+    pub login_delay: Duration,
+    /// Connections beyond this are refused with the product's own error.
+    pub connection_limit: Option<u64>,
+    /// MySQL: offers `CLIENT_DEPRECATE_EOF`, as servers from 5.7.5 on do.
+    pub deprecate_eof: bool,
+    /// Of all draws.
+    pub seed: u64,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            rows: 1,
+            columns: 1,
+            bytes: 10,
+            delay: Distribution::None,
+            burn: Duration::ZERO,
+            freeze: None,
+            error: None,
+            disconnect_every: None,
+            half: None,
+            login_delay: Duration::ZERO,
+            connection_limit: None,
+            deprecate_eof: true,
+            seed: 1,
+        }
+    }
+}
+
+impl Behaviour {
+    /// Answers of `rows` rows with `columns` columns of `bytes` bytes.
+    #[must_use]
+    pub fn answering(mut self, rows: u32, columns: u16, bytes: u32) -> Self {
+        (self.rows, self.columns, self.bytes) = (rows, columns, bytes);
+        self
+    }
+
+    #[must_use]
+    pub fn delayed(mut self, delay: Distribution) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    #[must_use]
+    pub fn burning(mut self, burn: Duration) -> Self {
+        self.burn = burn;
+        self
+    }
+
+    #[must_use]
+    pub fn freezing(mut self, freeze: Freeze) -> Self {
+        self.freeze = Some(freeze);
+        self
+    }
+
+    #[must_use]
+    pub fn refusing(mut self, error: Refusal) -> Self {
+        self.error = Some(error);
+        self
+    }
+
+    #[must_use]
+    pub fn halving(mut self, half: Half) -> Self {
+        self.half = Some(half);
+        self
+    }
+
+    #[must_use]
+    pub fn disconnecting(mut self, every: u64) -> Self {
+        self.disconnect_every = Some(every);
+        self
+    }
+
+    #[must_use]
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// The delay of a connection's `statement`th statement, from 1. Connections are numbered from 0, in the order in which
+    /// they were accepted, refused ones included.
+    pub fn delay_of(&self, connection: u64, statement: u64) -> Duration {
+        match self.delay {
+            Distribution::None => Duration::ZERO,
+            Distribution::Constant(delay) => delay,
+            drawn => drawn.quantile(unit(self.seed, connection, statement, Purpose::Delay)),
+        }
+    }
+
+    /// What goes wrong with a connection's `statement`th statement. A disconnect comes before a half answer, and that
+    /// before an error.
+    pub fn fault_of(&self, connection: u64, statement: u64) -> Fault {
+        if self.disconnect_every.is_some_and(|every| statement.is_multiple_of(every)) {
+            Fault::Disconnected
+        } else if self.half.is_some_and(|half| statement.is_multiple_of(half.every)) {
+            Fault::Half
+        } else if self
+            .error
+            .as_ref()
+            .is_some_and(|error| error.when.strikes(self.seed, connection, statement))
+        {
+            Fault::Refused
+        } else {
+            Fault::None
+        }
+    }
+
+    /// The expected time of a statement outside freezes.
+    pub fn mean_service(&self) -> Duration {
+        self.burn + self.delay.mean()
+    }
+
+    /// What cannot be had in `protocol`.
+    pub(crate) fn check(&self, protocol: Protocol) -> Result<(), Error> {
+        let complain = |what: String, advice| Err(Error::Behaviour { what, advice });
+        if self.columns == 0 || self.columns > protocol.most_columns() {
+            let what = format!("an answer of {} columns", self.columns);
+            return complain(what, "MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        }
+        let size = u64::from(self.rows) * u64::from(self.columns) * (u64::from(self.bytes) + 9);
+        if size > LARGEST_ANSWER {
+            return complain(
+                format!("an answer of about {size} bytes"),
+                "at most 1 GiB goes: fewer rows or bytes",
+            );
+        }
+        if self.disconnect_every == Some(0) || self.half.is_some_and(|half| half.every == 0) {
+            return complain("a fault at every 0th statement".to_owned(), "count from 1");
+        }
+        match &self.error {
+            Some(error) if !protocol.has_code(&error.code) => {
+                let advice = "name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01";
+                complain(format!("no error has the code {}", error.code), advice)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn show<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&units::show(*duration))
+}
+
+fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    units::duration(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// What has a text form is serialized as that.
+macro_rules! serialized_as_text {
+    ($($type:ty),*) => {$(
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )*};
+}
+
+serialized_as_text!(Distribution, Freeze, Refusal, Half);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_behaviour_is_written_as_people_say_it_and_read_back() {
+        let behaviour = Behaviour::default()
+            .answering(2, 3, 4)
+            .delayed("exponential 200us".parse().expect("a delay"))
+            .burning(Duration::from_micros(20))
+            .freezing("200ms every 10s".parse().expect("a freeze"))
+            .refusing("1213 every 100".parse().expect("an error"))
+            .halving("every 9".parse().expect("half answers"));
+        let text = serde_json::to_string(&behaviour).expect("JSON");
+        insta::assert_snapshot!(text, @r#"{"rows":2,"columns":3,"bytes":4,"delay":"exponential 200us","burn":"20us","freeze":"200ms every 10s","error":"1213 every 100","disconnect_every":null,"half":"every 9","login_delay":"0ns","connection_limit":null,"deprecate_eof":true,"seed":1}"#);
+        assert_eq!(serde_json::from_str::<Behaviour>(&text).expect("the same"), behaviour);
+        assert_eq!(serde_json::from_str::<Behaviour>("{}").expect("defaults"), Behaviour::default());
+        assert!(serde_json::from_str::<Behaviour>("{\"rowz\":1}").is_err());
+    }
+
+    #[test]
+    fn the_truth_is_a_pure_function() {
+        let behaviour = Behaviour::default().delayed("exponential 200us".parse().expect("a delay"));
+        assert_eq!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 7));
+        assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 8));
+        assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(4, 7));
+        assert_ne!(behaviour.delay_of(3, 7), behaviour.clone().seeded(2).delay_of(3, 7));
+        assert_eq!(behaviour.mean_service(), Duration::from_micros(200));
+    }
+
+    #[test]
+    fn the_worst_fault_wins() {
+        let behaviour = Behaviour::default()
+            .refusing("1213 every 2".parse().expect("an error"))
+            .halving("every 4".parse().expect("half answers"))
+            .disconnecting(8);
+        let faults: Vec<Fault> = (1..=8).map(|n| behaviour.fault_of(0, n)).collect();
+        use Fault::{Disconnected, Half, None, Refused};
+        assert_eq!(faults, [None, Refused, None, Half, None, Refused, None, Disconnected]);
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_with_advice() {
+        let refuse =
+            |behaviour: Behaviour, protocol| behaviour.check(protocol).expect_err("a refusal").to_string();
+        let error = |text: &str| Behaviour::default().refusing(text.parse().expect(text));
+        insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 0, 1), Protocol::Mysql), @"an answer of 0 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Behaviour::default().answering(1, 2000, 1), Protocol::Postgres), @"an answer of 2000 columns; MySQL has 1 to 4096, PostgreSQL 1 to 1664");
+        insta::assert_snapshot!(refuse(Behaviour::default().answering(1 << 30, 1, 1), Protocol::Mysql), @"an answer of about 10737418240 bytes; at most 1 GiB goes: fewer rows or bytes");
+        insta::assert_snapshot!(refuse(error("40P01 every 1"), Protocol::Mysql), @"no error has the code 40P01; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
+        insta::assert_snapshot!(refuse(error("1213 every 1"), Protocol::Postgres), @"no error has the code 1213; name an error number of MySQL, as 1213, or an SQLSTATE of PostgreSQL, as 40P01");
+        assert!(error("40P01 every 1").check(Protocol::Postgres).is_ok());
+        assert!(error("1213 every 1").check(Protocol::Mysql).is_ok());
+    }
+}

@@ -1,0 +1,298 @@
+//! One connection while it lives: bytes in, work under way, bytes out.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use crate::exchange::{Kind, Step, Work};
+use crate::output::Output;
+use crate::session::Session;
+use crate::stats::Stats;
+use crate::stream::Stream;
+use crate::{Behaviour, Fault};
+
+/// Whether a connection goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It waits for its client.
+    Waits,
+    /// It has work, which must be put on the agenda.
+    Works,
+    /// It is over.
+    Over,
+}
+
+/// Work that takes time.
+#[derive(Debug)]
+pub(crate) struct Job {
+    task: Task,
+    /// When it began.
+    pub(crate) since: Instant,
+    /// What it is meant to take, freezes apart.
+    pub(crate) programmed: Duration,
+    /// CPU time to be burnt yet.
+    pub(crate) burn_left: Duration,
+    /// Its entry on the agenda; `None` before it has one.
+    pub(crate) ticket: Option<u64>,
+}
+
+impl Job {
+    pub(crate) fn is_statement(&self) -> bool {
+        matches!(self.task, Task::Answer(..))
+    }
+}
+
+#[derive(Debug)]
+enum Task {
+    Login,
+    Answer(Work, Fault),
+    /// The other half of an answer.
+    Rest(Output),
+    /// Nothing but to say what is in the output, which a freeze may hold up.
+    Hold,
+}
+
+/// Statements that were answered, but not all of their answer is written.
+#[derive(Debug, Clone, Copy)]
+struct Unwritten {
+    count: u64,
+    since: Instant,
+    programmed: Duration,
+}
+
+/// A client's connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) stream: Stream,
+    number: u64,
+    /// Counts against the limit of connections.
+    pub(crate) admitted: bool,
+    session: Session,
+    /// Bytes of a message that is not whole, and of what follows work under way.
+    input: Vec<u8>,
+    output: Output,
+    pub(crate) job: Option<Job>,
+    statements: u64,
+    unwritten: Option<Unwritten>,
+    /// There may be bytes in the socket.
+    pub(crate) readable: bool,
+    /// The client will send no more than what is in the socket.
+    pub(crate) hung_up: bool,
+    /// The socket is full.
+    pub(crate) blocked: bool,
+    /// To be closed as soon as all is written.
+    closing: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        stream: Stream,
+        number: u64,
+        admitted: bool,
+        mut begin: impl FnMut(&mut Output) -> Session,
+    ) -> Self {
+        let mut output = Output::default();
+        let session = begin(&mut output);
+        Self {
+            stream,
+            number,
+            admitted,
+            closing: matches!(session, Session::TurnedAway),
+            session,
+            input: Vec::new(),
+            output,
+            job: None,
+            statements: 0,
+            unwritten: None,
+            readable: true,
+            hung_up: false,
+            blocked: false,
+        }
+    }
+
+    /// Goes on as far as it can: takes what is there apart, answers, writes, reads. `room` is where bytes are read to.
+    pub(crate) fn go_on(&mut self, behaviour: &Behaviour, stats: &mut Stats, room: &mut [u8]) -> Life {
+        let mut now = Instant::now();
+        loop {
+            if !self.input.is_empty() {
+                let input = std::mem::take(&mut self.input);
+                let used = self.take_apart(&input, now, behaviour, stats);
+                self.input = input;
+                self.input.drain(..used);
+            }
+            let stopped = self.output.is_full();
+            if self.write(stats).is_err() || (self.closing && !self.blocked) {
+                return Life::Over;
+            }
+            if self.job.is_some() {
+                return Life::Works;
+            }
+            if self.blocked {
+                return Life::Waits;
+            }
+            if stopped && !self.input.is_empty() {
+                continue;
+            }
+            if !self.readable {
+                return Life::Waits;
+            }
+            let length = match self.stream.read(room) {
+                Ok(0) => return Life::Over,
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    return Life::Waits;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return Life::Over,
+            };
+            now = Instant::now();
+            stats.received_bytes += length as u64;
+            // A short read has emptied the socket, and the kernel tells of new bytes; of an end it has told already.
+            self.readable = length == room.len() || self.hung_up;
+            if self.input.is_empty() {
+                let used = self.take_apart(&room[..length], now, behaviour, stats);
+                self.input.extend_from_slice(&room[used..length]);
+            } else {
+                self.input.extend_from_slice(&room[..length]);
+            }
+        }
+    }
+
+    /// Takes messages of `input` apart until it ends or something takes time; returns how many bytes are done with.
+    fn take_apart(&mut self, input: &[u8], now: Instant, behaviour: &Behaviour, stats: &mut Stats) -> usize {
+        let mut at = 0;
+        while self.job.is_none() && !self.closing && !self.output.is_full() {
+            match self.session.next(&input[at..], &mut self.output) {
+                Step::More => break,
+                Step::Close => self.closing = true,
+                Step::Done(length, kind) => {
+                    at += length;
+                    count(stats, kind);
+                    if kind != Kind::Part && behaviour.freeze.is_some() {
+                        self.begin(Task::Hold, now, Duration::ZERO, Duration::ZERO, behaviour, stats);
+                    }
+                }
+                Step::Login(length) => {
+                    at += length;
+                    let time = behaviour.login_delay;
+                    self.begin(Task::Login, now, time, Duration::ZERO, behaviour, stats);
+                }
+                Step::Statement(length, work) => {
+                    at += length;
+                    self.statements += 1;
+                    let number = if work.prepared {
+                        &mut stats.requests.executions
+                    } else {
+                        &mut stats.requests.queries
+                    };
+                    *number += 1;
+                    let fault = behaviour.fault_of(self.number, self.statements);
+                    let time = behaviour.burn + behaviour.delay_of(self.number, self.statements);
+                    self.begin(Task::Answer(work, fault), now, time, behaviour.burn, behaviour, stats);
+                }
+            }
+        }
+        at
+    }
+
+    fn begin(
+        &mut self,
+        task: Task,
+        since: Instant,
+        programmed: Duration,
+        burn_left: Duration,
+        behaviour: &Behaviour,
+        stats: &mut Stats,
+    ) {
+        let job = Job { task, since, programmed, burn_left, ticket: None };
+        if programmed.is_zero() && behaviour.freeze.is_none() {
+            self.finish(job, behaviour, stats);
+        } else {
+            self.job = Some(job);
+        }
+    }
+
+    /// The job's time has come.
+    pub(crate) fn finish_job(&mut self, behaviour: &Behaviour, stats: &mut Stats) {
+        if let Some(job) = self.job.take() {
+            self.finish(job, behaviour, stats);
+        }
+    }
+
+    fn finish(&mut self, job: Job, behaviour: &Behaviour, stats: &mut Stats) {
+        match job.task {
+            Task::Login => {
+                self.session.welcome(&mut self.output);
+                stats.connections.logged_in += 1;
+            }
+            Task::Rest(rest) => self.output.put_rest(rest),
+            Task::Hold => {}
+            Task::Answer(work, Fault::None) => {
+                self.session.answer(work, &mut self.output);
+                self.answered(job.since, job.programmed);
+            }
+            Task::Answer(work, Fault::Refused) => {
+                let code = behaviour.error.as_ref().map_or("", |error| error.code.as_str());
+                self.session.refuse(work, code, &mut self.output);
+                stats.faults.errors += 1;
+                self.answered(job.since, job.programmed);
+            }
+            Task::Answer(_, Fault::Disconnected) => {
+                stats.faults.disconnects += 1;
+                self.closing = true;
+            }
+            Task::Answer(work, Fault::Half) => {
+                stats.faults.half_answers += 1;
+                self.halve(work, behaviour);
+            }
+        }
+    }
+
+    fn answered(&mut self, since: Instant, programmed: Duration) {
+        match &mut self.unwritten {
+            Some(unwritten) => unwritten.count += 1,
+            None => self.unwritten = Some(Unwritten { count: 1, since, programmed }),
+        }
+    }
+
+    /// Answers, but keeps the second half back.
+    fn halve(&mut self, work: Work, behaviour: &Behaviour) {
+        let before = self.output.len();
+        self.session.answer(work, &mut self.output);
+        let rest = self.output.split_off(before + (self.output.len() - before) / 2);
+        match behaviour.half.and_then(|half| half.stall) {
+            None => self.closing = true,
+            Some(stall) => {
+                let (since, burn_left) = (Instant::now(), Duration::ZERO);
+                self.job =
+                    Some(Job { task: Task::Rest(rest), since, programmed: stall, burn_left, ticket: None });
+            }
+        }
+    }
+
+    fn write(&mut self, stats: &mut Stats) -> io::Result<()> {
+        let held = self.job.as_ref().is_some_and(|job| matches!(job.task, Task::Hold));
+        if held || self.output.is_empty() {
+            return Ok(());
+        }
+        let (done, sent) = self.output.send(&self.stream)?;
+        stats.sent_bytes += sent;
+        self.blocked = !done;
+        if let (true, Some(Unwritten { count, since, programmed })) = (done, self.unwritten) {
+            stats.answered(programmed, since.elapsed(), count);
+            self.unwritten = None;
+        }
+        Ok(())
+    }
+}
+
+fn count(stats: &mut Stats, kind: Kind) {
+    let requests = &mut stats.requests;
+    match kind {
+        Kind::Prepare => requests.prepares += 1,
+        Kind::Close => requests.closes += 1,
+        Kind::Ping => requests.pings += 1,
+        Kind::Other => requests.others += 1,
+        Kind::Part => {}
+    }
+}

@@ -1,0 +1,227 @@
+//! How long answers are held back: distributions whose mean and quantiles are known by formula.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::Error;
+use crate::{normal, units};
+
+const FORM: &str = "none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the \
+                    median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)";
+
+/// Largest sigma of a lognormal delay. At 3 the mean is 90 medians.
+const LARGEST_SIGMA: f64 = 3.0;
+
+/// No delay is longer, however unlucky the draw.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// A distribution of delays.
+///
+/// Its text form is what the command line takes and what is serialized: see [`Distribution::from_str`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Distribution {
+    /// Answers go out at once.
+    #[default]
+    None,
+    Constant(Duration),
+    /// Evenly between the two.
+    Uniform {
+        least: Duration,
+        most: Duration,
+    },
+    Exponential {
+        mean: Duration,
+    },
+    /// The logarithm is normal, with standard deviation `sigma`.
+    LogNormal {
+        median: Duration,
+        sigma: f64,
+    },
+    /// One of two constants, as of a cache that hits or misses.
+    Bimodal {
+        fast: Duration,
+        slow: Duration,
+        slow_share: f64,
+    },
+}
+
+impl Distribution {
+    /// The expected delay.
+    pub fn mean(&self) -> Duration {
+        match *self {
+            Self::None => Duration::ZERO,
+            Self::Constant(delay) => delay,
+            Self::Uniform { least, most } => (least + most) / 2,
+            Self::Exponential { mean } => mean,
+            Self::LogNormal { median, sigma } => median.mul_f64((sigma * sigma / 2.0).exp()),
+            Self::Bimodal { fast, slow, slow_share } => {
+                fast.mul_f64(1.0 - slow_share) + slow.mul_f64(slow_share)
+            }
+        }
+    }
+
+    /// The delay that a share `probability` (0 to 1) of all draws does not exceed. No draw exceeds one hour.
+    pub fn quantile(&self, probability: f64) -> Duration {
+        // Quantile functions have poles at 0 and 1.
+        let inside = probability.clamp(f64::EPSILON / 4.0, 1.0 - f64::EPSILON / 2.0);
+        let delay = match *self {
+            Self::None => Duration::ZERO,
+            Self::Constant(delay) => delay,
+            Self::Uniform { least, most } => least + (most - least).mul_f64(probability.clamp(0.0, 1.0)),
+            Self::Exponential { mean } => mean.mul_f64(-(-inside).ln_1p()),
+            Self::LogNormal { median, sigma } => {
+                let factor = (sigma * normal::quantile(inside)).exp();
+                Duration::from_nanos((median.as_nanos() as f64 * factor) as u64)
+            }
+            Self::Bimodal { fast, slow, slow_share } => {
+                if probability < 1.0 - slow_share {
+                    fast
+                } else {
+                    slow
+                }
+            }
+        };
+        delay.min(LONGEST)
+    }
+
+    /// No answer waits.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = units::show;
+        match *self {
+            Self::None => formatter.write_str("none"),
+            Self::Constant(delay) => write!(formatter, "constant {}", show(delay)),
+            Self::Uniform { least, most } => write!(formatter, "uniform {} {}", show(least), show(most)),
+            Self::Exponential { mean } => write!(formatter, "exponential {}", show(mean)),
+            Self::LogNormal { median, sigma } => write!(formatter, "lognormal {} {sigma}", show(median)),
+            Self::Bimodal { fast, slow, slow_share } => {
+                write!(formatter, "bimodal {} {} {slow_share}", show(fast), show(slow))
+            }
+        }
+    }
+}
+
+impl FromStr for Distribution {
+    type Err = Error;
+
+    /// `none`, `constant 200us`, `uniform 100us 300us`, `exponential 200us` (the mean), `lognormal 200us 0.5` (median, sigma of
+    /// the logarithm), `bimodal 100us 2ms 5%` (fast, slow, share of slow).
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse(text).map_err(|problem| Error::text(text, problem, FORM))
+    }
+}
+
+fn parse(text: &str) -> Result<Distribution, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    Ok(match words[..] {
+        ["none"] => Distribution::None,
+        ["constant", delay] => Distribution::Constant(units::duration(delay)?),
+        ["uniform", least, most] => {
+            let (least, most) = (units::duration(least)?, units::duration(most)?);
+            if least > most {
+                return Err("the least delay is longer than the most".to_owned());
+            }
+            Distribution::Uniform { least, most }
+        }
+        ["exponential", mean] => Distribution::Exponential { mean: units::duration(mean)? },
+        ["lognormal", median, sigma] => {
+            let sigma: f64 = sigma.parse().map_err(|_| format!("sigma {sigma} is no number"))?;
+            if !(0.0..=LARGEST_SIGMA).contains(&sigma) {
+                return Err(format!("sigma {sigma} is not between 0 and {LARGEST_SIGMA}"));
+            }
+            Distribution::LogNormal { median: units::duration(median)?, sigma }
+        }
+        ["bimodal", fast, slow, share] => {
+            let (fast, slow) = (units::duration(fast)?, units::duration(slow)?);
+            if fast > slow {
+                return Err("the fast delay is longer than the slow one".to_owned());
+            }
+            Distribution::Bimodal { fast, slow, slow_share: units::share(share)? }
+        }
+        _ => return Err("no such delay".to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::draws::{Purpose, unit};
+
+    const ALL: &[&str] = &[
+        "none",
+        "constant 200us",
+        "uniform 100us 300us",
+        "exponential 200us",
+        "lognormal 200us 0.5",
+        "bimodal 100us 2ms 0.05",
+    ];
+
+    fn read(text: &str) -> Distribution {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn draws_have_the_mean_and_the_quantiles_of_the_formulas() {
+        for text in ALL {
+            let distribution = read(text);
+            let mut draws: Vec<Duration> =
+                (0..400_000).map(|n| distribution.quantile(unit(1, 0, n, Purpose::Delay))).collect();
+            draws.sort();
+            let mean = draws.iter().sum::<Duration>().as_secs_f64() / draws.len() as f64;
+            let expected = distribution.mean().as_secs_f64();
+            // Standard errors are below 0.35 % of the mean.
+            assert!((mean - expected).abs() <= 0.012 * expected, "{text}: mean {mean}, not {expected}");
+            for probability in [0.01, 0.5, 0.9, 0.99, 0.999] {
+                let found = draws[(probability * draws.len() as f64) as usize].as_secs_f64();
+                let expected = distribution.quantile(probability).as_secs_f64();
+                let error = (found - expected).abs();
+                assert!(error <= 0.04 * expected, "{text} at {probability}: {found}, not {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn formulas_give_the_textbook_values() {
+        let micros = |text: &str, probability| read(text).quantile(probability).as_nanos() as f64 / 1e3;
+        assert_eq!(micros("uniform 100us 300us", 0.25), 150.0);
+        assert!((micros("exponential 200us", 0.5) - 200.0 * 2_f64.ln()).abs() < 0.001);
+        assert!((micros("exponential 200us", 0.999) - 200.0 * 1000_f64.ln()).abs() < 0.001);
+        assert!((micros("lognormal 200us 0.5", 0.5) - 200.0).abs() < 0.001);
+        assert!(
+            (micros("lognormal 200us 0.5", 0.975) - 200.0 * (0.5 * 1.959_963_985_f64).exp()).abs() < 0.01
+        );
+        assert_eq!(
+            (micros("bimodal 100us 2ms 5%", 0.949), micros("bimodal 100us 2ms 5%", 0.951)),
+            (100.0, 2000.0)
+        );
+        assert_eq!(read("bimodal 100us 2ms 5%").mean(), Duration::from_micros(195));
+        assert_eq!(read("lognormal 1s 3").quantile(1.0), LONGEST);
+    }
+
+    #[test]
+    fn texts_are_read_and_written_back() {
+        for text in ALL {
+            assert_eq!(read(text).to_string(), *text);
+        }
+        let wrong = |text: &str| text.parse::<Distribution>().expect_err(text).to_string();
+        insta::assert_snapshot!(wrong("exponential"), @r#""exponential": no such delay; write none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)"#);
+        insta::assert_snapshot!(wrong("uniform 3ms 1ms"), @r#""uniform 3ms 1ms": the least delay is longer than the most; write none, constant 200us, uniform 100us 300us, exponential 200us (the mean), lognormal 200us 0.5 (the median, and sigma of the logarithm), or bimodal 100us 2ms 5% (fast, slow, share of slow)"#);
+        for bad in [
+            "",
+            "constant",
+            "constant 5",
+            "lognormal 1ms 4",
+            "bimodal 2ms 1ms 5%",
+            "bimodal 1ms 2ms 5",
+            "gamma 1ms",
+        ] {
+            wrong(bad);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! One MySQL connection: takes a client's packets apart and says what has to be said.
+
+use super::answers::{Answers, Form, status};
+use super::greeting::{self, Response};
+use super::packet::{HEADER, MAX_PAYLOAD, Packets};
+use crate::exchange::{Kind, Step, Work};
+use crate::output::Output;
+use crate::statement::{Asked, asked, question_marks};
+
+/// Largest message that is taken.
+const LARGEST_MESSAGE: usize = 64 << 20;
+
+/// First bytes of the commands.
+const QUIT: u8 = 0x01;
+const INIT_DB: u8 = 0x02;
+const QUERY: u8 = 0x03;
+const FIELD_LIST: u8 = 0x04;
+const STATISTICS: u8 = 0x09;
+const PING: u8 = 0x0e;
+const CHANGE_USER: u8 = 0x11;
+const PREPARE: u8 = 0x16;
+const EXECUTE: u8 = 0x17;
+const LONG_DATA: u8 = 0x18;
+const CLOSE: u8 = 0x19;
+const RESET: u8 = 0x1a;
+const SET_OPTION: u8 = 0x1b;
+const RESET_CONNECTION: u8 = 0x1f;
+
+/// How far a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The client has to answer the greeting.
+    Greeted,
+    /// The client was asked for another authentication method.
+    Switched,
+    Ready,
+}
+
+/// One connection. It answers in packets that are numbered on from the request's.
+#[derive(Debug)]
+pub(crate) struct Session {
+    phase: Phase,
+    deprecate_eof: bool,
+    in_transaction: bool,
+    /// Number of the next packet of the answer.
+    number: u8,
+    /// What each prepared statement asks for; closed ones are `None`.
+    statements: Vec<Option<Asked>>,
+}
+
+/// A whole message of the client.
+struct Message<'a> {
+    payload: &'a [u8],
+    /// Number of its last packet.
+    number: u8,
+    /// Bytes with headers.
+    length: usize,
+}
+
+impl Session {
+    /// A connection that begins with the greeting in `output`.
+    pub(crate) fn greet(connection: u64, deprecate_eof: bool, output: &mut Output) -> Self {
+        greeting::put_greeting(output.bytes(), connection, deprecate_eof);
+        let (phase, statements) = (Phase::Greeted, Vec::new());
+        Self { phase, deprecate_eof, in_transaction: false, number: 0, statements }
+    }
+
+    /// What is said in place of a greeting when there are too many connections.
+    pub(crate) fn turn_away(output: &mut Output) {
+        // Without an SQLSTATE, because the client has not said yet that it understands one.
+        Packets::new(output.bytes(), 0).put(|out| out.extend_from_slice(b"\xff\x10\x04Too many connections"));
+    }
+
+    /// Takes the first message of `input` apart.
+    pub(crate) fn next(&mut self, input: &[u8], answers: &Answers, output: &mut Output) -> Step {
+        if self.phase == Phase::Ready {
+            // The hot path: a message in one packet, where it lies.
+            if let [l0, l1, l2, number, rest @ ..] = input {
+                let length = usize::from(*l0) | usize::from(*l1) << 8 | usize::from(*l2) << 16;
+                if length < MAX_PAYLOAD {
+                    let Some(payload) = rest.get(..length) else { return Step::More };
+                    let message = Message { payload, number: *number, length: HEADER + length };
+                    return self.command(&message, answers, output);
+                }
+            }
+        }
+        let mut joined = Vec::new();
+        match whole(input, &mut joined) {
+            Err(TooLarge) => {
+                Packets::new(output.bytes(), 0).error(1153, "08S01", "Got a packet bigger than 64 MiB");
+                Step::Close
+            }
+            Ok(None) => Step::More,
+            Ok(Some((number, length))) => {
+                let message = Message { payload: &joined, number, length };
+                match self.phase {
+                    Phase::Ready => self.command(&message, answers, output),
+                    Phase::Greeted | Phase::Switched => self.login(&message, output),
+                }
+            }
+        }
+    }
+
+    fn login(&mut self, message: &Message<'_>, output: &mut Output) -> Step {
+        self.number = message.number.wrapping_add(1);
+        if self.phase == Phase::Greeted {
+            let Some(response) = Response::parse(message.payload) else { return Step::Close };
+            self.deprecate_eof &= response.capabilities & greeting::DEPRECATE_EOF != 0;
+            if response.other_plugin {
+                greeting::put_switch(output.bytes(), self.number);
+                self.phase = Phase::Switched;
+                return Step::Done(message.length, Kind::Part);
+            }
+        }
+        self.phase = Phase::Ready;
+        Step::Login(message.length)
+    }
+
+    /// Says that the login went well.
+    pub(crate) fn welcome(&mut self, output: &mut Output) {
+        Packets::new(output.bytes(), self.number).ok(0, status(false));
+    }
+
+    fn command(&mut self, message: &Message<'_>, answers: &Answers, output: &mut Output) -> Step {
+        let Some((&command, body)) = message.payload.split_first() else { return Step::Close };
+        self.number = message.number.wrapping_add(1);
+        let status = status(self.in_transaction);
+        let done = |kind| Step::Done(message.length, kind);
+        let mut packets = Packets::new(output.bytes(), self.number);
+        match command {
+            QUERY => Step::Statement(message.length, Work { asked: asked(body), prepared: false }),
+            EXECUTE => match self.prepared(body) {
+                Some(asked) => Step::Statement(message.length, Work { asked, prepared: true }),
+                None => {
+                    packets.error(1243, "HY000", "Unknown prepared statement handler given to EXECUTE");
+                    done(Kind::Other)
+                }
+            },
+            PREPARE => {
+                self.prepare(body, answers, output);
+                done(Kind::Prepare)
+            }
+            QUIT => Step::Close,
+            // These have no answer.
+            CLOSE => {
+                self.forget(body);
+                done(Kind::Close)
+            }
+            LONG_DATA => done(Kind::Part),
+            PING => {
+                packets.ok(0, status);
+                done(Kind::Ping)
+            }
+            INIT_DB | RESET => {
+                packets.ok(0, status);
+                done(Kind::Other)
+            }
+            CHANGE_USER | RESET_CONNECTION => {
+                self.in_transaction = false;
+                self.statements.clear();
+                packets.ok(0, super::answers::status(false));
+                done(Kind::Other)
+            }
+            // No columns, and nothing to switch off.
+            FIELD_LIST | SET_OPTION => {
+                packets.rows_end(status, self.deprecate_eof);
+                done(Kind::Other)
+            }
+            STATISTICS => {
+                packets.put(|out| out.extend_from_slice(b"known answers"));
+                done(Kind::Other)
+            }
+            _ => {
+                packets.error(1047, "08S01", &format!("Unknown command {command}"));
+                done(Kind::Other)
+            }
+        }
+    }
+
+    fn prepare(&mut self, sql: &[u8], answers: &Answers, output: &mut Output) {
+        let (asked, parameters) = (asked(sql), question_marks(sql));
+        let mut packets = Packets::new(output.bytes(), self.number);
+        if asked == Asked::Empty {
+            return packets.error(1065, "42000", "Query was empty");
+        }
+        self.statements.push(Some(asked));
+        let columns = if asked == Asked::Rows { answers.columns() } else { 0 };
+        // Statements are numbered from 1.
+        let id = self.statements.len() as u32;
+        packets.put(|out| {
+            out.push(0);
+            out.extend_from_slice(&id.to_le_bytes());
+            out.extend_from_slice(&columns.to_le_bytes());
+            out.extend_from_slice(&parameters.to_le_bytes());
+            out.extend_from_slice(&[0, 0, 0]); // filler, warnings
+        });
+        let status = status(self.in_transaction);
+        for _ in 0..parameters {
+            packets.parameter();
+        }
+        if parameters > 0 && !self.deprecate_eof {
+            packets.eof(status);
+        }
+        if columns > 0 {
+            answers.put_columns(&mut packets);
+            if !self.deprecate_eof {
+                packets.eof(status);
+            }
+        }
+    }
+
+    fn prepared(&self, body: &[u8]) -> Option<Asked> {
+        *self.statements.get(index(body)?)?
+    }
+
+    fn forget(&mut self, body: &[u8]) {
+        if let Some(statement) = index(body).and_then(|index| self.statements.get_mut(index)) {
+            *statement = None;
+        }
+    }
+
+    /// Answers a statement.
+    pub(crate) fn answer(&mut self, work: Work, answers: &Answers, output: &mut Output) {
+        match work.asked {
+            Asked::Begin => self.in_transaction = true,
+            Asked::Commit | Asked::Rollback => self.in_transaction = false,
+            _ => {}
+        }
+        let in_transaction = self.in_transaction;
+        match work.asked {
+            Asked::Rows => {
+                let form = Form { binary: work.prepared, deprecate_eof: self.deprecate_eof, in_transaction };
+                let rows = answers.rows(form, self.number);
+                output.put_shared(&rows, 0..rows.len());
+            }
+            Asked::Empty => Packets::new(output.bytes(), self.number).error(1065, "42000", "Query was empty"),
+            Asked::Change(_) => Packets::new(output.bytes(), self.number).ok(1, status(in_transaction)),
+            Asked::Begin | Asked::Commit | Asked::Rollback | Asked::Other(_) => {
+                Packets::new(output.bytes(), self.number).ok(0, status(in_transaction));
+            }
+        }
+    }
+
+    /// Answers a statement with a programmed error. Deadlocks end the transaction, as in InnoDB.
+    pub(crate) fn refuse(&mut self, code: &str, output: &mut Output) {
+        // The code was checked when the server started.
+        let code = code.parse().unwrap_or(1105);
+        let (state, message) = match code {
+            1040 => ("08004", "Too many connections"),
+            1062 => ("23000", "Duplicate entry '1' for key 'PRIMARY'"),
+            1064 => ("42000", "You have an error in your SQL syntax"),
+            1146 => ("42S02", "Table 'known.answer' doesn't exist"),
+            1205 => ("HY000", "Lock wait timeout exceeded; try restarting transaction"),
+            1213 => ("40001", "Deadlock found when trying to get lock; try restarting transaction"),
+            _ => ("HY000", "Programmed error of the known-answer server"),
+        };
+        self.in_transaction &= code != 1213;
+        Packets::new(output.bytes(), self.number).error(code, state, message);
+    }
+}
+
+/// Index of the statement that a command names.
+fn index(body: &[u8]) -> Option<usize> {
+    let (id, _) = body.split_first_chunk::<4>()?;
+    (u32::from_le_bytes(*id) as usize).checked_sub(1)
+}
+
+/// A message that is larger than this server takes.
+#[derive(Debug)]
+struct TooLarge;
+
+/// Joins the packets of the first message of `input`, if it is there: the number of its last packet, and its bytes with headers.
+fn whole(input: &[u8], joined: &mut Vec<u8>) -> Result<Option<(u8, usize)>, TooLarge> {
+    let mut at = 0;
+    let number = loop {
+        let Some(&[l0, l1, l2, number]) = input.get(at..at + HEADER) else { return Ok(None) };
+        let length = usize::from(l0) | usize::from(l1) << 8 | usize::from(l2) << 16;
+        at += HEADER + length;
+        if at > LARGEST_MESSAGE {
+            return Err(TooLarge);
+        }
+        if at > input.len() {
+            return Ok(None);
+        }
+        if length < MAX_PAYLOAD {
+            break number;
+        }
+    };
+    for packet in input[..at].chunks(HEADER + MAX_PAYLOAD) {
+        joined.extend_from_slice(&packet[HEADER..]);
+    }
+    Ok(Some((number, at)))
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

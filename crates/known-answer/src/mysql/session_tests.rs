@@ -1,0 +1,137 @@
+//! MySQL's exchanges byte by byte, and in pieces.
+
+use super::*;
+
+const SELECT: &[u8] = b"\x09\0\0\0\x03SELECT 1";
+/// OK without a row, with autocommit.
+const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
+
+/// A session that is logged in, with answers of one row of one column of two bytes.
+fn logged_in(deprecate_eof: bool) -> (Session, Answers, Output) {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let mut session = Session::greet(0, true, &mut output);
+    let flags = if deprecate_eof { greeting::DEPRECATE_EOF } else { 0 };
+    let payload = [&(0x8200 | flags).to_le_bytes(), [0; 28].as_slice(), b"me\0\0"].concat();
+    let packet = [&[payload.len() as u8, 0, 0, 1], payload.as_slice()].concat();
+    for end in 0..packet.len() {
+        assert_eq!(session.next(&packet[..end], &answers, &mut output), Step::More);
+    }
+    assert_eq!(session.next(&packet, &answers, &mut output), Step::Login(packet.len()));
+    output.bytes().clear();
+    session.welcome(&mut output);
+    assert_eq!(output.bytes(), b"\x07\0\0\x02\0\0\0\x02\0\0\0");
+    output.bytes().clear();
+    (session, answers, output)
+}
+
+/// What is said to `packet`, which is also fed in all pieces first.
+fn said(session: &mut Session, packet: &[u8]) -> Vec<u8> {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    for end in 0..packet.len() {
+        assert_eq!(session.next(&packet[..end], &answers, &mut output), Step::More, "{end}");
+    }
+    match session.next(packet, &answers, &mut output) {
+        Step::Statement(length, work) => {
+            assert_eq!(length, packet.len());
+            session.answer(work, &answers, &mut output);
+        }
+        Step::Done(length, _) => assert_eq!(length, packet.len()),
+        step => panic!("{step:?}"),
+    }
+    output.bytes().clone()
+}
+
+fn command(command: u8, body: &[u8]) -> Vec<u8> {
+    [&[body.len() as u8 + 1, 0, 0, 0, command], body].concat()
+}
+
+#[test]
+fn commands_have_the_answers_of_the_documentation() {
+    let (mut session, ..) = logged_in(true);
+    assert_eq!(said(&mut session, &command(PING, b"")), OK);
+    assert_eq!(said(&mut session, &command(INIT_DB, b"test")), OK);
+    assert_eq!(said(&mut session, &command(QUERY, b"DROP TABLE t")), OK);
+    assert_eq!(said(&mut session, &command(SET_OPTION, b"\0\0")), b"\x07\0\0\x01\xfe\0\0\x02\0\0\0");
+    assert_eq!(said(&mut session, &command(QUERY, b"UPDATE t"))[4..6], [0, 1], "one row is affected");
+    assert_eq!(said(&mut session, &command(QUERY, b"BEGIN"))[7], 3, "in a transaction");
+    assert_eq!(said(&mut session, &command(QUERY, b"COMMIT"))[7], 2);
+    assert_eq!(said(&mut session, &command(0x77, b""))[4..7], [0xff, 0x17, 0x04], "unknown command");
+    assert_eq!(said(&mut session, &command(QUERY, b" "))[4..7], [0xff, 0x29, 0x04], "empty query");
+}
+
+#[test]
+fn the_end_of_rows_has_the_form_that_the_client_asked_for() {
+    for (deprecate_eof, end) in [(true, b"\xfe\0\0\x02\0\0\0".as_slice()), (false, b"\xfe\0\0\x02\0")] {
+        let (mut session, ..) = logged_in(deprecate_eof);
+        let rows = said(&mut session, SELECT);
+        assert!(rows.ends_with(end), "{rows:?}");
+        let ends = rows.windows(3).filter(|window| *window == [0xfe, 0, 0]).count();
+        assert_eq!(ends, if deprecate_eof { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn a_prepared_statement_lives_until_it_is_closed() {
+    let (mut session, ..) = logged_in(true);
+    let prepared = said(&mut session, &command(PREPARE, b"SELECT c FROM t WHERE id=?"));
+    assert_eq!(prepared[..16], *b"\x0c\0\0\x01\0\x01\0\0\0\x01\0\x01\0\0\0\0");
+    let execute = command(EXECUTE, b"\x01\0\0\0\0\x01\0\0\0\0\x01\x08\0\x07\0\0\0\0\0\0\0");
+    assert!(said(&mut session, &execute).windows(5).any(|window| window == b"\0\0\x0212"));
+    assert_eq!(said(&mut session, &command(CLOSE, b"\x01\0\0\0")), b"");
+    assert_eq!(said(&mut session, &execute)[4..7], [0xff, 0xdb, 0x04], "unknown statement");
+    assert_eq!(said(&mut session, &command(EXECUTE, b"\0\0\0\0"))[4], 0xff);
+    assert_eq!(said(&mut session, &command(EXECUTE, b""))[4], 0xff);
+}
+
+#[test]
+fn a_client_with_another_authentication_method_is_switched() {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let mut session = Session::greet(0, true, &mut output);
+    output.bytes().clear();
+    let payload =
+        [&0x8_8200_u32.to_le_bytes(), [0; 28].as_slice(), b"me\0\0caching_sha2_password\0"].concat();
+    let packet = [&[payload.len() as u8, 0, 0, 1], payload.as_slice()].concat();
+    assert_eq!(session.next(&packet, &answers, &mut output), Step::Done(packet.len(), Kind::Part));
+    assert_eq!(output.bytes()[3..5], [2, 0xfe]);
+    assert_eq!(session.next(b"\0\0\0\x03", &answers, &mut output), Step::Login(4));
+    output.bytes().clear();
+    session.welcome(&mut output);
+    assert_eq!(output.bytes()[3..5], [4, 0]);
+}
+
+#[test]
+fn a_message_of_more_than_16_mib_is_one_message() {
+    let (mut session, answers, mut output) = logged_in(true);
+    let mut bytes = b"\xff\xff\xff\0\x03SELECT ".to_vec();
+    bytes.resize(HEADER + MAX_PAYLOAD, b'x');
+    assert_eq!(session.next(&bytes, &answers, &mut output), Step::More);
+    bytes.extend_from_slice(b"\x02\0\0\x01yy");
+    let work = Work { asked: Asked::Rows, prepared: false };
+    assert_eq!(session.next(&bytes, &answers, &mut output), Step::Statement(bytes.len(), work));
+    session.answer(work, &answers, &mut output);
+    assert_eq!(output.bytes()[3], 2, "numbered on from the request's last packet");
+}
+
+#[test]
+fn a_message_that_is_too_large_ends_the_connection() {
+    let (mut session, answers, mut output) = logged_in(true);
+    let mut bytes = Vec::new();
+    for number in 0..5 {
+        bytes.extend_from_slice(&[0xff, 0xff, 0xff, number]);
+        bytes.resize(bytes.len() + MAX_PAYLOAD, b'x');
+    }
+    assert_eq!(session.next(&bytes, &answers, &mut output), Step::Close);
+    assert_eq!(output.bytes()[4..7], [0xff, 0x81, 0x04]);
+}
+
+#[test]
+fn a_programmed_deadlock_ends_the_transaction() {
+    let (mut session, answers, mut output) = logged_in(true);
+    session.answer(Work { asked: Asked::Begin, prepared: false }, &answers, &mut output);
+    session.refuse("1205", &mut output);
+    assert!(session.in_transaction);
+    output.bytes().clear();
+    session.refuse("1213", &mut output);
+    assert!(!session.in_transaction);
+    assert_eq!(output.bytes()[4..13], *b"\xff\xbd\x04#40001");
+}

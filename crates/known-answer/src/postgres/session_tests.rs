@@ -1,0 +1,142 @@
+//! PostgreSQL's exchanges message by message, and in pieces.
+
+use super::*;
+
+/// A session that is logged in.
+fn logged_in() -> Session {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let mut session = Session::new(0, false);
+    let tls = b"\0\0\0\x08\x04\xd2\x16\x2f";
+    assert_eq!(session.next(tls, &answers, &mut output), Step::Done(8, Kind::Part));
+    assert_eq!(output.bytes(), b"N");
+    let startup = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
+    assert_eq!(session.next(startup, &answers, &mut output), Step::Login(17));
+    session.welcome(&mut output);
+    assert!(output.bytes().ends_with(b"Z\0\0\0\x05I"));
+    session
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    message::put(&mut out, kind, |out| out.extend_from_slice(body));
+    out
+}
+
+/// Kinds of the messages that are said to `input`, with the state behind each `Z`. Messages are also fed in pieces.
+fn said(session: &mut Session, input: &[u8]) -> String {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let mut rest = input;
+    while !rest.is_empty() {
+        let length = 1 + u32::from_be_bytes(rest[1..5].try_into().expect("four bytes")) as usize;
+        for end in 0..length {
+            assert_eq!(session.next(&rest[..end], &answers, &mut output), Step::More, "{end}");
+        }
+        match session.next(rest, &answers, &mut output) {
+            Step::Statement(used, work) => {
+                assert_eq!(used, length);
+                session.answer(work, &answers, &mut output);
+            }
+            Step::Done(used, _) => assert_eq!(used, length),
+            step => panic!("{step:?}"),
+        }
+        rest = &rest[length..];
+    }
+    kinds(output.bytes())
+}
+
+fn kinds(mut bytes: &[u8]) -> String {
+    let mut kinds = String::new();
+    while !bytes.is_empty() {
+        kinds.push(char::from(bytes[0]));
+        let length = 1 + u32::from_be_bytes(bytes[1..5].try_into().expect("four bytes")) as usize;
+        if bytes[0] == b'Z' {
+            kinds.push(char::from(bytes[5]));
+        }
+        bytes = &bytes[length..];
+    }
+    kinds
+}
+
+fn query(sql: &str) -> Vec<u8> {
+    message(b'Q', format!("{sql}\0").as_bytes())
+}
+
+fn parse(name: &str, sql: &str) -> Vec<u8> {
+    message(b'P', format!("{name}\0{sql}\0\0\0").as_bytes())
+}
+
+/// Binds the unnamed portal to a statement, executes it and asks for the end.
+fn execute(name: &str) -> Vec<u8> {
+    let bind = message(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
+    [bind, message(b'E', b"\0\0\0\0\0"), message(b'S', b"")].concat()
+}
+
+#[test]
+fn texts_are_answered_and_the_transaction_is_followed() {
+    let mut session = logged_in();
+    assert_eq!(said(&mut session, &query("SELECT 1")), "TDCZI");
+    assert_eq!(said(&mut session, &query("BEGIN")), "CZT");
+    assert_eq!(said(&mut session, &query("SELECT 1")), "TDCZT");
+    assert_eq!(said(&mut session, &query("UPDATE t SET a = 1")), "CZT");
+    assert_eq!(said(&mut session, &query("COMMIT")), "CZI");
+    assert_eq!(said(&mut session, &query("")), "IZI");
+}
+
+#[test]
+fn a_prepared_statement_is_described_executed_and_closed() {
+    let mut session = logged_in();
+    let describe = [parse("s", "SELECT c FROM t WHERE id = $1"), message(b'D', b"Ss\0"), message(b'S', b"")];
+    assert_eq!(said(&mut session, &describe.concat()), "1tTZI");
+    assert_eq!(said(&mut session, &execute("s")), "2DCZI");
+    assert_eq!(said(&mut session, &[execute("s"), execute("s")].concat()), "2DCZI2DCZI", "pipelined");
+    let close = [message(b'C', b"Ss\0"), message(b'S', b"")].concat();
+    assert_eq!(said(&mut session, &close), "3ZI");
+    assert_eq!(said(&mut session, &execute("s")), "EZI", "closed statements cannot be bound");
+    let change = [parse("", "DELETE FROM t"), message(b'D', b"S\0"), execute("")].concat();
+    assert_eq!(said(&mut session, &change), "1tn2CZI");
+}
+
+#[test]
+fn parameters_have_the_types_that_the_client_gives_or_are_text() {
+    let mut session = logged_in();
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let parse = message(b'P', b"\0SELECT $1, $2\0\0\x01\0\0\0\x17");
+    session.next(&parse, &answers, &mut output);
+    output.bytes().clear();
+    session.next(&message(b'D', b"S\0"), &answers, &mut output);
+    assert_eq!(output.bytes()[..15], *b"t\0\0\0\x0e\0\x02\0\0\0\x17\0\0\0\x19");
+}
+
+#[test]
+fn after_an_error_everything_is_passed_over_to_the_end_of_the_exchange() {
+    let mut session = logged_in();
+    said(&mut session, &parse("s", "SELECT 1"));
+    assert_eq!(said(&mut session, &query("BEGIN")), "CZT");
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let work = Work { asked: Asked::Rows, prepared: true };
+    session.refuse(work, "40P01", &mut output);
+    session.next(&message(b'B', b"\0s\0"), &answers, &mut output);
+    session.next(&message(b'S', b""), &answers, &mut output);
+    assert_eq!(kinds(output.bytes()), "EZE");
+    assert_eq!(said(&mut session, &execute("s")), "2EZE", "the transaction is aborted");
+    assert_eq!(said(&mut session, &query("SELECT 1")), "EZE");
+    assert_eq!(said(&mut session, &query("ROLLBACK")), "CZI");
+}
+
+#[test]
+fn what_cannot_be_understood_ends_the_connection() {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    for bytes in [b"Q\0\0\0\x03".as_slice(), b"Q\x7f\xff\xff\xff", b"B\0\0\0\x05x", b"@\0\0\0\x04"] {
+        let mut session = logged_in();
+        assert_eq!(session.next(bytes, &answers, &mut output), Step::Close, "{bytes:?}");
+    }
+}
+
+#[test]
+fn too_many_connections_are_turned_away_when_they_log_in() {
+    let (answers, mut output) = (Answers::new(1, 1, 2), Output::default());
+    let mut session = Session::new(0, true);
+    let startup = b"\0\0\0\x11\0\x03\0\0user\0me\0\0";
+    assert_eq!(session.next(startup, &answers, &mut output), Step::Close);
+    assert_eq!(kinds(output.bytes()), "E");
+}

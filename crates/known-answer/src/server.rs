@@ -1,0 +1,169 @@
+//! A running server: started, asked, stopped.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::thread::JoinHandle;
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::listen::Listener;
+use crate::session::Answers;
+use crate::stats::Stats;
+use crate::worker::{Mailbox, Shared, Worker};
+use crate::{Behaviour, Error, Listen, Protocol};
+
+/// On which CPUs a server runs, with how many threads. The default: where the caller may run, a thread for each CPU.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Threads {
+    /// Empty: all that the caller may use.
+    pub cpus: Vec<usize>,
+    /// `None`: as many as CPUs.
+    pub count: Option<usize>,
+}
+
+impl Threads {
+    /// `count` threads, on the caller's CPUs.
+    pub fn count(count: usize) -> Self {
+        Self { cpus: Vec::new(), count: Some(count) }
+    }
+
+    /// A thread for each of `cpus`, and there only.
+    pub fn on(cpus: impl Into<Vec<usize>>) -> Self {
+        Self { cpus: cpus.into(), count: None }
+    }
+
+    fn resolved(&self) -> usize {
+        let cpus = if self.cpus.is_empty() {
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        } else {
+            self.cpus.len()
+        };
+        self.count.unwrap_or(cpus).max(1)
+    }
+}
+
+/// The known-answer server.
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Listens and serves, in threads of its own, until the handle is stopped or dropped.
+    ///
+    /// # Errors
+    /// The behaviour cannot be had in this protocol, the address is in use, the CPUs may not be used, or the machine is out of
+    /// threads or file descriptors.
+    pub fn start(
+        listen: Listen,
+        protocol: Protocol,
+        behaviour: Behaviour,
+        threads: Threads,
+    ) -> Result<Handle, Error> {
+        behaviour.check(protocol)?;
+        check_cpus(&threads.cpus)?;
+        let count = threads.resolved();
+        let mailboxes: Result<Vec<_>, _> = (0..count).map(|_| Mailbox::new()).collect();
+        let mailboxes =
+            mailboxes.map_err(|errno| Error::System { what: "make event counters", source: errno.into() })?;
+        let answers = Answers::new(protocol, &behaviour);
+        let (listener, address) = Listener::bind(&listen, protocol)?;
+        let shared = Arc::new(Shared::new(behaviour, answers, mailboxes));
+        // From here on, dropping the handle cleans up.
+        let socket = match &address {
+            Listen::Unix(path) => Some(path.clone()),
+            Listen::Tcp(_) => None,
+        };
+        let mut handle = Handle { address, socket, shared: Arc::clone(&shared), threads: Vec::new() };
+        let mut listener = Some(listener);
+        for index in 0..count {
+            let worker = Worker::new(Arc::clone(&shared), index, listener.take())?;
+            let cpus = threads.cpus.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("answer-{index}"))
+                .spawn(move || {
+                    // That these CPUs may be used was found out before.
+                    let _ = pin(&cpus);
+                    worker.run();
+                })
+                .map_err(|source| Error::System { what: "start a thread", source })?;
+            handle.threads.push(thread);
+        }
+        Ok(handle)
+    }
+}
+
+/// A server that runs. Dropping it stops the server.
+#[derive(Debug)]
+pub struct Handle {
+    address: Listen,
+    /// The socket file, as long as it is to be removed.
+    socket: Option<PathBuf>,
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Where exactly it listens: with the port that the kernel has chosen, with the name of the socket in a folder.
+    pub fn address(&self) -> &Listen {
+        &self.address
+    }
+
+    /// What the server does.
+    pub fn behaviour(&self) -> &Behaviour {
+        &self.shared.behaviour
+    }
+
+    /// What it has done up to now.
+    pub fn stats(&self) -> Stats {
+        let mut all = Stats::default();
+        for mailbox in &self.shared.mailboxes {
+            all.add(&mailbox.stats.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        all
+    }
+
+    /// Closes all connections, removes the socket file, and says what was done.
+    pub fn stop(mut self) -> Stats {
+        self.end();
+        self.stats()
+    }
+
+    fn end(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.mailboxes.iter().for_each(Mailbox::ring);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has told so itself.
+            let _ = thread.join();
+        }
+        if let Some(path) = self.socket.take() {
+            // Somebody may have removed it already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn check_cpus(cpus: &[usize]) -> Result<(), Error> {
+    let refused = |errno: nix::Error| Error::Cpus { cpus: cpus.to_vec(), source: errno.into() };
+    let usable = sched_getaffinity(Pid::from_raw(0)).map_err(refused)?;
+    match cpus.iter().find(|cpu| !usable.is_set(**cpu).unwrap_or(false)) {
+        Some(_) => Err(refused(nix::errno::Errno::EINVAL)),
+        None => Ok(()),
+    }
+}
+
+/// Keeps the calling thread to `cpus`; all, when none are named.
+fn pin(cpus: &[usize]) -> nix::Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    cpus.iter().try_for_each(|&cpu| set.set(cpu))?;
+    sched_setaffinity(Pid::from_raw(0), &set)
+}

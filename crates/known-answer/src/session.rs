@@ -1,0 +1,128 @@
+//! One connection of either protocol.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Behaviour;
+use crate::exchange::{Step, Work};
+use crate::output::Output;
+use crate::{mysql, postgres};
+
+/// Which protocol a server speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// MySQL and MariaDB: handshake version 10, `mysql_native_password` with any password, text and prepared statements.
+    Mysql,
+    /// PostgreSQL: version 3.0 without a password, simple and extended queries.
+    Postgres,
+}
+
+impl Protocol {
+    /// Columns that a result may have at most.
+    pub(crate) fn most_columns(self) -> u16 {
+        match self {
+            Self::Mysql => 4096,
+            Self::Postgres => 1664,
+        }
+    }
+
+    /// Whether errors of this code can be told.
+    pub(crate) fn has_code(self, code: &str) -> bool {
+        match self {
+            Self::Mysql => code.parse::<u16>().is_ok_and(|code| code > 0),
+            Self::Postgres => {
+                code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+            }
+        }
+    }
+}
+
+/// The programmed rows, in the protocol's forms.
+#[derive(Debug, Clone)]
+pub(crate) enum Answers {
+    Mysql(Arc<mysql::Answers>),
+    Postgres(Arc<postgres::Answers>),
+}
+
+impl Answers {
+    pub(crate) fn new(protocol: Protocol, behaviour: &Behaviour) -> Self {
+        let Behaviour { rows, columns, bytes, .. } = *behaviour;
+        match protocol {
+            Protocol::Mysql => Self::Mysql(Arc::new(mysql::Answers::new(rows, columns, bytes))),
+            Protocol::Postgres => Self::Postgres(Arc::new(postgres::Answers::new(rows, columns, bytes))),
+        }
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) enum Session {
+    Mysql(mysql::Session, Arc<mysql::Answers>),
+    Postgres(Box<postgres::Session>, Arc<postgres::Answers>),
+    /// There are too many connections, and the client has been told.
+    TurnedAway,
+}
+
+impl Session {
+    /// The beginning of connection number `connection`. What the server says first goes to `output`.
+    pub(crate) fn begin(
+        answers: &Answers,
+        behaviour: &Behaviour,
+        connection: u64,
+        turned_away: bool,
+        output: &mut Output,
+    ) -> Self {
+        match answers {
+            Answers::Mysql(_) if turned_away => {
+                mysql::Session::turn_away(output);
+                Self::TurnedAway
+            }
+            Answers::Mysql(answers) => {
+                let session = mysql::Session::greet(connection, behaviour.deprecate_eof, output);
+                Self::Mysql(session, Arc::clone(answers))
+            }
+            Answers::Postgres(answers) => {
+                let session = postgres::Session::new(connection, turned_away);
+                Self::Postgres(Box::new(session), Arc::clone(answers))
+            }
+        }
+    }
+
+    /// Takes the first message of `input` apart; what can be said at once goes to `output`.
+    pub(crate) fn next(&mut self, input: &[u8], output: &mut Output) -> Step {
+        match self {
+            Self::Mysql(session, answers) => session.next(input, answers, output),
+            Self::Postgres(session, answers) => session.next(input, answers, output),
+            Self::TurnedAway => Step::Close,
+        }
+    }
+
+    /// Says that a login went well.
+    pub(crate) fn welcome(&mut self, output: &mut Output) {
+        match self {
+            Self::Mysql(session, _) => session.welcome(output),
+            Self::Postgres(session, _) => session.welcome(output),
+            Self::TurnedAway => {}
+        }
+    }
+
+    /// Answers a statement as programmed.
+    pub(crate) fn answer(&mut self, work: Work, output: &mut Output) {
+        match self {
+            Self::Mysql(session, answers) => session.answer(work, answers, output),
+            Self::Postgres(session, answers) => session.answer(work, answers, output),
+            Self::TurnedAway => {}
+        }
+    }
+
+    /// Answers a statement with the programmed error.
+    pub(crate) fn refuse(&mut self, work: Work, code: &str, output: &mut Output) {
+        match self {
+            Self::Mysql(session, _) => session.refuse(code, output),
+            Self::Postgres(session, _) => session.refuse(work, code, output),
+            Self::TurnedAway => {}
+        }
+    }
+}

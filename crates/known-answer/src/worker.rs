@@ -1,0 +1,318 @@
+//! One thread of the server: waits for its connections, and does what is due, the earliest first.
+
+use std::collections::VecDeque;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+
+use crate::agenda::{Agenda, Entry, Wait};
+use crate::burn::burn;
+use crate::connection::{Connection, Life};
+use crate::freeze::Origin;
+use crate::listen::Listener;
+use crate::session::{Answers, Session};
+use crate::stats::Stats;
+use crate::stream::Stream;
+use crate::{Behaviour, Error};
+
+/// What events tell besides connections.
+const TIMER: u64 = u64::MAX;
+const MAIL: u64 = u64::MAX - 1;
+const LISTENER: u64 = u64::MAX - 2;
+/// The agenda's word for it.
+const ACCEPT: usize = usize::MAX;
+
+/// Bytes read at a time.
+const ROOM: usize = 64 * 1024;
+
+/// Longest burn during which nothing else is looked at.
+const BURN_SLICE: Duration = Duration::from_micros(50);
+
+/// When something cannot be done, because file descriptors are short or a socket is full, it is tried again after this.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// What all threads of a server share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) behaviour: Behaviour,
+    pub(crate) answers: Answers,
+    pub(crate) stop: AtomicBool,
+    /// From when freezes count; unset before the first statement.
+    origin: OnceLock<Instant>,
+    /// Connections that count against the limit.
+    open: AtomicU64,
+    pub(crate) mailboxes: Vec<Mailbox>,
+}
+
+/// How a thread is reached.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    bell: EventFd,
+    newcomers: Mutex<VecDeque<Newcomer>>,
+    pub(crate) stats: Mutex<Stats>,
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+struct Newcomer {
+    stream: Stream,
+    number: u64,
+    admitted: bool,
+}
+
+impl Mailbox {
+    pub(crate) fn new() -> nix::Result<Self> {
+        let bell = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
+        Ok(Self { bell, newcomers: Mutex::default(), stats: Mutex::default() })
+    }
+
+    /// Makes the thread look up.
+    pub(crate) fn ring(&self) {
+        // Full means that it was rung already.
+        let _ = self.bell.write(1);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(behaviour: Behaviour, answers: Answers, mailboxes: Vec<Mailbox>) -> Self {
+        let origin = OnceLock::new();
+        if behaviour.freeze.is_some_and(|freeze| freeze.origin == Origin::Start) {
+            origin.get_or_init(Instant::now);
+        }
+        let (stop, open) = (AtomicBool::new(false), AtomicU64::new(0));
+        Self { behaviour, answers, stop, origin, open, mailboxes }
+    }
+
+    /// When work that begins `since` and takes `service` is done, with the freezes that it meets.
+    fn due(&self, since: Instant, service: Duration) -> Instant {
+        match (self.behaviour.freeze, self.origin.get()) {
+            (Some(freeze), Some(&origin)) => {
+                origin + freeze.done_at(since.saturating_duration_since(origin), service)
+            }
+            _ => since + service,
+        }
+    }
+}
+
+/// One thread's own things.
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    /// Its place among the threads.
+    index: usize,
+    epoll: Epoll,
+    agenda: Agenda,
+    /// The first thread accepts for all.
+    listener: Option<Listener>,
+    accepted: u64,
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    room: Vec<u8>,
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Arc<Shared>, index: usize, listener: Option<Listener>) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::System { what: "wait for connections", source: errno.into() };
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
+        let agenda = Agenda::new().map_err(failed)?;
+        let edge = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
+        epoll.add(&agenda, EpollEvent::new(edge, TIMER)).map_err(failed)?;
+        epoll.add(shared.mailboxes[index].bell.as_fd(), EpollEvent::new(edge, MAIL)).map_err(failed)?;
+        if let Some(listener) = &listener {
+            epoll.add(listener, EpollEvent::new(edge, LISTENER)).map_err(failed)?;
+        }
+        let (connections, free, room) = (Vec::new(), Vec::new(), vec![0; ROOM]);
+        Ok(Self { shared, index, epoll, agenda, listener, accepted: 0, connections, free, room })
+    }
+
+    /// Serves until the server is stopped.
+    pub(crate) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut events = vec![EpollEvent::empty(); 256];
+        while !shared.stop.load(Ordering::Relaxed) {
+            let timeout = match self.agenda.wait() {
+                Wait::Spin => EpollTimeout::ZERO,
+                Wait::Sleep => EpollTimeout::NONE,
+            };
+            let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
+            // Held while there is work only: whoever asks for the statistics never waits for a sleeper.
+            let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
+            for event in &events[..happened] {
+                match event.data() {
+                    TIMER => {}
+                    MAIL => self.take_mail(&mut stats),
+                    LISTENER => self.accept(&mut stats),
+                    slot => self.connection_event(slot as usize, event.events(), &mut stats),
+                }
+            }
+            let now = Instant::now();
+            while let Some(entry) = self.agenda.take_due(now) {
+                self.do_due(entry, now, &mut stats);
+            }
+        }
+    }
+
+    /// Takes all connections that wait. The events of the listener come once for several, so none may be left.
+    fn accept(&mut self, stats: &mut Stats) {
+        while let Some(listener) = &self.listener {
+            let stream = match listener.accept() {
+                Ok(stream) => stream,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(_) => {
+                    self.agenda.put(Instant::now() + RETRY, ACCEPT);
+                    return;
+                }
+            };
+            let limit = self.shared.behaviour.connection_limit.unwrap_or(u64::MAX);
+            let admitted = self.shared.open.load(Ordering::Relaxed) < limit;
+            if admitted {
+                self.shared.open.fetch_add(1, Ordering::Relaxed);
+            }
+            let newcomer = Newcomer { stream, number: self.accepted, admitted };
+            stats.connections.accepted += 1;
+            stats.connections.refused += u64::from(!admitted);
+            // Round the threads.
+            let thread = (self.accepted % self.shared.mailboxes.len() as u64) as usize;
+            self.accepted += 1;
+            if thread == self.index {
+                self.welcome(newcomer, stats);
+            } else {
+                let mailbox = &self.shared.mailboxes[thread];
+                mailbox.newcomers.lock().unwrap_or_else(PoisonError::into_inner).push_back(newcomer);
+                mailbox.ring();
+            }
+        }
+    }
+
+    fn take_mail(&mut self, stats: &mut Stats) {
+        let shared = Arc::clone(&self.shared);
+        let mailbox = &shared.mailboxes[self.index];
+        loop {
+            let newcomer = mailbox.newcomers.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(newcomer) = newcomer else { return };
+            self.welcome(newcomer, stats);
+        }
+    }
+
+    fn welcome(&mut self, newcomer: Newcomer, stats: &mut Stats) {
+        let Newcomer { stream, number, admitted } = newcomer;
+        let Shared { behaviour, answers, .. } = &*self.shared;
+        let connection = Connection::new(stream, number, admitted, |output| {
+            Session::begin(answers, behaviour, number, !admitted, output)
+        });
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.connections.len() - 1
+        });
+        if self.epoll.add(&connection.stream, event(slot, false)).is_err() {
+            return self.bury(slot, &connection, stats);
+        }
+        self.go_on(slot, Box::new(connection), stats);
+    }
+
+    fn connection_event(&mut self, slot: usize, what: EpollFlags, stats: &mut Stats) {
+        let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else { return };
+        let end = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
+        connection.hung_up |= what.intersects(end);
+        connection.readable |= what.intersects(end | EpollFlags::EPOLLIN);
+        self.go_on(slot, connection, stats);
+    }
+
+    /// Lets a connection go on, and notes what it waits for.
+    fn go_on(&mut self, slot: usize, mut connection: Box<Connection>, stats: &mut Stats) {
+        let was_blocked = connection.blocked;
+        let life = connection.go_on(&self.shared.behaviour, stats, &mut self.room);
+        if life == Life::Over {
+            return self.bury(slot, &connection, stats);
+        }
+        if connection.blocked != was_blocked {
+            let changed = self.epoll.modify(&connection.stream, &mut event(slot, connection.blocked));
+            if changed.is_err() {
+                return self.bury(slot, &connection, stats);
+            }
+        }
+        if let (Life::Works, Some(job)) = (life, &mut connection.job)
+            && job.ticket.is_none()
+        {
+            if job.is_statement() {
+                self.shared.origin.get_or_init(|| job.since);
+            }
+            // A burn begins as soon as nothing is frozen.
+            let wait = if job.burn_left.is_zero() { job.programmed } else { Duration::ZERO };
+            job.ticket = Some(self.agenda.put(self.shared.due(job.since, wait), slot));
+        }
+        self.connections[slot] = Some(connection);
+    }
+
+    fn do_due(&mut self, entry: Entry, now: Instant, stats: &mut Stats) {
+        let slot = entry.slot;
+        if slot == ACCEPT {
+            return self.accept(stats);
+        }
+        let Some(mut connection) = self.connections.get_mut(slot).and_then(Option::take) else { return };
+        match self.postponed(&mut connection, entry, now, stats) {
+            Some(_) => self.connections[slot] = Some(connection),
+            None => {
+                connection.finish_job(&self.shared.behaviour, stats);
+                self.go_on(slot, connection, stats);
+            }
+        }
+    }
+
+    /// Burns what is to be burnt; `None` when the job can be finished now.
+    fn postponed(
+        &mut self,
+        connection: &mut Connection,
+        entry: Entry,
+        now: Instant,
+        stats: &mut Stats,
+    ) -> Option<()> {
+        let blocked = connection.blocked;
+        // An entry that a closed connection has left behind is somebody else's.
+        let Some(job) = connection.job.as_mut().filter(|job| job.ticket == Some(entry.ticket)) else {
+            return Some(());
+        };
+        let due = if blocked {
+            now + RETRY
+        } else if job.burn_left.is_zero() {
+            return None;
+        } else {
+            let burnt = burn(job.burn_left.min(BURN_SLICE));
+            stats.burnt += burnt;
+            job.burn_left = job.burn_left.saturating_sub(burnt);
+            if job.burn_left.is_zero() {
+                self.shared.due(job.since, job.programmed)
+            } else {
+                // Behind everything that is due by now.
+                self.shared.due(Instant::now(), Duration::ZERO)
+            }
+        };
+        if !blocked && job.burn_left.is_zero() && due <= Instant::now() {
+            return None;
+        }
+        job.ticket = Some(self.agenda.put(due, entry.slot));
+        Some(())
+    }
+
+    /// Forgets a connection. Its socket is closed when the caller drops it.
+    fn bury(&mut self, slot: usize, connection: &Connection, stats: &mut Stats) {
+        if connection.admitted {
+            self.shared.open.fetch_sub(1, Ordering::Relaxed);
+        }
+        stats.connections.closed += 1;
+        self.free.push(slot);
+    }
+}
+
+/// What is to be told of the connection in `slot`. Room to write is asked for only when there was none: the kernel would tell
+/// of it at each read of the client.
+fn event(slot: usize, blocked: bool) -> EpollEvent {
+    let mut flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+    flags.set(EpollFlags::EPOLLOUT, blocked);
+    EpollEvent::new(flags, slot as u64)
+}

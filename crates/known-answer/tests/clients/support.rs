@@ -1,0 +1,91 @@
+//! What the tests share: a server on a socket of its own, and sessions to it.
+
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, Capabilities, Class, DbError, Endpoint, Target, mysql, postgres};
+use dbdyno_known_answer::{Behaviour, Handle, Listen, Protocol, Server, Stats, Threads};
+use tempfile::TempDir;
+
+/// Both protocols.
+pub(crate) const BOTH: [Protocol; 2] = [Protocol::Mysql, Protocol::Postgres];
+
+/// A running server, and the folder of its socket.
+pub(crate) struct Running {
+    handle: Handle,
+    endpoint: Endpoint,
+    _folder: TempDir,
+}
+
+impl Running {
+    pub(crate) fn start(protocol: Protocol, behaviour: Behaviour) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = match protocol {
+            Protocol::Mysql => folder.path().join("s"),
+            Protocol::Postgres => folder.path().to_owned(),
+        };
+        let handle =
+            Server::start(Listen::Unix(path.clone()), protocol, behaviour, Threads::count(2)).unwrap();
+        let (target, capabilities) = target(protocol, handle.address());
+        Self { handle, endpoint: Endpoint { target, capabilities }, _folder: folder }
+    }
+
+    pub(crate) async fn connect(&self) -> AnySession {
+        self.endpoint.connect().await.unwrap()
+    }
+
+    /// The error of a connection that must fail.
+    pub(crate) async fn refused(&self) -> DbError {
+        self.endpoint.connect().await.expect_err("a connection that fails")
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        self.handle.stats()
+    }
+
+    /// Waits until the statistics are as wanted: a client may have its answer before the server has noted that.
+    pub(crate) async fn settled(&self, wanted: impl Fn(&Stats) -> bool) -> Stats {
+        for _ in 0..2000 {
+            if wanted(&self.stats()) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let stats = self.stats();
+        assert!(wanted(&stats), "{stats:?}");
+        stats
+    }
+
+    pub(crate) fn stop(self) -> Stats {
+        self.handle.stop()
+    }
+}
+
+/// How the drivers reach a server at `address`.
+pub(crate) fn target(protocol: Protocol, address: &Listen) -> (Target, Capabilities) {
+    match (protocol, address) {
+        (Protocol::Mysql, Listen::Unix(path)) => mysql_target(mysql::Options::socket(path, "any")),
+        (Protocol::Mysql, Listen::Tcp(tcp)) => {
+            mysql_target(mysql::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
+        }
+        (Protocol::Postgres, Listen::Unix(path)) => postgres_target(postgres::Options::socket(path, "any")),
+        (Protocol::Postgres, Listen::Tcp(tcp)) => {
+            postgres_target(postgres::Options::tcp(tcp.ip().to_string(), tcp.port(), "any"))
+        }
+    }
+}
+
+fn mysql_target(options: mysql::Options) -> (Target, Capabilities) {
+    let options = options.with_password(dbdyno_drivers::mysql::Secret::new("any")).with_database("any");
+    (Target::Mysql(options), mysql::capabilities("", false))
+}
+
+fn postgres_target(options: postgres::Options) -> (Target, Capabilities) {
+    (Target::Postgres(options.with_database("any")), postgres::capabilities())
+}
+
+/// Whether `result` is an error of `class`.
+#[track_caller]
+pub(crate) fn expect_class<T: std::fmt::Debug>(result: Result<T, DbError>, class: Class, code: &str) {
+    let error = result.expect_err("an error");
+    assert_eq!((error.class, error.code.as_str()), (class, code), "{error}");
+}

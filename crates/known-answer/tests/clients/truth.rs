@@ -1,0 +1,154 @@
+//! What is programmed is what happens: delays, burns and freezes, as the client and as the server see them. The bounds are
+//! wide, because tests share their machine; how exact the server is on an idle one is measured, not tested.
+
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_known_answer::{Behaviour, Protocol};
+
+use crate::support::{BOTH, Running};
+
+/// Times of `count` statements, one after the other.
+async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..count {
+        let begin = Instant::now();
+        session.query(b"SELECT 1").await.unwrap();
+        times.push(begin.elapsed());
+    }
+    times
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
+    for protocol in BOTH {
+        for delay in ["constant 2ms", "exponential 2ms", "lognormal 2ms 0.5", "bimodal 1ms 4ms 0.2"] {
+            let behaviour = Behaviour::default().delayed(delay.parse().unwrap()).seeded(3);
+            let server = Running::start(protocol, behaviour.clone());
+            let mut session = server.connect().await;
+            let mut late = Vec::new();
+            for (number, time) in times(&mut session, 150).await.into_iter().enumerate() {
+                let expected = behaviour.delay_of(0, number as u64 + 1);
+                assert!(time >= expected, "{delay}: {time:?}, not {expected:?}");
+                late.push(time - expected);
+            }
+            late.sort();
+            assert!(late[late.len() / 2] < Duration::from_millis(2), "{delay}: {:?}", late[late.len() / 2]);
+            let stats = server.settled(|stats| stats.actual.count() == 150).await;
+            let programmed: Duration = (1..=150).map(|number| behaviour.delay_of(0, number)).sum();
+            assert_eq!(stats.programmed.mean(), programmed / 150, "{delay}");
+            assert!(stats.actual.mean() >= stats.programmed.mean());
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn connections_wait_side_by_side() {
+    let server =
+        Running::start(Protocol::Mysql, Behaviour::default().delayed("constant 100ms".parse().unwrap()));
+    let mut sessions = Vec::new();
+    for _ in 0..20 {
+        sessions.push(server.connect().await);
+    }
+    let begin = Instant::now();
+    let local = tokio::task::LocalSet::new();
+    let tasks: Vec<_> = sessions
+        .into_iter()
+        .map(|mut session| local.spawn_local(async move { session.query(b"SELECT 1").await.unwrap() }))
+        .collect();
+    local.await;
+    assert_eq!(tasks.len(), 20);
+    let taken = begin.elapsed();
+    assert!(taken >= Duration::from_millis(100) && taken < Duration::from_millis(1500), "{taken:?}");
+}
+
+/// CPU time of this process, in which the server runs too.
+fn process_cpu() -> Duration {
+    let clock = nix::time::ClockId::CLOCK_PROCESS_CPUTIME_ID;
+    nix::time::clock_gettime(clock).unwrap().into()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_burn_is_cpu_time_of_the_process() {
+    for protocol in BOTH {
+        let server = Running::start(protocol, Behaviour::default().burning(Duration::from_micros(500)));
+        let mut session = server.connect().await;
+        let before = process_cpu();
+        let times = times(&mut session, 200).await;
+        let used = process_cpu() - before;
+        let wanted = Duration::from_millis(100);
+        let burnt = server.settled(|stats| stats.actual.count() == 200).await.burnt;
+        assert!(burnt >= wanted && burnt < wanted * 2, "{burnt:?}");
+        assert!(used >= wanted, "{used:?}");
+        assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
+    let behaviour = Behaviour::default().burning(Duration::from_millis(200));
+    let server = Running::start(Protocol::Mysql, behaviour);
+    // Numbers 0 and 2 share a thread.
+    let (mut burning, _other, mut pinging) =
+        (server.connect().await, server.connect().await, server.connect().await);
+    let local = tokio::task::LocalSet::new();
+    let begin = Instant::now();
+    local.spawn_local(async move { burning.query(b"SELECT 1").await.unwrap() });
+    let prepared = local.spawn_local(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        pinging.prepare("SELECT 1").await.unwrap();
+        begin.elapsed()
+    });
+    local.await;
+    assert!(begin.elapsed() >= Duration::from_millis(200));
+    let prepared = prepared.await.unwrap();
+    assert!(prepared < Duration::from_millis(180), "{prepared:?}");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_freeze_holds_up_what_it_meets_for_its_whole_length() {
+    for protocol in BOTH {
+        let freeze = "300ms at 200ms".parse().unwrap();
+        let behaviour = Behaviour::default().delayed("constant 2ms".parse().unwrap()).freezing(freeze);
+        let server = Running::start(protocol, behaviour);
+        let mut session = server.connect().await;
+        let begin = Instant::now();
+        let mut frozen = Vec::new();
+        while begin.elapsed() < Duration::from_millis(700) {
+            let asked = begin.elapsed();
+            session.query(b"SELECT 1").await.unwrap();
+            if begin.elapsed() - asked >= Duration::from_millis(250) {
+                frozen.push((asked, begin.elapsed()));
+            }
+        }
+        let [(asked, answered)] = frozen[..] else { panic!("{frozen:?}") };
+        assert!(asked < Duration::from_millis(260) && answered >= Duration::from_millis(500), "{frozen:?}");
+        let max = server.stop().actual.max();
+        assert!(max >= Duration::from_millis(300), "{max:?}");
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_freeze_holds_up_logins_and_prepares_too() {
+    for protocol in BOTH {
+        let behaviour = Behaviour::default().freezing("300ms at 0s".parse().unwrap());
+        let server = Running::start(protocol, behaviour);
+        let (mut first, mut second) = (server.connect().await, server.connect().await);
+        let begin = Instant::now();
+        let local = tokio::task::LocalSet::new();
+        local.spawn_local(async move { first.query(b"SELECT 1").await.unwrap() });
+        let prepared = local.spawn_local(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            second.prepare("SELECT 1").await.unwrap();
+        });
+        local
+            .run_until(async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                drop(server.connect().await);
+                assert!(begin.elapsed() >= Duration::from_millis(300), "{:?}", begin.elapsed());
+                prepared.await.unwrap();
+                assert!(begin.elapsed() >= Duration::from_millis(300), "{:?}", begin.elapsed());
+            })
+            .await;
+    }
+}

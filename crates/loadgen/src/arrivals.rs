@@ -1,0 +1,257 @@
+//! Open-loop arrivals: when operation n becomes due, whatever happened to the ones before it.
+
+use std::time::Duration;
+
+use crate::Philox;
+
+/// An arrival process. Times count from the barrier. The due time of an operation is a pure function of its number, exact
+/// in nanoseconds: the same on every variant, machine and block, without drift.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Operation n is due at `phase + n * per / operations`.
+    Constant { operations: u64, per: Duration, phase: Duration },
+    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of them.
+    Poisson { operations: u64, per: Duration, draws: Draws },
+}
+
+/// Addressed draws of a schedule: draw n is a pure function of (seed, stream, client, n).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draws {
+    stream: Philox,
+    client: u32,
+}
+
+impl Draws {
+    /// Draws of `client` in stream `stream` of `seed`. A workload gives its schedules a stream that no other draw uses.
+    pub fn new(seed: u64, stream: u32, client: u32) -> Self {
+        Self { stream: Philox::new(seed, stream), client }
+    }
+
+    /// Uniform in (0, 1], in steps of 2^-53.
+    pub fn uniform(&self, number: u64) -> f64 {
+        let bits = self.stream.at(self.client, number, 0);
+        let high = (u64::from(bits[0]) << 21) | u64::from(bits[1] >> 11);
+        // At most 2^53, which a double holds exactly.
+        (high + 1) as f64 * 2_f64.powi(-53)
+    }
+
+    /// Exponential with mean 1, at most 36.8.
+    pub fn exponential(&self, number: u64) -> f64 {
+        -ln(self.uniform(number))
+    }
+}
+
+/// Natural logarithm of a positive normal number, by additions, multiplications and divisions alone: these are the same
+/// on every machine, which a mathematical library's last bit is not.
+fn ln(value: f64) -> f64 {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    let bits = value.to_bits();
+    let mut exponent = ((bits >> 52) & 0x7ff) as i32 - 1023;
+    let mut mantissa = f64::from_bits((bits & MANTISSA) | (1023 << 52));
+    // Between 1/sqrt(2) and sqrt(2) the series is short, and next to 1 nothing cancels.
+    if mantissa > std::f64::consts::SQRT_2 {
+        mantissa *= 0.5;
+        exponent += 1;
+    }
+    // ln(m) = 2 artanh(s) = 2 (s + s^3/3 + s^5/5 + ...) with s = (m - 1) / (m + 1), |s| <= 0.172.
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let square = s * s;
+    let mut series = 0.0;
+    for odd in (1..=21).rev().step_by(2) {
+        series = series * square + 1.0 / f64::from(odd);
+    }
+    2.0 * s * series + f64::from(exponent) * std::f64::consts::LN_2
+}
+
+impl Arrivals {
+    /// Operations a second that the process asks for.
+    pub fn rate_per_second(&self) -> f64 {
+        match *self {
+            Self::Constant { operations, per, .. } | Self::Poisson { operations, per, .. } => {
+                operations as f64 / per.as_secs_f64()
+            }
+        }
+    }
+
+    /// `constant` or `poisson`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Constant { .. } => "constant",
+            Self::Poisson { .. } => "poisson",
+        }
+    }
+
+    /// Due time of operation `number`. Of a Poisson process it takes `number` draws: who walks through one has a
+    /// [`Cursor`].
+    pub fn due(&self, number: u64) -> Duration {
+        Duration::from_nanos(Cursor::new(*self).due_ns(number))
+    }
+
+    /// Due time of operation `number` when the one before it was due at `before_ns`; 0 before the first.
+    fn next_ns(&self, number: u64, before_ns: u64) -> u64 {
+        match self {
+            Self::Constant { operations, per, phase } => {
+                let offset = u128::from(number) * per.as_nanos() / u128::from((*operations).max(1));
+                to_ns(*phase).saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
+            }
+            Self::Poisson { operations, per, draws } => {
+                let mean_ns = per.as_nanos() as f64 / (*operations).max(1) as f64;
+                // `as` saturates: a gap of 584 years is as good as the end.
+                before_ns.saturating_add((mean_ns * draws.exponential(number)).round() as u64)
+            }
+        }
+    }
+}
+
+/// A walk forwards through the due times of a process.
+#[derive(Debug, Clone)]
+pub(crate) struct Cursor {
+    arrivals: Arrivals,
+    number: u64,
+    /// Due time of operation `number`.
+    due_ns: u64,
+}
+
+impl Cursor {
+    pub(crate) fn new(arrivals: Arrivals) -> Self {
+        Self { arrivals, number: 0, due_ns: arrivals.next_ns(0, 0) }
+    }
+
+    /// Due time of operation `number`, which must not lie before the one that was asked for last.
+    pub(crate) fn due_ns(&mut self, number: u64) -> u64 {
+        if let Arrivals::Constant { .. } = self.arrivals {
+            return self.arrivals.next_ns(number, 0);
+        }
+        debug_assert!(self.number <= number, "a walk goes forwards");
+        while self.number < number {
+            self.step();
+        }
+        self.due_ns
+    }
+
+    /// How many operations, at most `limit`, are due before `at_ns`, which must not lie before the last question's.
+    pub(crate) fn due_before(&mut self, at_ns: u64, limit: u64) -> u64 {
+        if let Arrivals::Constant { operations, per, phase } = self.arrivals {
+            let Some(elapsed) = at_ns.checked_sub(to_ns(phase)) else { return 0 };
+            // Operation n is due before `at` when n * per < slots. Due times are rounded downwards, so the first
+            // candidate is checked against them.
+            let slots = u128::from(elapsed) * u128::from(operations);
+            let mut count = u64::try_from(slots.div_ceil(per.as_nanos().max(1))).unwrap_or(u64::MAX);
+            while count < limit && self.arrivals.next_ns(count, 0) < at_ns {
+                count += 1;
+            }
+            return count.min(limit);
+        }
+        while self.number < limit && self.due_ns < at_ns {
+            self.step();
+        }
+        self.number
+    }
+
+    fn step(&mut self) {
+        self.number += 1;
+        self.due_ns = self.arrivals.next_ns(self.number, self.due_ns);
+    }
+}
+
+pub(crate) fn to_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn even(operations: u64, per_ms: u64, phase_ms: u64) -> Arrivals {
+        let (per, phase) = (Duration::from_millis(per_ms), Duration::from_millis(phase_ms));
+        Arrivals::Constant { operations, per, phase }
+    }
+
+    fn poisson(operations: u64, seed: u64) -> Arrivals {
+        let draws = Draws::new(seed, 9, 1);
+        Arrivals::Poisson { operations, per: Duration::from_secs(1), draws }
+    }
+
+    #[test]
+    fn an_even_schedule_is_exact_after_a_billion_operations() {
+        let arrivals = even(3, 1000, 0);
+        assert_eq!(arrivals.due(3_000_000_000), Duration::from_secs(1_000_000_000));
+        assert_eq!(arrivals.due(1), Duration::from_nanos(333_333_333));
+    }
+
+    #[test]
+    fn due_before_counts_exactly_the_operations_whose_due_time_is_earlier() {
+        let all = [even(2, 1000, 0), even(3, 1000, 125), even(20, 1000, 7), even(7, 5000, 1), poisson(20, 3)];
+        for arrivals in all {
+            let mut walk = Cursor::new(arrivals);
+            let due: Vec<Duration> =
+                (0..200).map(|number| Duration::from_nanos(walk.due_ns(number))).collect();
+            let mut counts = Cursor::new(arrivals);
+            for at_us in (0..12_000_000).step_by(1237) {
+                let at = Duration::from_micros(at_us);
+                let expected = due.iter().take_while(|due| **due < at).count() as u64;
+                assert_eq!(counts.due_before(to_ns(at), 200), expected, "{arrivals:?} at {at:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gaps_of_a_poisson_process_are_exponential() {
+        // Kolmogorov and Smirnov: with n = 20,000 draws the distance exceeds 1.95 / sqrt(n) once in 1,000 seeds.
+        const COUNT: u64 = 20_000;
+        let mut walk = Cursor::new(poisson(1000, 42));
+        let (mut before, mut gaps) = (0, Vec::new());
+        for number in 0..COUNT {
+            let due = walk.due_ns(number);
+            gaps.push((due - before) as f64 / 1e6);
+            before = due;
+        }
+        gaps.sort_by(f64::total_cmp);
+        let count = COUNT as f64;
+        let distance = gaps.iter().enumerate().fold(0.0_f64, |worst, (index, gap)| {
+            let expected = 1.0 - (-gap).exp();
+            worst
+                .max((expected - index as f64 / count).abs())
+                .max(((index + 1) as f64 / count - expected).abs())
+        });
+        assert!(distance < 1.95 / count.sqrt(), "{distance}");
+        // No memory: neighbours do not correlate.
+        let draws = Draws::new(42, 9, 1);
+        let pairs = (0..COUNT).map(|n| (draws.exponential(n) - 1.0) * (draws.exponential(n + 1) - 1.0));
+        let correlation = pairs.sum::<f64>() / count;
+        assert!(correlation.abs() < 4.0 / count.sqrt(), "{correlation}");
+    }
+
+    #[test]
+    fn arrivals_of_a_seed_are_the_same_everywhere_for_ever() {
+        let first: Vec<u64> =
+            (0..5).map(|number| u64::try_from(poisson(1000, 1).due(number).as_nanos()).unwrap()).collect();
+        // Frozen on purpose: when this changes, no two runs are comparable any more.
+        assert_eq!(first, [966_513, 1_500_051, 1_731_044, 3_166_794, 3_640_825]);
+        assert_ne!(poisson(1000, 1).due(9), poisson(1000, 2).due(9));
+        let other =
+            Arrivals::Poisson { operations: 1000, per: Duration::from_secs(1), draws: Draws::new(1, 9, 2) };
+        assert_ne!(poisson(1000, 1).due(9), other.due(9));
+    }
+
+    #[test]
+    fn a_poisson_process_keeps_its_rate() {
+        let seconds = poisson(1000, 7).due(1_000_000).as_secs_f64();
+        // 1,000 s expected; the standard deviation of a million gaps is 1 s.
+        assert!((seconds - 1000.0).abs() < 4.0, "{seconds}");
+    }
+
+    #[test]
+    fn the_logarithm_is_right_to_fifteen_digits() {
+        for step in 1..=100_000_u64 {
+            let value = step as f64 / 100_000.0;
+            let (ours, reference) = (ln(value), value.ln());
+            assert!(
+                (ours - reference).abs() <= 1e-15 * reference.abs().max(1e-3),
+                "{value}: {ours} {reference}"
+            );
+        }
+        assert_eq!(ln(1.0), 0.0);
+        assert!((ln(2_f64.powi(-53)) + 53.0 * std::f64::consts::LN_2).abs() < 1e-13);
+    }
+}

@@ -1,0 +1,76 @@
+//! Opens the connections of a load thread before the barrier: so many at once, at a pace if one is asked for.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use tokio::sync::Semaphore;
+
+use crate::batch::{histogram, record};
+use crate::lane_task::describe;
+use crate::worker::Shared;
+use crate::{Connections, Lane};
+
+/// The storm of connections of a step, as each thread is told of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) began: Instant,
+    pub(crate) connections: Connections,
+}
+
+/// Opens `lanes`, each with its number among all lanes of the step, and measures how long each took; the first failure
+/// stops the step, and those whose turn comes after a stop stay closed.
+pub(crate) async fn open_all<L: Lane + 'static>(
+    shared: &Rc<Shared>,
+    opening: &Opening,
+    lanes: impl Iterator<Item = (usize, L)>,
+) -> (Vec<L>, Histogram<u64>) {
+    let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
+    let tasks: Vec<_> = lanes
+        .map(|(number, lane)| {
+            let due = opening.began + opening.connections.due(number);
+            let (shared, places) = (Rc::clone(shared), Rc::clone(&places));
+            tokio::task::spawn_local(async move {
+                let _ = shared.timer.wait_until(due).await;
+                // The semaphore is never closed; without a permit the lane would open all the same.
+                let _place = places.acquire().await.ok();
+                open(&shared, lane).await
+            })
+        })
+        .collect();
+    let mut open = Vec::new();
+    let mut logins = histogram();
+    for task in tasks {
+        match task.await {
+            Ok((lane, took_us)) => {
+                if let Some(took_us) = took_us {
+                    record(&mut logins, took_us);
+                }
+                open.push(lane);
+            }
+            Err(error) => {
+                shared.fail(format!("a connection's task failed: {error}"));
+                shared.control.abandon();
+            }
+        }
+    }
+    (open, logins)
+}
+
+/// Opens one lane; how long that took, if it went well.
+async fn open<L: Lane>(shared: &Shared, mut lane: L) -> (L, Option<u64>) {
+    if shared.control.is_stopping() {
+        return (lane, None);
+    }
+    let began = Instant::now();
+    match lane.open().await {
+        Ok(()) => {
+            let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+            (lane, Some(took_us))
+        }
+        Err(failure) => {
+            shared.fail(describe(&failure));
+            (lane, None)
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The books of a worker: cuts, accounts that balance, times that are kept.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use std::time::Duration;
+
+use dbdyno_record::ErrorClass;
+
+use crate::batch::{Batch, Times};
+use crate::recorder::{Ending, Recorder};
+use crate::{LaneSpec, Limit, Pace, Role};
+
+fn lane(pace: Pace, operations: u64) -> LaneSpec {
+    LaneSpec {
+        client: 1,
+        kind: 0,
+        pace,
+        limit: Limit::Operations(operations),
+        role: Role::Decides,
+        coupling: None,
+    }
+}
+
+fn recorder(spec: LaneSpec) -> (Recorder, Rc<RefCell<Vec<Batch>>>) {
+    let batches = Rc::new(RefCell::new(Vec::new()));
+    let sink = Rc::clone(&batches);
+    let recorder =
+        Recorder::new(vec!["query".into()], &[spec], Box::new(move |batch| sink.borrow_mut().push(batch)));
+    (recorder, batches)
+}
+
+fn ending(due_ms: u64, sent_ms: u64, ended_ms: u64) -> Ending {
+    let ns = |ms: u64| ms * 1_000_000;
+    Ending { due_ns: ns(due_ms), sent_ns: ns(sent_ms), ended_ns: ns(ended_ms), rows: 10, received_bytes: 7 }
+}
+
+fn assert_accounts_balance(batches: &[Batch]) {
+    let (mut due, mut ended) = (0, 0);
+    for batch in batches {
+        for (_, interval) in &batch.intervals {
+            due += interval.due;
+            ended += interval.done + interval.failed + interval.dropped;
+            assert_eq!(due, ended + interval.backlog + interval.in_flight, "{interval:?}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_belongs_to_the_second_in_which_it_was_complete() {
+    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    recorder.advance(900_000_000, None);
+    recorder.started(0);
+    recorder.advance(3_200_000_000, None);
+    recorder.done(0, ending(900, 900, 3200));
+    recorder.ended(0, 3_500_000_000);
+    recorder.finish(3_500_000_000, Some(3_400_000_000));
+    let batches = batches.borrow();
+    let done: Vec<_> =
+        batches.iter().map(|batch| (batch.to_ns / 1_000_000, batch.intervals[0].1.done)).collect();
+    assert_eq!(done, [(1000, 0), (2000, 0), (3000, 0), (3400, 1), (3500, 0)]);
+    assert_eq!(batches[1].intervals[0].1.in_flight, 1);
+    assert_accounts_balance(&batches);
+}
+
+#[test]
+fn a_late_schedule_shows_its_backlog_and_counts_response_from_the_due_time() {
+    let pace = Pace::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO };
+    let (mut recorder, batches) = recorder(lane(pace, 30));
+    recorder.advance(0, None);
+    recorder.started(0);
+    recorder.advance(2_050_000_000, None);
+    recorder.done(0, ending(0, 0, 2050));
+    recorder.started(0);
+    recorder.advance(2_060_000_000, None);
+    recorder.done(0, ending(100, 2050, 2060));
+    recorder.advance(3_000_000_000, None);
+    let batches = batches.borrow();
+    let first = &batches[0].intervals[0].1;
+    assert_eq!((first.due, first.done, first.backlog, first.in_flight), (10, 0, 9, 1));
+    let third = &batches[2].intervals[0].1;
+    assert_eq!((third.due, third.done, third.backlog, third.in_flight), (10, 2, 28, 0));
+    assert_eq!(third.service_max_us, 2_050_000);
+    assert_eq!(third.response_sum_us, 2_050_000 + 1_960_000);
+    assert_accounts_balance(&batches);
+}
+
+#[test]
+fn an_operation_of_more_than_an_hour_keeps_its_time() {
+    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    let three_hours_ms = 3 * 3_600_000;
+    recorder.started(0);
+    recorder.done(0, ending(0, 0, three_hours_ms));
+    recorder.finish(500_000_000, None);
+    let batches = batches.borrow();
+    let mut sum = Times::new();
+    sum.add(&batches[0].times[&0]);
+    for histogram in [&sum.service, &sum.response] {
+        let expected = three_hours_ms * 1000;
+        assert_eq!((histogram.len(), histogram.equivalent(histogram.max(), expected)), (1, true));
+    }
+}
+
+#[test]
+fn what_a_stopped_lane_never_sent_is_dropped() {
+    let pace = Pace::Constant { operations: 10, per: Duration::from_secs(1), phase: Duration::ZERO };
+    let (mut recorder, batches) = recorder(lane(pace, 30));
+    recorder.started(0);
+    recorder.done(0, ending(0, 0, 1));
+    recorder.advance(1_450_000_000, None);
+    recorder.ended(0, 1_450_000_000);
+    recorder.finish(1_500_000_000, None);
+    let batches = batches.borrow();
+    let last = &batches[1].intervals[0].1;
+    assert_eq!((last.due, last.dropped, last.backlog), (5, 14, 0));
+    assert_accounts_balance(&batches);
+}
+
+#[test]
+fn a_failed_operation_is_counted_once_and_leaves_no_time() {
+    let (mut recorder, batches) = recorder(lane(Pace::Closed, 10));
+    recorder.started(0);
+    recorder.error(0, ErrorClass::Retry);
+    recorder.error(0, ErrorClass::Refused);
+    recorder.failed(0);
+    recorder.finish(500_000_000, None);
+    let batches = batches.borrow();
+    let interval = &batches[0].intervals[0].1;
+    assert_eq!((interval.due, interval.done, interval.failed), (1, 0, 1));
+    assert_eq!((interval.errors.retry, interval.errors.refused), (1, 1));
+    assert!(batches[0].times.is_empty());
+    assert_accounts_balance(&batches);
+}

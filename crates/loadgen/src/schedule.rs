@@ -1,0 +1,114 @@
+//! One arrival stream for many connections: whichever is free takes the next operation, by an atomic counter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Arrivals;
+
+/// The open-loop arrivals of one client, from which its connections take operations in the order of their numbers.
+///
+/// There is no queue that could overflow and no tick that could be skipped: the next number is one atomic word, and when a
+/// number is due follows from it. All lanes of a schedule are of one client and kind; its limit is the lanes' limit,
+/// which is the same for all of them: `Operations(n)` are n operations of the schedule, not of each lane.
+#[derive(Debug)]
+pub struct Schedule {
+    arrivals: Arrivals,
+    /// The number that is taken next.
+    next: AtomicU64,
+    max_backlog: Option<u64>,
+}
+
+/// What a lane has taken from a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) number: u64,
+    /// Operations before it that were given up, because too many were waiting.
+    pub(crate) dropped: u64,
+}
+
+impl Schedule {
+    /// A schedule in which every arrival waits until a connection is free.
+    pub fn new(arrivals: Arrivals) -> Self {
+        Self { arrivals, next: AtomicU64::new(0), max_backlog: None }
+    }
+
+    /// A schedule in which at most `most` arrivals wait: a connection that becomes free gives up the oldest beyond
+    /// that, which are counted as dropped.
+    pub fn with_max_backlog(arrivals: Arrivals, most: u64) -> Self {
+        Self { max_backlog: Some(most), ..Self::new(arrivals) }
+    }
+
+    /// The process that operations arrive by.
+    pub fn arrivals(&self) -> Arrivals {
+        self.arrivals
+    }
+
+    /// Takes the next operation; `due` counts those that are due by now, and is only asked when a backlog has a limit.
+    pub(crate) fn take(&self, due: impl FnOnce() -> u64) -> Taken {
+        let Some(most) = self.max_backlog else {
+            return Taken { number: self.next.fetch_add(1, Ordering::Relaxed), dropped: 0 };
+        };
+        // The one that is taken waits no more: `most` may be left behind it.
+        let first = due().saturating_sub(most.saturating_add(1));
+        let mut before = self.next.load(Ordering::Relaxed);
+        loop {
+            let number = before.max(first);
+            match self.next.compare_exchange_weak(before, number + 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Taken { number, dropped: number - before },
+                Err(current) => before = current,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn arrivals() -> Arrivals {
+        Arrivals::Constant { operations: 1000, per: Duration::from_secs(1), phase: Duration::ZERO }
+    }
+
+    /// Numbers that 8 threads take, and how many were dropped.
+    fn taken_by_threads(schedule: Schedule, due: fn(u64) -> u64) -> (Vec<u64>, u64) {
+        let schedule = Arc::new(schedule);
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                let schedule = Arc::clone(&schedule);
+                std::thread::spawn(move || (0..5000).map(|n| schedule.take(|| due(n))).collect::<Vec<_>>())
+            })
+            .collect();
+        let taken: Vec<Taken> =
+            threads.into_iter().flat_map(|thread| thread.join().expect("a thread ends")).collect();
+        (taken.iter().map(|taken| taken.number).collect(), taken.iter().map(|taken| taken.dropped).sum())
+    }
+
+    #[test]
+    fn no_number_is_skipped_or_given_out_twice() {
+        let (mut numbers, dropped) = taken_by_threads(Schedule::new(arrivals()), |_| u64::MAX);
+        numbers.sort_unstable();
+        assert_eq!((numbers, dropped), ((0..40_000).collect(), 0));
+    }
+
+    #[test]
+    fn what_is_dropped_and_what_is_taken_are_all_there_is() {
+        let schedule = Schedule::with_max_backlog(arrivals(), 5);
+        let (numbers, dropped) = taken_by_threads(schedule, |n| n * 20);
+        let different: HashSet<_> = numbers.iter().collect();
+        assert_eq!(different.len(), numbers.len());
+        let greatest = numbers.iter().max().expect("some were taken");
+        assert_eq!(dropped + numbers.len() as u64, greatest + 1);
+        assert!(dropped > 0);
+    }
+
+    #[test]
+    fn the_oldest_beyond_the_greatest_backlog_are_given_up() {
+        let schedule = Schedule::with_max_backlog(arrivals(), 5);
+        assert_eq!(schedule.take(|| 6), Taken { number: 0, dropped: 0 });
+        assert_eq!(schedule.take(|| 100), Taken { number: 94, dropped: 93 });
+        assert_eq!(schedule.take(|| 100), Taken { number: 95, dropped: 0 });
+    }
+}

@@ -1,0 +1,129 @@
+//! The accounts of a shared schedule: what was due and not sent is known only to all of its threads together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_record::Interval;
+
+use crate::arrivals::Cursor;
+use crate::lane::Bounds;
+use crate::{Error, LaneSpec, Pace, Schedule};
+
+/// Client and kind.
+type Key = (u32, usize);
+
+/// What became due, over all connections of one schedule. The threads only count what they sent.
+#[derive(Debug)]
+pub(crate) struct ScheduleBook {
+    due: Cursor,
+    bounds: Bounds,
+    due_reported: u64,
+    /// Sent or dropped.
+    taken: u64,
+}
+
+/// The books of all shared schedules of a step.
+///
+/// # Errors
+/// When a schedule is shared in a way in which its accounts could not balance.
+pub(crate) fn books<'a>(
+    lanes: impl Iterator<Item = &'a LaneSpec>,
+) -> Result<BTreeMap<Key, ScheduleBook>, Error> {
+    let mut pace_of: BTreeMap<Key, (Option<&Arc<Schedule>>, Bounds)> = BTreeMap::new();
+    for lane in lanes {
+        let schedule = match &lane.pace {
+            Pace::Shared(schedule) => Some(schedule),
+            _ => None,
+        };
+        let (known, bounds) = *pace_of.entry((lane.client, lane.kind)).or_insert((schedule, lane.bounds()));
+        let is_same = match (known, schedule) {
+            (Some(known), Some(schedule)) => Arc::ptr_eq(known, schedule) && bounds == lane.bounds(),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_same {
+            return Err(Error::MixedSchedules { client: lane.client });
+        }
+    }
+    let shared: Vec<_> =
+        pace_of.into_iter().filter_map(|(key, (schedule, bounds))| Some((key, schedule?, bounds))).collect();
+    for (index, (key, schedule, _)) in shared.iter().enumerate() {
+        if shared[..index].iter().any(|(_, other, _)| Arc::ptr_eq(schedule, other)) {
+            return Err(Error::MixedSchedules { client: key.0 });
+        }
+    }
+    let book = |schedule: &Schedule, bounds| ScheduleBook {
+        due: Cursor::new(schedule.arrivals()),
+        bounds,
+        due_reported: 0,
+        taken: 0,
+    };
+    Ok(shared.into_iter().map(|(key, schedule, bounds)| (key, book(schedule, bounds))).collect())
+}
+
+impl ScheduleBook {
+    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. Behind the `last` cut
+    /// nothing is sent any more: what is then due is dropped.
+    pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {
+        self.taken += interval.due;
+        // An operation may be sent within the nanosecond in which it became due, which is not yet "before" the cut.
+        let due_total = self.bounds.due_before(&mut self.due, to_ns).max(self.taken).max(self.due_reported);
+        let waiting = due_total - self.taken;
+        if last {
+            interval.dropped += waiting;
+            self.taken += waiting;
+        } else {
+            interval.backlog = waiting;
+        }
+        interval.due = due_total - self.due_reported;
+        self.due_reported = due_total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Arrivals, Limit, Role};
+
+    fn schedule() -> Arc<Schedule> {
+        let per = Duration::from_secs(1);
+        Arc::new(Schedule::new(Arrivals::Constant { operations: 10, per, phase: Duration::ZERO }))
+    }
+
+    fn lane(client: u32, kind: usize, pace: Pace) -> LaneSpec {
+        LaneSpec { client, kind, pace, limit: Limit::Operations(25), role: Role::Decides, coupling: None }
+    }
+
+    #[test]
+    fn what_waits_is_backlog_and_at_the_end_dropped() {
+        let lane = lane(1, 0, Pace::Shared(schedule()));
+        let mut books = books([&lane].into_iter()).expect("one lane mixes nothing");
+        let book = books.get_mut(&(1, 0)).expect("a book");
+        let mut account = |second: u64, taken, last| {
+            let mut interval = Interval { due: taken, done: taken, ..Interval::default() };
+            book.complete(&mut interval, second * 1_000_000_000, last);
+            (interval.due, interval.backlog, interval.dropped)
+        };
+        assert_eq!(account(1, 4, false), (10, 6, 0));
+        assert_eq!(account(2, 16, false), (10, 0, 0));
+        // The limit: 25 operations and no more.
+        assert_eq!(account(3, 2, false), (5, 3, 0));
+        assert_eq!(account(4, 1, true), (0, 0, 2));
+    }
+
+    #[test]
+    fn lanes_that_mix_schedules_are_refused() {
+        let (one, two) = (Pace::Shared(schedule()), Pace::Shared(schedule()));
+        let mixes = |lanes: [LaneSpec; 2]| books(lanes.iter()).is_err();
+        assert!(!mixes([lane(1, 0, one.clone()), lane(1, 0, one.clone())]));
+        assert!(!mixes([lane(1, 0, one.clone()), lane(2, 0, two.clone())]));
+        assert!(mixes([lane(1, 0, one.clone()), lane(1, 0, two)]));
+        assert!(mixes([lane(1, 0, one.clone()), lane(1, 0, Pace::Closed)]));
+        assert!(mixes([lane(1, 0, one.clone()), lane(2, 0, one.clone())]));
+        assert!(mixes([lane(1, 0, one.clone()), lane(1, 1, one.clone())]));
+        let longer = LaneSpec { limit: Limit::Operations(26), ..lane(1, 0, one.clone()) };
+        assert!(mixes([lane(1, 0, one), longer]));
+    }
+}

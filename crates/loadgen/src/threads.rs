@@ -1,0 +1,107 @@
+//! Which lanes a load thread runs, and on which CPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+
+use crate::LaneSpec;
+
+/// Connections that one load thread carries before a second one is started.
+const CONNECTIONS_PER_THREAD: usize = 16;
+
+/// Load threads of a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// CPUs they may use; `None` = all.
+    pub cpus: Option<Vec<u32>>,
+    /// How many; `None` = one for every 16 connections, at most one a CPU. No more than there is to share out: a client
+    /// with coupled lanes, else a lane.
+    pub count: Option<u32>,
+    /// A lane blocks its thread, so each gets one of its own.
+    pub blocking: bool,
+}
+
+/// A lane as a thread is given it; `number` counts all lanes of the step.
+#[derive(Debug)]
+pub(crate) struct Assigned<F> {
+    pub(crate) number: usize,
+    pub(crate) spec: LaneSpec,
+    pub(crate) factory: F,
+}
+
+/// The lanes of one thread, and the CPUs it may use.
+type Assignment<F> = (Vec<Assigned<F>>, Option<Vec<u32>>);
+
+/// Lanes of a client with coupled lanes share a thread, all others go round the threads one by one; a blocking lane gets a
+/// thread of its own.
+pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, threads: &Threads) -> Vec<Assignment<F>> {
+    let lanes = lanes.into_iter().enumerate();
+    let lanes = lanes.map(|(number, (spec, factory))| Assigned { number, spec, factory });
+    if threads.blocking {
+        return lanes.map(|lane| (vec![lane], threads.cpus.clone())).collect();
+    }
+    let lanes: Vec<Assigned<F>> = lanes.collect();
+    let available = threads
+        .cpus
+        .as_ref()
+        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), Vec::len);
+    let wanted = threads
+        .count
+        .map_or_else(|| lanes.len().div_ceil(CONNECTIONS_PER_THREAD).min(available), |count| count as usize);
+    let coupled: BTreeSet<u32> =
+        lanes.iter().filter(|lane| lane.spec.coupling.is_some()).map(|lane| lane.spec.client).collect();
+    let mut parts: BTreeMap<(u32, Option<usize>), Vec<Assigned<F>>> = BTreeMap::new();
+    for lane in lanes {
+        let alone = (!coupled.contains(&lane.spec.client)).then_some(lane.number);
+        parts.entry((lane.spec.client, alone)).or_default().push(lane);
+    }
+    let count = wanted.clamp(1, parts.len().max(1));
+    let mut jobs: Vec<Vec<Assigned<F>>> = (0..count).map(|_| Vec::new()).collect();
+    for (index, part) in parts.into_values().enumerate() {
+        jobs[index % count].extend(part);
+    }
+    let cpus_of = |index: usize| {
+        // One CPU a thread while there are enough, so that a thread keeps its caches.
+        let cpus = threads.cpus.as_ref()?;
+        if count <= cpus.len() { Some(vec![cpus[index]]) } else { Some(cpus.clone()) }
+    };
+    jobs.into_iter().enumerate().map(|(index, lanes)| (lanes, cpus_of(index))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Coupling, Limit, Pace, Role, Side};
+
+    fn lane(client: u32, coupled: bool) -> (LaneSpec, ()) {
+        let coupling = coupled.then(|| (Arc::new(Coupling::new(9)), Side::Left));
+        let limit = Limit::Operations(1);
+        (LaneSpec { client, kind: 0, pace: Pace::Closed, limit, role: Role::Decides, coupling }, ())
+    }
+
+    fn clients_by_thread(lanes: Vec<(LaneSpec, ())>, count: u32) -> Vec<Vec<u32>> {
+        let threads = Threads { count: Some(count), ..Threads::default() };
+        let jobs = assign(lanes, &threads).into_iter();
+        jobs.map(|(lanes, _)| lanes.iter().map(|lane| lane.spec.client).collect()).collect()
+    }
+
+    #[test]
+    fn coupled_lanes_stay_together_and_others_are_spread() {
+        let pair = |client| [lane(client, true), lane(client, false)];
+        let coupled = (1..=3).flat_map(pair).collect();
+        assert_eq!(clients_by_thread(coupled, 2), [vec![1, 1, 3, 3], vec![2, 2]]);
+        let one_client = (0..5).map(|_| lane(1, false)).collect();
+        assert_eq!(clients_by_thread(one_client, 2), [vec![1; 3], vec![1; 2]]);
+        assert_eq!(clients_by_thread(vec![lane(1, false)], 8), [[1]]);
+    }
+
+    #[test]
+    fn there_is_a_thread_for_every_16_connections_and_at_most_one_a_cpu() {
+        let threads = |lanes: usize, cpus: &[u32]| {
+            let threads = Threads { cpus: Some(cpus.to_vec()), ..Threads::default() };
+            assign((0..lanes).map(|_| lane(1, false)).collect(), &threads).len()
+        };
+        assert_eq!([threads(16, &[0, 1]), threads(17, &[0, 1]), threads(4096, &[0, 1])], [1, 2, 2]);
+    }
+}

@@ -1,0 +1,50 @@
+//! A load thread's way through the due times of its open loops; the lanes of a shared schedule go it together.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::arrivals::Cursor;
+use crate::lane::Bounds;
+use crate::{Pace, Schedule};
+
+/// Due times of one lane, or of all lanes of one schedule on this thread. Each operation's is asked for when it is taken, so
+/// that the questions only go forwards.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    next: Rc<RefCell<Cursor>>,
+    arrived: Rc<RefCell<Cursor>>,
+}
+
+impl Walk {
+    /// Due time of operation `number`.
+    pub(crate) fn due_ns(&self, number: u64) -> u64 {
+        self.next.borrow_mut().due_ns(number)
+    }
+
+    /// Operations within `bounds` that are due before `now_ns`.
+    pub(crate) fn due_before(&self, bounds: Bounds, now_ns: u64) -> u64 {
+        bounds.due_before(&mut self.arrived.borrow_mut(), now_ns)
+    }
+}
+
+/// The walks of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Walks {
+    shared: Vec<(Arc<Schedule>, Walk)>,
+}
+
+impl Walks {
+    /// The walk of a lane of `pace`; `None` when it has no schedule.
+    pub(crate) fn of(&mut self, pace: &Pace) -> Option<Walk> {
+        let cursor = Cursor::new(pace.process()?);
+        let walk =
+            Walk { next: Rc::new(RefCell::new(cursor.clone())), arrived: Rc::new(RefCell::new(cursor)) };
+        let Pace::Shared(schedule) = pace else { return Some(walk) };
+        if let Some((_, known)) = self.shared.iter().find(|(known, _)| Arc::ptr_eq(known, schedule)) {
+            return Some(known.clone());
+        }
+        self.shared.push((Arc::clone(schedule), walk.clone()));
+        Some(walk)
+    }
+}

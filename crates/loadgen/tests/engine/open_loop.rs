@@ -1,0 +1,181 @@
+//! Schedules: shared by many connections, Poisson, with a greatest backlog; think time and limits in time.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dbdyno_loadgen::{Arrivals, Draws, LaneSpec, Limit, Pace, Schedule, ThinkTime, Threads};
+use dbdyno_record::{Clock, Outcome, StepEvent, StepRecord};
+use proptest::prelude::*;
+
+use crate::support::{Act, Behaviour, Options, answers, even, lane, percentile, run_step, spec, sum};
+
+fn constant(per_second: u64) -> Arrivals {
+    Arrivals::Constant { operations: per_second, per: Duration::from_secs(1), phase: Duration::ZERO }
+}
+
+fn poisson(per_second: u64, seed: u64) -> Arrivals {
+    Arrivals::Poisson { operations: per_second, per: Duration::from_secs(1), draws: Draws::new(seed, 1, 1) }
+}
+
+/// `connections` lanes of client 1 on one schedule.
+fn shared(
+    schedule: Schedule,
+    connections: usize,
+    limit: Limit,
+    behaviour: &Behaviour,
+) -> Vec<(LaneSpec, Behaviour)> {
+    let pace = Pace::Shared(Arc::new(schedule));
+    (0..connections).map(|_| (lane(1, 0, pace.clone(), limit), Arc::clone(behaviour))).collect()
+}
+
+/// A behaviour that answers after `service`, and the numbers it was asked for.
+fn noting(service: Duration) -> (Behaviour, Arc<Mutex<Vec<u64>>>) {
+    let numbers = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&numbers);
+    let behaviour: Behaviour = Arc::new(move |number| {
+        noted.lock().expect("no panic").push(number);
+        Act::Answer(service)
+    });
+    (behaviour, numbers)
+}
+
+fn greatest_backlog(record: &StepRecord) -> u64 {
+    record.intervals.iter().map(|interval| interval.backlog).max().expect("intervals")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn connections_that_share_a_schedule_send_every_number_once(
+        connections in 1_usize..40,
+        threads in 1_u32..4,
+        per_second in 500_u64..4000,
+        is_poisson in any::<bool>(),
+        service_us in 0_u64..3000,
+    ) {
+        let arrivals = if is_poisson { poisson(per_second, 5) } else { constant(per_second) };
+        let (behaviour, numbers) = noting(Duration::from_micros(service_us));
+        let lanes = shared(Schedule::new(arrivals), connections, Limit::Operations(300), &behaviour);
+        let options = Options { threads: Threads { count: Some(threads), ..Threads::default() }, ..Options::default() };
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
+        prop_assert_eq!(end.outcome, Outcome::Completed);
+        let mut sent = numbers.lock().expect("no panic").clone();
+        sent.sort_unstable();
+        prop_assert_eq!(sent, (0..300).collect::<Vec<u64>>());
+        prop_assert_eq!(sum(&record, "query", |interval| interval.due), 300);
+        prop_assert_eq!(sum(&record, "query", |interval| interval.done), 300);
+        prop_assert_eq!(sum(&record, "query", |interval| interval.dropped), 0);
+    }
+}
+
+#[test]
+fn a_shared_schedule_is_kept_by_whoever_is_free() {
+    // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped in the end.
+    let lanes = shared(
+        Schedule::new(constant(300)),
+        2,
+        Limit::Time(Duration::from_millis(1500)),
+        &answers(Duration::from_millis(9)),
+    );
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    assert_eq!(record.window(), Some((0, 1_500_000)));
+    let first = &record.intervals[0];
+    assert_eq!((first.due, first.due), (300, first.done + first.backlog + first.in_flight));
+    assert_eq!(sum(&record, "query", |interval| interval.due), 450);
+    let done = sum(&record, "query", |interval| interval.done);
+    assert!((200..320).contains(&done), "{done}");
+    assert_eq!(sum(&record, "query", |interval| interval.dropped), 450 - done);
+    assert!(record.events.iter().any(|event| matches!(
+        event,
+        StepEvent::Scheduled { process, operations_per_second, connections: 2, .. }
+            if process == "constant" && *operations_per_second == 300.0
+    )));
+}
+
+#[test]
+fn one_slow_connection_holds_up_only_what_it_has_taken() {
+    // Operation 100 hangs for a second; the other connections keep the schedule.
+    let behaviour: Behaviour = Arc::new(|number| {
+        Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
+    });
+    let lanes = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert_eq!(sum(&record, "query", |interval| interval.done), 400);
+    assert!(percentile(&record, "response", 0.99) < 100_000);
+    assert!(percentile(&record, "response", 1.0) >= 1_000_000);
+    assert!(greatest_backlog(&record) < 20, "{}", greatest_backlog(&record));
+}
+
+#[test]
+fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
+    let schedule = Schedule::with_max_backlog(constant(1000), 10);
+    let (behaviour, numbers) = noting(Duration::from_millis(20));
+    let lanes = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    let sent = numbers.lock().expect("no panic");
+    let different: HashSet<_> = sent.iter().collect();
+    assert_eq!(different.len(), sent.len());
+    let (due, done) = (sum(&record, "query", |i| i.due), sum(&record, "query", |i| i.done));
+    assert_eq!((due, done), (1000, sent.len() as u64));
+    assert_eq!(sum(&record, "query", |interval| interval.dropped), 1000 - done);
+    // Ten waited, one was being sent and took 20 ms.
+    assert!(percentile(&record, "response", 0.9) < 80_000, "{}", percentile(&record, "response", 0.9));
+}
+
+#[test]
+fn poisson_lanes_send_as_many_as_were_due() {
+    let Arrivals::Poisson { operations, per, draws } = poisson(500, 11) else { unreachable!() };
+    let pace = Pace::Poisson { operations, per, draws };
+    let lanes =
+        vec![(lane(1, 0, pace.clone(), Limit::Time(Duration::from_secs(1))), answers(Duration::ZERO))];
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    let due =
+        (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
+    assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
+    // What is due in the last moment may find the step's end before its turn.
+    let dropped = sum(&record, "query", |interval| interval.dropped);
+    assert_eq!(end.lanes[0].started + dropped, due as u64);
+    assert!(dropped <= due as u64 / 10, "{dropped}");
+}
+
+#[test]
+fn lag_is_recorded_of_operations_that_were_waited_for_and_not_of_late_ones() {
+    let lanes = vec![(lane(1, 0, even(200), Limit::Operations(200)), answers(Duration::ZERO))];
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    let lag = |record: &StepRecord| -> u64 {
+        let spans = record.histograms.iter().filter(|span| span.clock == Clock::Lag);
+        spans.map(|span| span.histogram().expect("readable").len()).sum()
+    };
+    assert!(lag(&record) >= 100, "{}", lag(&record));
+    let lanes = vec![(lane(1, 0, even(1000), Limit::Operations(100)), answers(Duration::from_millis(5)))];
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert!(lag(&record) <= 2, "{}", lag(&record));
+}
+
+#[test]
+fn thinking_is_no_part_of_any_time_but_of_the_rate() {
+    let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
+    let limit = Limit::Time(Duration::from_secs(1));
+    let lanes = vec![(lane(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert_eq!(end.outcome, Outcome::Completed);
+    let done = sum(&record, "query", |interval| interval.done);
+    // 25 ms and tokio's tick for each.
+    assert!((30..=41).contains(&done), "{done}");
+    assert!(percentile(&record, "response", 0.5) < 15_000);
+}
+
+#[test]
+fn a_closed_loop_limited_in_time_ends_its_window_at_exactly_that_time() {
+    let limit = Limit::Time(Duration::from_millis(700));
+    let lanes =
+        (1..=3).map(|client| (lane(client, 0, Pace::Closed, limit), answers(Duration::from_millis(3))));
+    let (end, record) = run_step(&spec(3, &["query"]), lanes.collect(), Options::default());
+    assert_eq!((end.outcome, record.window()), (Outcome::Completed, Some((0, 700_000))));
+    assert!(end.lanes.iter().all(|lane| lane.complete));
+    assert!((700_000..760_000).contains(&end.at_us), "{}", end.at_us);
+}

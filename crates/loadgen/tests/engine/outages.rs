@@ -1,0 +1,143 @@
+//! Connections that are lost and opened again, and storms of connections before the barrier.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use dbdyno_loadgen::{
+    Arrivals, Connections, Draws, Limit, LostConnections, Pace, Reconnect, Schedule, StepEnd,
+};
+use dbdyno_record::{Outcome, StepEvent, StepRecord};
+
+use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec, sum};
+
+fn reconnecting(give_up_after: Duration) -> Options {
+    let (wait, wait_max) = (Duration::from_millis(20), Duration::from_millis(80));
+    let how = Reconnect { wait, wait_max, give_up_after, draws: Draws::new(1, 1, 1) };
+    let connections = Connections { lost: LostConnections::Reconnect(how), ..Connections::default() };
+    Options { connections, ..Options::default() }
+}
+
+/// Answers, but the first time that `number` comes the connection is lost, and opens after `refusals` failed attempts.
+fn breaks_at(number: u64, refusals: u32) -> Behaviour {
+    let broken = AtomicBool::new(false);
+    Arc::new(move |current| {
+        if current == number && !broken.swap(true, Ordering::Relaxed) {
+            return Act::Break(refusals);
+        }
+        Act::Answer(Duration::from_millis(1))
+    })
+}
+
+fn outage_events(record: &StepRecord) -> (usize, Vec<(u64, u32)>) {
+    let lost = record.events.iter().filter(|event| matches!(event, StepEvent::ConnectionLost { .. })).count();
+    let back = record.events.iter().filter_map(|event| match event {
+        StepEvent::Reconnected { down_us, attempts, .. } => Some((*down_us, *attempts)),
+        _ => None,
+    });
+    (lost, back.collect())
+}
+
+fn assert_went_on(end: &StepEnd) {
+    assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Completed, None));
+    assert!(end.lanes.iter().all(|lane| lane.complete));
+}
+
+#[test]
+fn a_lost_connection_is_opened_again_and_the_operation_on_its_way_has_failed() {
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, 2)),
+        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(1))),
+    ];
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, reconnecting(Duration::from_secs(10)));
+    assert_went_on(&end);
+    let lane = end.lanes.iter().find(|lane| lane.client == 1).expect("client 1");
+    assert_eq!((lane.started, lane.done, lane.reconnects), (50, 49, 1));
+    assert_eq!((&lane.failed_numbers, &lane.unknown_numbers), (&vec![10], &vec![10]));
+    assert_eq!(sum(&record, "insert", |interval| interval.failed), 1);
+    assert_eq!(sum(&record, "insert", |interval| interval.errors.lost), 1);
+    // Pauses of 20, 40 and 80 ms, each shortened by up to a half.
+    let (lost, back) = outage_events(&record);
+    let [(down_us, 3)] = back[..] else { panic!("{back:?}") };
+    assert_eq!(lost, 1);
+    assert!((70_000..300_000).contains(&down_us), "{down_us}");
+    let recorded = sum(&record, "insert", |interval| interval.down_us);
+    assert!(recorded.abs_diff(down_us) <= record.intervals.len() as u64, "{recorded} {down_us}");
+    assert_eq!(record.intervals.last().expect("intervals").down, 0);
+}
+
+#[test]
+fn a_schedule_goes_on_while_its_connection_is_lost() {
+    let per = Duration::from_secs(1);
+    let schedule = Schedule::new(Arrivals::Constant { operations: 100, per, phase: Duration::ZERO });
+    let pace = Pace::Shared(Arc::new(schedule));
+    // Six failed attempts: about 0.3 s, from 0.85 s on.
+    let lanes = vec![(lane(1, 0, pace, Limit::Operations(200)), breaks_at(85, 6))];
+    let (end, record) = run_step(&spec(1, &["query"]), lanes, reconnecting(Duration::from_secs(10)));
+    assert_went_on(&end);
+    let first = &record.intervals[0];
+    assert!(first.backlog >= 10 && first.down == 1, "{first:?}");
+    assert!(first.down_us > 100_000, "{first:?}");
+    assert_eq!(sum(&record, "query", |interval| interval.done), 199);
+    assert_eq!(sum(&record, "query", |interval| interval.dropped), 0);
+}
+
+#[test]
+fn a_connection_that_does_not_come_back_fails_the_step_in_time() {
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(10, u32::MAX)),
+        (lane(2, 0, even(10), Limit::Operations(1000)), answers(Duration::ZERO)),
+    ];
+    let began = Instant::now();
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, reconnecting(Duration::from_millis(400)));
+    assert!(began.elapsed() < Duration::from_secs(3));
+    assert_eq!(end.outcome, Outcome::Failed);
+    let message = end.message.expect("a reason");
+    assert_eq!(
+        message,
+        "a lost connection could not be opened again within 0.4 s: the pretended answer is no (42); raise reconnect_for"
+    );
+    let (lost, back) = outage_events(&record);
+    assert_eq!((lost, back.len()), (1, 0));
+}
+
+#[test]
+fn a_lane_limited_in_time_ends_with_its_time_even_without_a_connection() {
+    let limit = Limit::Time(Duration::from_millis(500));
+    let lanes = vec![(lane(1, 0, Pace::Closed, limit), breaks_at(10, u32::MAX))];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, reconnecting(Duration::from_secs(60)));
+    assert_went_on(&end);
+    assert_eq!(record.window(), Some((0, 500_000)));
+    let down_us = sum(&record, "insert", |interval| interval.down_us);
+    assert!((300_000..600_000).contains(&down_us), "{down_us}");
+}
+
+#[test]
+fn reconnecting_is_given_up_when_the_step_is_stopped() {
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(50)), breaks_at(3, u32::MAX))];
+    let options = Options { cap: Some(Duration::from_millis(300)), ..reconnecting(Duration::from_secs(60)) };
+    let began = Instant::now();
+    let (end, _) = run_step(&spec(1, &["insert"]), lanes, options);
+    assert_eq!(end.outcome, Outcome::Failed);
+    assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[test]
+fn logins_keep_the_rate_that_was_asked_for_and_each_is_timed() {
+    let lanes =
+        (1..=40).map(|client| (lane(client, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO)));
+    let connections = Connections { rate_per_second: Some(100.0), ..Connections::default() };
+    let options = Options { connections, ..Options::default() };
+    let (end, record) = run_step(&spec(40, &["insert"]), lanes.collect(), options);
+    assert_went_on(&end);
+    let storm_us = record.events.iter().find_map(|event| match event {
+        StepEvent::Barrier { connect_us, connections: 40, .. } => Some(*connect_us),
+        _ => None,
+    });
+    let storm_us = storm_us.expect("a barrier");
+    // The last of 40 logins at 100 a second begins after 0.39 s.
+    assert!((380_000..700_000).contains(&storm_us), "{storm_us}");
+    let logins =
+        record.histograms.iter().find(|span| span.tag() == "login/service").expect("times of logins");
+    assert_eq!(logins.histogram().expect("readable").len(), 40);
+}

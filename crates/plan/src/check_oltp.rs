@@ -1,0 +1,126 @@
+//! Checks the options of the classic OLTP workload: ranges, and what goes together.
+
+use std::time::Duration;
+
+use crate::{Oltp, OltpPace};
+
+/// Column `id` is a 32-bit number.
+const MOST_ROWS: u64 = i32::MAX as u64;
+/// More connections than a server of any product takes.
+const MOST_CONNECTIONS: u32 = 65_536;
+
+/// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
+pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    number_problem(oltp)
+        .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
+        .or_else(|| tests_problem(oltp))
+        .or_else(|| rates_problem(oltp))
+        .or_else(|| time_problem(oltp))
+        .or_else(|| fraction_problem(oltp))
+        .or_else(|| text_problem(oltp))
+}
+
+/// Key, value, least and greatest allowed value of every whole number.
+fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
+    let statements = 10_000;
+    [
+        ("tables", oltp.tables.into(), 1, 10_000),
+        ("table_size", oltp.table_size, 1, MOST_ROWS),
+        ("range_size", oltp.range_size.into(), 1, MOST_ROWS),
+        ("point_selects", oltp.point_selects.into(), 0, statements),
+        ("simple_ranges", oltp.simple_ranges.into(), 0, statements),
+        ("sum_ranges", oltp.sum_ranges.into(), 0, statements),
+        ("order_ranges", oltp.order_ranges.into(), 0, statements),
+        ("distinct_ranges", oltp.distinct_ranges.into(), 0, statements),
+        ("index_updates", oltp.index_updates.into(), 0, statements),
+        ("non_index_updates", oltp.non_index_updates.into(), 0, statements),
+        ("delete_inserts", oltp.delete_inserts.into(), 0, statements),
+        ("load_connections", oltp.load_connections.into(), 1, 1024),
+        ("special_iterations", oltp.special_iterations.into(), 1, 1000),
+        ("special_percent", oltp.special_percent.into(), 1, 100),
+    ]
+}
+
+fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
+    let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
+    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
+}
+
+fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
+    if rungs.is_empty() {
+        return Some((key, format!("{key} is empty: name at least one, e.g. [1, 16, 64]")));
+    }
+    if let Some(rung) = rungs.iter().find(|rung| !(1..=most).contains(*rung)) {
+        return Some((key, format!("{key} holds {rung}, but must be 1 to {most}")));
+    }
+    let is_repeated = |index: &usize| rungs[..*index].contains(&rungs[*index]);
+    let repeated = rungs[(0..rungs.len()).find(is_repeated)?];
+    Some((key, format!("{key} holds {repeated} twice: each gives a step of its own name")))
+}
+
+fn tests_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    let tests = &oltp.tests;
+    let repeated = (0..tests.len()).find(|&index| tests[..index].contains(&tests[index]));
+    match repeated {
+        Some(index) => {
+            let name = tests[index].name();
+            Some(("tests", format!("tests holds {name} twice: each gives steps of its own name")))
+        }
+        None => None,
+    }
+}
+
+fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    match oltp.pace {
+        OltpPace::Closed if !oltp.rates.is_empty() => {
+            let paces = "pace = \"constant\" and pace = \"poisson\"";
+            Some(("rates", format!("rates are for {paces}; a closed loop has none")))
+        }
+        OltpPace::Closed if oltp.max_backlog.is_some() => Some((
+            "max_backlog",
+            "max_backlog is for a step with a rate; in a closed loop nothing waits".to_owned(),
+        )),
+        OltpPace::Closed => None,
+        OltpPace::Constant | OltpPace::Poisson if !oltp.think_time.0.is_zero() => Some((
+            "think_time",
+            "think_time is for pace = \"closed\"; a rate does not wait for answers".to_owned(),
+        )),
+        OltpPace::Constant | OltpPace::Poisson => ladder_problem("rates", &oltp.rates, 100_000_000),
+    }
+}
+
+fn time_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    if oltp.time.0 < Duration::from_secs(1) {
+        return Some(("time", format!("time is {}, but must be at least 1s", oltp.time)));
+    }
+    if oltp.warmup.0.subsec_nanos() != 0 {
+        // Records are cut at whole seconds: a warm-up that ends between two would be counted in part.
+        return Some(("warmup", format!("warmup is {}, but must be whole seconds", oltp.warmup)));
+    }
+    if !(oltp.time_cap >= 1.0 && oltp.time_cap.is_finite()) {
+        return Some(("time_cap", "time_cap is a multiple of time and must be at least 1".to_owned()));
+    }
+    None
+}
+
+fn fraction_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    if oltp.special_share > 99 {
+        let message = format!("special_share is {}, but must be 0 to 99", oltp.special_share);
+        return Some(("special_share", message));
+    }
+    if !(oltp.pareto_h > 0.0 && oltp.pareto_h < 1.0) {
+        return Some(("pareto_h", "pareto_h must be above 0 and below 1, e.g. 0.2".to_owned()));
+    }
+    if !(0.0..=100.0).contains(&oltp.zipfian_exponent) {
+        return Some(("zipfian_exponent", "zipfian_exponent must be 0 to 100, e.g. 0.8".to_owned()));
+    }
+    None
+}
+
+/// It ends up in a statement, and there is one statement to send.
+fn text_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    oltp.create_table_options.contains(';').then(|| {
+        ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
+    })
+}

@@ -1,0 +1,126 @@
+//! Forecasts the classic OLTP workload. Exact: the length of its tests. All else is guessed from assumed speeds.
+
+use std::time::Duration;
+
+use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
+use crate::speed::{Size, Speed, assumed};
+use crate::{Oltp, OltpTest, Variant, Verify};
+
+/// What a row of 200 bytes costs more than a row of the Insert Benchmark, whose cost is assumed.
+const ROW_FACTOR: f64 = 2.0;
+/// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
+const COLUMN_BYTES: f64 = 188.0;
+/// What storage engines add to a row, with space left free in pages.
+const PAGE_FACTOR: f64 = 1.25;
+/// One row of an index on a whole number.
+const INDEX_BYTES: f64 = 20.0;
+/// Rows that tests are taken to write a second, for redo and binary logs.
+const WRITES_PER_SECOND: f64 = 20_000.0;
+
+/// The forecast of one cell.
+pub(crate) fn cell(variant: &Variant, oltp: &Oltp) -> CellEstimate {
+    let (speed, size) = assumed(&variant.kind());
+    let steps = steps(oltp, &speed);
+    CellEstimate {
+        variant: variant.name.clone(),
+        workload: "oltp".to_owned(),
+        duration: steps.iter().map(|step| step.duration).sum(),
+        disk_bytes: disk_bytes(oltp, &size),
+        steps,
+    }
+}
+
+fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
+    let rows = oltp.loaded_rows();
+    let lanes = oltp.load_connections.min(oltp.tables).min(speed.parallel_clients).max(1);
+    let all = |row_us: f64| seconds(rows as f64 * row_us / f64::from(lanes) / 1e6);
+    let detail = format!("{} rows", grouped(rows));
+    let mut steps = vec![
+        step("prepare", "server and tables", seconds(speed.prepare_seconds)),
+        step("load", &detail, all(speed.load_row_us * ROW_FACTOR)),
+    ];
+    if oltp.create_secondary {
+        steps.push(step("index", &format!("1 index on {detail}"), all(speed.index_row_us)));
+    }
+    steps.push(step("settle", "cleanup and pause after the load", oltp.settle_wait.0));
+    for (test, connections, rate) in oltp.test_steps() {
+        let name = Oltp::step_name(test, connections, rate);
+        let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
+        let unit = if connections == 1 { "connection" } else { "connections" };
+        steps.push(step(&name, &format!("{} on {connections} {unit}{at}", oltp.time), length(oltp)));
+    }
+    let checks = checks(oltp);
+    if checks > 0 {
+        let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
+        let unit = if checks == 1 { "check" } else { "checks" };
+        steps.push(step("verify", &format!("{checks} {unit} of {detail}"), seconds(each * checks as f64)));
+    }
+    steps
+}
+
+fn length(oltp: &Oltp) -> Duration {
+    oltp.warmup.0 + oltp.time.0
+}
+
+/// Steps after which tables are read: those that write.
+fn checks(oltp: &Oltp) -> usize {
+    match oltp.verify {
+        Verify::Off => 0,
+        Verify::End => 1,
+        Verify::EachStep => 1 + writing_steps(oltp),
+    }
+}
+
+fn writing_steps(oltp: &Oltp) -> usize {
+    let reads = |test: &OltpTest| matches!(test, OltpTest::PointSelect | OltpTest::ReadOnly);
+    oltp.test_steps().iter().filter(|(test, ..)| !reads(test)).count()
+}
+
+fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
+    if size.row_bytes <= 0.0 {
+        return size.log_bytes;
+    }
+    let indexes = 1.0 + f64::from(u8::from(oltp.create_secondary));
+    let rows = oltp.loaded_rows() as f64;
+    // An index is sorted in files of its own before it is built.
+    let tables = rows * (COLUMN_BYTES * PAGE_FACTOR + 2.0 * indexes * INDEX_BYTES);
+    let written = WRITES_PER_SECOND * length(oltp).as_secs_f64() * writing_steps(oltp) as f64;
+    let binlog = (rows + written) * if size.binlog_row_bytes > 0 { 2.0 * COLUMN_BYTES } else { 0.0 };
+    ((tables + binlog) as u64).saturating_add(size.log_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{estimate, parse};
+
+    #[test]
+    fn tests_take_their_time_and_all_else_is_guessed() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.oltp]\n\
+             tests = [\"point-select\", \"read-write\"]\ntable_size = 1_000_000\nconnections = [1, 16]\n\
+             warmup = \"2s\"\npace = \"constant\"\nrates = [500]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let estimate = estimate(&plan);
+        let line =
+            |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        let table: String = estimate.cells[0].steps.iter().map(line).collect();
+        insta::assert_snapshot!(table, @r"
+        prepare | server and tables | 8.0s
+        load | 1,000,000 rows | 8.0s
+        index | 1 index on 1,000,000 rows | 1.0s
+        settle | cleanup and pause after the load | 0.0ns
+        point-select.c1.r500 | 10s on 1 connection at 500/s | 12.0s
+        point-select.c16.r500 | 10s on 16 connections at 500/s | 12.0s
+        read-write.c1.r500 | 10s on 1 connection at 500/s | 12.0s
+        read-write.c16.r500 | 10s on 16 connections at 500/s | 12.0s
+        verify | 3 checks of 1,000,000 rows | 1.8s
+        ");
+        assert!(
+            (1 << 30..3 << 30).contains(&estimate.cells[0].disk_bytes),
+            "{}",
+            estimate.cells[0].disk_bytes
+        );
+    }
+}

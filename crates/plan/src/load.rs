@@ -1,0 +1,100 @@
+//! How load is put on: connections, how fast they are opened, what happens when one is lost.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::PlanDuration;
+
+/// Connections of every step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Load {
+    /// What happens when a connection is lost in a step: `"fail"` ends the step, `"reconnect"` opens it again and counts.
+    pub lost_connections: LostConnections,
+    /// Pause before a lost connection is opened again; each further one is twice as long. Up to half of it is taken off
+    /// by chance.
+    pub reconnect_wait: PlanDuration,
+    /// No pause is longer than this.
+    pub reconnect_wait_max: PlanDuration,
+    /// The step fails when a lost connection is not open again after this time.
+    pub reconnect_for: PlanDuration,
+    /// Logins a second before a step; as fast as they go when left out.
+    pub connect_rate_per_second: Option<f64>,
+}
+
+/// What happens when a connection is lost in a step.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LostConnections {
+    #[default]
+    Fail,
+    Reconnect,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            lost_connections: LostConnections::Fail,
+            reconnect_wait: PlanDuration(Duration::from_millis(100)),
+            reconnect_wait_max: PlanDuration::from_secs(5),
+            reconnect_for: PlanDuration::from_secs(60),
+            connect_rate_per_second: None,
+        }
+    }
+}
+
+/// The first option out of its range: its key inside `[load]`, and what to write.
+pub(crate) fn load_problem(load: &Load) -> Option<(&'static str, String)> {
+    /// Without a pause, lost connections would keep the client's CPUs and the server's door busy.
+    const LEAST_WAIT: Duration = Duration::from_millis(1);
+    if load.reconnect_wait.0 < LEAST_WAIT {
+        return Some(("reconnect_wait", "reconnect_wait must be at least 1ms".to_owned()));
+    }
+    if load.reconnect_wait_max.0 < load.reconnect_wait.0 {
+        let message = format!("reconnect_wait_max must be at least reconnect_wait ({})", load.reconnect_wait);
+        return Some(("reconnect_wait_max", message));
+    }
+    if load.reconnect_for.0 < load.reconnect_wait.0 {
+        let message = format!("reconnect_for must be at least reconnect_wait ({})", load.reconnect_wait);
+        return Some(("reconnect_for", message));
+    }
+    let rate = load.connect_rate_per_second?;
+    let message = "connect_rate_per_second must be a number from 0.1 to 1000000";
+    (!(0.1..=1e6).contains(&rate)).then(|| ("connect_rate_per_second", message.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(load: &str) -> String {
+        let load: Load = toml::from_str(load).unwrap_or_else(|error| panic!("{error}"));
+        load_problem(&load).map_or_else(|| "fine".to_owned(), |(key, message)| format!("{key}: {message}"))
+    }
+
+    #[test]
+    fn what_cannot_work_is_named_with_its_range() {
+        let all = [
+            "",
+            "lost_connections = \"reconnect\"\nreconnect_wait = \"50ms\"",
+            "reconnect_wait = \"0s\"",
+            "reconnect_wait_max = \"10ms\"",
+            "reconnect_for = \"10ms\"",
+            "connect_rate_per_second = 500",
+            "connect_rate_per_second = 0",
+            "connect_rate_per_second = nan",
+        ];
+        insta::assert_snapshot!(all.map(problem).join("\n"), @r"
+        fine
+        fine
+        reconnect_wait: reconnect_wait must be at least 1ms
+        reconnect_wait_max: reconnect_wait_max must be at least reconnect_wait (100ms)
+        reconnect_for: reconnect_for must be at least reconnect_wait (100ms)
+        fine
+        connect_rate_per_second: connect_rate_per_second must be a number from 0.1 to 1000000
+        connect_rate_per_second: connect_rate_per_second must be a number from 0.1 to 1000000
+        ");
+    }
+}

@@ -1,0 +1,291 @@
+//! Options of the classic OLTP workload, with the original's names and values.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{PlanDuration, Protocol, Verify};
+
+/// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
+/// values, except where a field says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Oltp {
+    /// Tests in the order in which they run; each gives a step for every number of connections and every rate.
+    pub tests: Vec<OltpTest>,
+    pub tables: u32,
+    /// Rows of each table.
+    pub table_size: u64,
+    /// Numbers of connections: a ladder, in its order.
+    pub connections: Vec<u32>,
+    /// Length of each step, without its warm-up.
+    pub time: PlanDuration,
+    /// Load before the clock of a step counts, in whole seconds.
+    pub warmup: PlanDuration,
+    /// When a connection sends its next operation.
+    pub pace: OltpPace,
+    /// Operations a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+    pub rates: Vec<u32>,
+    /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up and counted. Without
+    /// a limit when left out.
+    pub max_backlog: Option<u64>,
+    /// Pause of a closed loop between an answer and the next operation. The original has none.
+    pub think_time: PlanDuration,
+    /// How that pause is spread.
+    pub think: Think,
+    /// Rows that a range query spans.
+    pub range_size: u32,
+    /// Point selects of a transaction; the test point-select always sends one.
+    pub point_selects: u32,
+    pub simple_ranges: u32,
+    pub sum_ranges: u32,
+    pub order_ranges: u32,
+    pub distinct_ranges: u32,
+    /// Whether transactions hold range queries at all.
+    pub range_selects: bool,
+    pub index_updates: u32,
+    pub non_index_updates: u32,
+    /// Pairs of a DELETE and an INSERT of the same id.
+    pub delete_inserts: u32,
+    /// No BEGIN and COMMIT around the statements of a transaction.
+    pub skip_trx: bool,
+    /// All statements of a transaction use one table, as in the original before 1.0; else each group draws its own.
+    pub one_table: bool,
+    /// Ids are given out by the server; by the client when off.
+    pub auto_inc: bool,
+    /// A plain index on `id` in place of the primary key.
+    pub secondary: bool,
+    /// An index on `k`, built after the load in a step of its own.
+    pub create_secondary: bool,
+    /// Text behind the closing bracket of CREATE TABLE.
+    pub create_table_options: String,
+    /// Connections that load; each loads whole tables, so that no more than `tables` have something to do.
+    pub load_connections: u32,
+    /// How statements travel; `auto` is the original's way: prepared, but the test insert as text.
+    pub protocol: Protocol,
+    /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
+    pub distribution: Distribution,
+    /// `special` and `gaussian`: uniform draws of which the mean is taken.
+    pub special_iterations: u32,
+    /// `special`: width of the middle band in percent of the table.
+    pub special_percent: u32,
+    /// `special`: share of the draws that fall into the middle band, in percent.
+    pub special_share: u32,
+    /// `pareto`: this share of the ids gets all but this share of the draws.
+    pub pareto_h: f64,
+    pub zipfian_exponent: f64,
+    /// Pause between load and first test, counted from the start of cleanup. The original has none.
+    pub settle_wait: PlanDuration,
+    /// When the contents of tables are compared with what must be there. The original never does.
+    pub verify: Verify,
+    /// A step that is not done after this many times its length is cut off and recorded as failed.
+    pub time_cap: f64,
+}
+
+/// One of the eight classic tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OltpTest {
+    /// One row by its id.
+    PointSelect,
+    /// Point selects and four kinds of ranges in a transaction.
+    ReadOnly,
+    /// The reads, then the writes, in one transaction.
+    ReadWrite,
+    /// Two updates, a delete and an insert in a transaction.
+    WriteOnly,
+    /// `k = k + 1` of one row.
+    UpdateIndex,
+    /// A new `c` for one row.
+    UpdateNonIndex,
+    /// One new row.
+    Insert,
+    /// One row by its id; the table empties.
+    Delete,
+}
+
+/// When a connection sends its next operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OltpPace {
+    /// When the one before is answered.
+    Closed,
+    /// At equal distances, whatever the server does.
+    Constant,
+    /// After random gaps, as independent users come, whatever the server does.
+    Poisson,
+}
+
+/// How the pauses of a closed loop are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Think {
+    /// All of the same length.
+    Fixed,
+    /// Of random length; `think_time` is the mean.
+    Exponential,
+}
+
+/// How ids are drawn from 1 to the table's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    Uniform,
+    /// Mostly from a band in the middle, as version 1.0 draws: from the upper three quarters of the band.
+    Special,
+    /// Mostly from a band in the middle, as versions before 1.0 draw: from the whole band.
+    SpecialWhole,
+    /// The mean of some uniform draws.
+    Gaussian,
+    /// Few small ids get most of the draws.
+    Pareto,
+    /// The id's rank is its number: id 1 is the most frequent.
+    Zipfian,
+}
+
+impl OltpTest {
+    /// Every test, in the order in which they are documented.
+    pub const ALL: [Self; 8] = [
+        Self::PointSelect,
+        Self::ReadOnly,
+        Self::ReadWrite,
+        Self::WriteOnly,
+        Self::UpdateIndex,
+        Self::UpdateNonIndex,
+        Self::Insert,
+        Self::Delete,
+    ];
+
+    /// Name in plans and step names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PointSelect => "point-select",
+            Self::ReadOnly => "read-only",
+            Self::ReadWrite => "read-write",
+            Self::WriteOnly => "write-only",
+            Self::UpdateIndex => "update-index",
+            Self::UpdateNonIndex => "update-non-index",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// Its statements are wrapped in BEGIN and COMMIT.
+    pub const fn is_transaction(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
+    }
+}
+
+impl Oltp {
+    /// Steps after `load` and `index`: test, connections and rate of all connections together, in order.
+    pub fn test_steps(&self) -> Vec<(OltpTest, u32, Option<u32>)> {
+        let rates: Vec<Option<u32>> = match self.pace {
+            OltpPace::Closed => vec![None],
+            OltpPace::Constant | OltpPace::Poisson => self.rates.iter().copied().map(Some).collect(),
+        };
+        let rungs = self.connections.iter().flat_map(|&count| rates.iter().map(move |&rate| (count, rate)));
+        self.tests
+            .iter()
+            .flat_map(|&test| rungs.clone().map(move |(count, rate)| (test, count, rate)))
+            .collect()
+    }
+
+    /// Name of a test's step: `read-write.c16`, with a rate `read-write.c16.r5000`.
+    pub fn step_name(test: OltpTest, connections: u32, rate: Option<u32>) -> String {
+        let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+        format!("{}.c{connections}{rate}", test.name())
+    }
+
+    /// Names of all steps in their order: `load`, `index`, then the tests.
+    pub fn step_names(&self) -> Vec<String> {
+        let index = self.create_secondary.then_some("index");
+        let before = ["load"].into_iter().chain(index).map(str::to_owned);
+        let tests =
+            self.test_steps().into_iter().map(|(test, count, rate)| Self::step_name(test, count, rate));
+        before.chain(tests).collect()
+    }
+
+    /// Connections of the step that has the most.
+    pub fn most_connections(&self) -> u32 {
+        let tests = self.connections.iter().copied().max().unwrap_or(0);
+        tests.max(self.load_connections.min(self.tables))
+    }
+
+    /// Rows of all tables together after the load.
+    pub fn loaded_rows(&self) -> u64 {
+        self.table_size.saturating_mul(self.tables.into())
+    }
+}
+
+impl Default for Oltp {
+    fn default() -> Self {
+        Self {
+            tests: vec![OltpTest::PointSelect, OltpTest::ReadOnly, OltpTest::ReadWrite],
+            tables: 1,
+            table_size: 10_000,
+            connections: vec![1],
+            time: PlanDuration::from_secs(10),
+            warmup: PlanDuration::from_secs(0),
+            pace: OltpPace::Closed,
+            rates: Vec::new(),
+            max_backlog: None,
+            think_time: PlanDuration::from_secs(0),
+            think: Think::Fixed,
+            range_size: 100,
+            point_selects: 10,
+            simple_ranges: 1,
+            sum_ranges: 1,
+            order_ranges: 1,
+            distinct_ranges: 1,
+            range_selects: true,
+            index_updates: 1,
+            non_index_updates: 1,
+            delete_inserts: 1,
+            skip_trx: false,
+            one_table: false,
+            auto_inc: true,
+            secondary: false,
+            create_secondary: true,
+            create_table_options: String::new(),
+            load_connections: 4,
+            protocol: Protocol::Auto,
+            distribution: Distribution::Uniform,
+            special_iterations: 12,
+            special_percent: 1,
+            special_share: 75,
+            pareto_h: 0.2,
+            zipfian_exponent: 0.8,
+            settle_wait: PlanDuration::from_secs(0),
+            verify: Verify::EachStep,
+            time_cap: 4.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rung_of_the_ladders_gives_a_step_of_its_own_name() {
+        let options = Oltp {
+            tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
+            connections: vec![1, 16],
+            ..Oltp::default()
+        };
+        let names = options.step_names().join(" ");
+        assert_eq!(names, "load index point-select.c1 point-select.c16 read-write.c1 read-write.c16");
+        let paced = Oltp { pace: OltpPace::Constant, rates: vec![100, 5000], ..options };
+        let names = Oltp { connections: vec![4], create_secondary: false, ..paced }.step_names().join(" ");
+        assert_eq!(
+            names,
+            "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"
+        );
+    }
+
+    #[test]
+    fn a_test_is_named_as_plans_write_it() {
+        for test in OltpTest::ALL {
+            assert_eq!(serde_json::to_value(test).unwrap(), test.name());
+        }
+    }
+}

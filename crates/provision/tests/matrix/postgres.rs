@@ -1,0 +1,236 @@
+//! What every PostgreSQL must do: log in by each of its methods, both protocols, COPY, errors by class, 16 MiB values,
+//! and no statement left behind.
+
+use std::time::Duration;
+
+use dbdyno_drivers::postgres::{Options, Secret};
+use dbdyno_drivers::{AnySession, Class, Param, Session};
+use dbdyno_provision::{PgBase, PgServer, PgServerSpec};
+
+use crate::support::{BIG, Place, Talk, block_on, new_folder, template_dir};
+
+const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
+
+/// Sessions of dbdyno on this server beside the one that asks.
+const OTHERS: &str =
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dbdyno' AND pid <> pg_backend_pid()";
+
+pub(crate) fn check(name: &str, base: &PgBase) {
+    let folder = new_folder();
+    let conf = folder.path().join("postgresql.conf");
+    std::fs::write(&conf, CONF).unwrap();
+    let server = PgServer::start(&PgServerSpec {
+        base: base.clone(),
+        conf: Some(conf),
+        cpus: None,
+        data_dir: folder.path().join("data"),
+        log: folder.path().join("server.log"),
+        template_dir: template_dir(),
+        start_timeout: Duration::from_secs(120),
+    })
+    .unwrap_or_else(|error| panic!("{name}: {error}"));
+    block_on(async {
+        let root = Place::postgres(name, server.options("postgres"));
+        let mut talk = root.connect().await;
+        greeting(&mut talk, base).await;
+        text(&mut talk).await;
+        parameters(&mut talk).await;
+        large(&mut talk).await;
+        copy(&mut talk).await;
+        errors(&mut talk, &root).await;
+        statements_end_with_their_session(&mut talk, &root).await;
+        logins(&mut talk, &server).await;
+    });
+    server.stop().unwrap_or_else(|error| panic!("{name}: {error}"));
+}
+
+async fn greeting(talk: &mut Talk, base: &PgBase) {
+    let AnySession::Postgres(session) = &talk.session else { panic!("another driver") };
+    let (version, process) = (session.server_version().to_owned(), session.connection_id());
+    assert!(version.starts_with(base.version()), "{}: {version}", talk.name);
+    assert_eq!(talk.number("SELECT pg_backend_pid()").await, i64::from(process), "{}", talk.name);
+    assert_eq!(talk.row("SHOW client_encoding").await, ["UTF8"], "{}", talk.name);
+}
+
+async fn text(talk: &mut Talk) {
+    talk.run("CREATE TABLE t (id bigserial primary key, a int, b varchar(200))").await;
+    let inserted = talk.run("INSERT INTO t (a, b) VALUES (1, 'one'), (2, NULL), (3, '')").await;
+    assert_eq!((inserted.rows, inserted.affected, inserted.warnings), (0, 3, 0), "{}", talk.name);
+    assert_eq!(talk.run("SELECT * FROM t").await.rows, 3);
+    assert_eq!(talk.run("UPDATE t SET a = a + 1 WHERE id < 3").await.affected, 2);
+    assert_eq!(talk.run("DROP TABLE IF EXISTS nonesuch").await.warnings, 1);
+    assert_eq!(talk.run("").await.rows, 0);
+    assert_eq!(talk.row("SELECT a, b, 'ü', '' FROM t WHERE id = 2").await, ["3", "NULL", "ü", ""]);
+    let several = talk.run("SELECT 1; SELECT 2 UNION SELECT 3; DELETE FROM t WHERE id = 3").await;
+    assert_eq!((several.rows, several.affected), (3, 1), "{}", talk.name);
+    assert_eq!(talk.cells("SELECT 1; SELECT 2 UNION SELECT 3").await.len(), 1, "{}", talk.name);
+}
+
+/// Numbers and texts into columns of each kind, at the ends of their ranges.
+async fn parameters(talk: &mut Talk) {
+    talk.run("CREATE TABLE k (s smallint, i int, b bigint, d numeric, f float8, v varchar(300), x text, ts timestamp)")
+        .await;
+    let insert = talk.session.prepare("INSERT INTO k VALUES (?, ?, ?, ?, ?, ?, ?, ?)").await.unwrap();
+    assert_eq!((insert.params, insert.columns), (8, 0), "{}", talk.name);
+    let lengths = [0, 1, 250, 251, 252, 300];
+    for (round, &length) in lengths.iter().enumerate() {
+        let number = if round % 2 == 0 { i64::MIN } else { i64::MAX };
+        let params = [
+            Param::Int(-1),
+            Param::Int(-1),
+            Param::Int(number),
+            Param::Text(b"12345.67".to_vec()),
+            Param::Int(3),
+            Param::Text(vec![b'v'; length]),
+            Param::Text(vec![b'x'; length << 10]),
+            Param::Text(b"2026-01-02 03:04:05".to_vec()),
+        ];
+        assert_eq!(talk.session.execute(insert, &params).await.unwrap().affected, 1, "{}", talk.name);
+    }
+    let row = talk
+        .row("SELECT COUNT(*), MIN(s), MIN(i), MIN(b), MAX(b), MAX(d), MAX(f), SUM(LENGTH(v)), SUM(LENGTH(x)), MAX(ts) FROM k")
+        .await;
+    let sum: usize = lengths.iter().sum();
+    let (sum, longer) = (sum.to_string(), (sum << 10).to_string());
+    let (min, max) = (i64::MIN.to_string(), i64::MAX.to_string());
+    let time = "2026-01-02 03:04:05";
+    assert_eq!(row, ["6", "-1", "-1", &min, &max, "12345.67", "3", &sum, &longer, time], "{}", talk.name);
+    let select = talk.session.prepare("SELECT v, x, NULL FROM k WHERE b = ?").await.unwrap();
+    assert_eq!((select.params, select.columns), (1, 3), "{}", talk.name);
+    for param in [Param::Int(i64::MAX), Param::Text(max.clone().into_bytes()), Param::Int(i64::MIN)] {
+        let answer = talk.session.execute(select, std::slice::from_ref(&param)).await.unwrap();
+        assert_eq!(answer.rows, 3, "{}: {param:?}", talk.name);
+    }
+}
+
+async fn large(talk: &mut Talk) {
+    let answer = talk.run(&format!("SELECT repeat('x', {BIG}), 1")).await;
+    assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{}: {answer:?}", talk.name);
+    let cells = talk.cells(&format!("SELECT repeat('x', {BIG})")).await;
+    assert_eq!(cells[0][0].as_ref().map(String::len), Some(BIG), "{}", talk.name);
+    let up = format!("SELECT length('{}')", "z".repeat(BIG));
+    assert_eq!(talk.number(&up).await, BIG as i64, "{}", talk.name);
+    let length = talk.session.prepare("SELECT 1 WHERE length(?) = ?").await.unwrap();
+    let params = [Param::Text(vec![b'q'; BIG]), Param::Int(BIG as i64)];
+    assert_eq!(talk.session.execute(length, &params).await.unwrap().rows, 1, "{}", talk.name);
+}
+
+async fn copy(talk: &mut Talk) {
+    talk.run("CREATE TABLE c (a int, b text)").await;
+    let rows: String = (0..5_000).map(|row| format!("{row}\trow {row}\n")).collect();
+    let AnySession::Postgres(session) = &mut talk.session else { panic!("another driver") };
+    let chunks = rows.as_bytes().chunks(997);
+    assert_eq!(session.copy_in("COPY c FROM STDIN", chunks).await.unwrap().affected, 5_000);
+    let error = session.copy_in("COPY c FROM STDIN", ["no number\tx\n"]).await.expect_err("no number");
+    assert_eq!((error.class, error.code.as_str()), (Class::Refused, "22P02"), "{}", talk.name);
+    assert_eq!(talk.number("SELECT SUM(a) FROM c").await, 2_500 * 4_999, "{}", talk.name);
+    assert_eq!(talk.run("COPY c TO STDOUT").await.rows, 5_000, "{}", talk.name);
+    // More words come back than the sockets hold, while the rows are still going out.
+    talk.run(
+        "CREATE FUNCTION noisy() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN RAISE NOTICE ''%'', repeat(''n'', 2000); RETURN NEW; END'; \
+         CREATE TRIGGER noisy BEFORE INSERT ON c FOR EACH ROW EXECUTE PROCEDURE noisy()",
+    )
+    .await;
+    let AnySession::Postgres(session) = &mut talk.session else { panic!("another driver") };
+    let long: String = (0..5_000).map(|row| format!("{row}\t{}\n", "x".repeat(500))).collect();
+    let copying = session.copy_in("COPY c FROM STDIN", [long]);
+    let copied =
+        tokio::time::timeout(Duration::from_secs(60), copying).await.expect("no standstill").unwrap();
+    assert_eq!((copied.affected, copied.warnings), (5_000, 5_000), "{}", talk.name);
+}
+
+async fn errors(talk: &mut Talk, root: &Place) {
+    talk.fails("SELEC 1", Class::Fatal, "42601").await;
+    talk.fails("SELECT * FROM nonesuch", Class::Fatal, "42P01").await;
+    talk.fails("INSERT INTO t (id) VALUES (1)", Class::Refused, "23505").await;
+    talk.fails("SELECT 1 / (2 - g) FROM generate_series(1, 9) g", Class::Refused, "22012").await;
+    talk.fails("COPY t (b) FROM STDIN", Class::Refused, "copy").await;
+    let mut other = root.connect().await;
+    other.run("SET lock_timeout = '20ms'").await;
+    talk.run("BEGIN").await;
+    talk.run("UPDATE t SET a = 5 WHERE id = 1").await;
+    other.fails("UPDATE t SET a = 6 WHERE id = 1", Class::Retry, "55P03").await;
+    other.run("SET lock_timeout = 0").await;
+    other.run("BEGIN").await;
+    other.run("UPDATE t SET a = 6 WHERE id = 2").await;
+    let (first, second) = tokio::join!(talk.session.query(b"UPDATE t SET a = 7 WHERE id = 2"), async {
+        let outcome = other.session.query(b"UPDATE t SET a = 8 WHERE id = 1").await;
+        other.run("ROLLBACK").await;
+        outcome
+    });
+    let lost = [first, second].into_iter().find_map(Result::err).expect("one of them loses");
+    assert_eq!((lost.class, lost.code.as_str()), (Class::Retry, "40P01"), "{}: {lost}", talk.name);
+    talk.run("ROLLBACK").await;
+    let AnySession::Postgres(session) = &other.session else { panic!("another driver") };
+    talk.run(&format!("SELECT pg_terminate_backend({})", session.connection_id())).await;
+    other.fails("SELECT 1", Class::Lost, "57P01").await;
+    assert_eq!(talk.number("SELECT 7").await, 7, "{}", talk.name);
+}
+
+/// A session knows its statements: each is prepared once, however often it runs, and ends with the session.
+async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
+    talk.comes_to(OTHERS, 0).await;
+    for closes in [true, false] {
+        let mut other = root.connect().await;
+        for sql in ["SELECT a FROM t WHERE id = ?", "UPDATE t SET a = ? WHERE id = 2"] {
+            let statement = other.session.prepare(sql).await.unwrap();
+            for value in 0..20 {
+                other.session.execute(statement, &[Param::Int(value)]).await.unwrap();
+            }
+        }
+        let known =
+            "SELECT count(*), count(DISTINCT statement), bool_or(from_sql) FROM pg_prepared_statements";
+        assert_eq!(other.row(known).await, ["2", "2", "f"], "{}", other.name);
+        if closes {
+            other.session.close().await;
+        } else {
+            drop(other);
+        }
+        talk.comes_to(OTHERS, 0).await;
+    }
+}
+
+async fn logins(talk: &mut Talk, server: &PgServer) {
+    let has_scram = talk.number("SELECT current_setting('server_version_num')").await >= 100_000;
+    let methods: &[(&str, &str)] = if has_scram {
+        &[("md5", "md5"), ("scram-sha-256", "scram-sha-256"), ("md5", "scram-sha-256")]
+    } else {
+        &[("md5", "md5")]
+    };
+    let mut rules = "local all postgres trust\n".to_owned();
+    for (number, (method, encryption)) in methods.iter().enumerate() {
+        rules.push_str(&format!("local all user{number} {method}\n"));
+        if has_scram {
+            talk.run(&format!("SET password_encryption = '{encryption}'")).await;
+        }
+        talk.run(&format!("CREATE ROLE user{number} LOGIN PASSWORD 'pässword'")).await;
+        let stored = if *encryption == "md5" { "md5%" } else { "SCRAM-SHA-256$%" };
+        let sql = format!(
+            "SELECT count(*) FROM pg_authid WHERE rolname = 'user{number}' AND rolpassword LIKE '{stored}'"
+        );
+        assert_eq!(talk.number(&sql).await, 1, "{}: {encryption}", talk.name);
+    }
+    std::fs::write(server.data_dir().join("pg_hba.conf"), rules).unwrap();
+    talk.run("SELECT pg_reload_conf()").await;
+    let folder = server.options("postgres").address;
+    for (number, (method, encryption)) in methods.iter().enumerate() {
+        let options = Options::new(folder.clone(), format!("user{number}")).with_database("postgres");
+        let login = |word: &str| {
+            let name = format!("{} {method} of {encryption}", talk.name);
+            Place::postgres(&name, options.clone().with_password(Secret::new(word)))
+        };
+        // The new rules hold some time after the answer.
+        tokio::time::sleep(Duration::from_millis(if number == 0 { 200 } else { 0 })).await;
+        let mut session = login("pässword").connect().await;
+        assert_eq!(session.row("SELECT current_user").await, [format!("user{number}")]);
+        session.session.close().await;
+        for wrong in ["wrong", ""] {
+            assert_eq!(
+                login(wrong).refusal().await,
+                (Class::Fatal, "28P01".to_owned()),
+                "{method} {encryption}"
+            );
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! One connection of a test: operations of one or more statements, the whole one timed.
+
+use std::sync::Arc;
+
+use dbdyno_drivers::{Answer, Statement};
+use dbdyno_loadgen::{Done, Failure};
+use dbdyno_record::ErrorClass;
+
+use crate::Philox;
+use crate::connection::Connection;
+use crate::oltp::draws::Draws;
+use crate::oltp::operation::{Operation, Ready};
+use crate::oltp::sql::{self, Kind};
+use crate::oltp::steps::{self, StepPlan};
+use crate::oltp::text::Template;
+use crate::oltp::{Setup, mix};
+
+/// One connection of a test.
+#[derive(Debug)]
+pub struct TestLane {
+    connection: Connection,
+    setup: Arc<Setup>,
+    operation: Operation,
+    stream: Philox,
+    /// Operation n of this lane is that of lane `lane` of so many lanes. All connections of a schedule are one lane, whose
+    /// operations are numbered through: what operation n is does not depend on who sends it.
+    lane: u32,
+    lanes: u32,
+    first_new_id: i64,
+    in_transaction: bool,
+    writes: bool,
+    prepared: bool,
+    /// By kind, then by table.
+    /// Bracket statements have one table, number 0.
+    senders: Vec<(Kind, Vec<Sender>)>,
+    /// Where each statement of an operation finds its senders.
+    places: Vec<usize>,
+    sql: Vec<u8>,
+}
+
+/// How one statement on one table is sent.
+#[derive(Debug)]
+enum Sender {
+    Prepared(Statement),
+    Text(Template),
+}
+
+impl TestLane {
+    pub(crate) fn new(setup: &Arc<Setup>, step: &StepPlan, connection: u32, first_new_id: i64) -> Self {
+        let (test, connections, is_shared) = step.test();
+        let places = mix::places(test, &setup.options, setup.client_ids());
+        Self {
+            connection: Connection::new(&setup.context.endpoint, steps::names(test).0),
+            setup: Arc::clone(setup),
+            operation: Operation::new(&places, setup),
+            stream: step.stream(setup.context.seed),
+            lane: if is_shared { 0 } else { connection },
+            lanes: if is_shared { 1 } else { connections },
+            first_new_id,
+            in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
+            writes: places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket()),
+            prepared: setup.prepared(test),
+            senders: Vec::new(),
+            places: Vec::new(),
+            sql: Vec::new(),
+        }
+    }
+
+    pub(crate) async fn open(&mut self) -> Result<(), Failure> {
+        self.connection.open().await?;
+        let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
+        self.senders.clear();
+        self.places.clear();
+        for kind in kinds {
+            let place = match self.senders.iter().position(|entry| entry.0 == kind) {
+                Some(place) => place,
+                None => {
+                    let senders = self.senders_of(kind).await?;
+                    self.senders.push((kind, senders));
+                    self.senders.len() - 1
+                }
+            };
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    /// A sender for each table; a bracket has none, and one sender.
+    async fn senders_of(&mut self, kind: Kind) -> Result<Vec<Sender>, Failure> {
+        let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
+        let mut senders = Vec::with_capacity(tables as usize);
+        for table in 1..=tables {
+            let capabilities = &self.setup.context.endpoint.capabilities;
+            let sql = sql::statement(kind, &Setup::table(table), self.writes, capabilities);
+            senders.push(self.sender(kind, &sql).await?);
+        }
+        Ok(senders)
+    }
+
+    async fn sender(&mut self, kind: Kind, sql: &str) -> Result<Sender, Failure> {
+        if !self.prepared {
+            return Ok(Sender::Text(Template::new(sql)));
+        }
+        match self.connection.prepare(sql).await {
+            Ok(statement) => Ok(Sender::Prepared(statement)),
+            // Some servers prepare no BEGIN; the original sends it as text then.
+            Err(_) if kind.is_bracket() => Ok(Sender::Text(Template::new(sql))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    pub(crate) fn prepare(&mut self, number: u64) {
+        let rows_before = number * u64::from(self.lanes) + u64::from(self.lane);
+        let new_id = self.first_new_id.saturating_add_unsigned(rows_before);
+        self.operation.draw(&mut Draws::new(&self.stream, self.lane, number), new_id);
+    }
+
+    pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
+        let Self { connection, operation, senders, places, sql, .. } = self;
+        let mut done = Done::default();
+        for (ready, &place) in operation.statements().iter().zip(places.iter()) {
+            match send(connection, ready, &senders[place].1, sql).await {
+                Ok(answer) => {
+                    done.rows += answer.rows + answer.affected;
+                    done.received_bytes += answer.bytes;
+                }
+                Err(failure) => {
+                    let kind = ready.kind;
+                    return Err(self.given_up(kind, failure).await);
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// What a failed statement means for its operation. A transaction is rolled back whatever the server has already
+    /// rolled back of it: else the next BEGIN would commit its first part.
+    async fn given_up(&mut self, kind: Kind, mut failure: Failure) -> Failure {
+        if matches!(failure.class, ErrorClass::Lost | ErrorClass::Fatal) {
+            return failure;
+        }
+        // A refused ROLLBACK leaves a session that shows it with the next statement.
+        if self.in_transaction
+            && self.connection.query(b"ROLLBACK").await.is_err_and(|e| e.class == ErrorClass::Lost)
+        {
+            failure.class = ErrorClass::Lost;
+            return failure;
+        }
+        // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
+        // it cannot. The original begins such a transaction again, too.
+        if kind == Kind::Insert && failure.class == ErrorClass::Refused {
+            failure.class = ErrorClass::Retry;
+        }
+        failure
+    }
+
+    pub(crate) async fn close(self) {
+        self.connection.close().await;
+    }
+}
+
+async fn send(
+    connection: &mut Connection,
+    ready: &Ready,
+    senders: &[Sender],
+    sql: &mut Vec<u8>,
+) -> Result<Answer, Failure> {
+    match &senders[ready.table] {
+        Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
+        Sender::Text(template) => {
+            template.write(&ready.params, sql);
+            connection.query(sql).await
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Which statements an operation of a test consists of, in order.
+
+use dbdyno_plan::{Oltp as Options, OltpTest as Test};
+
+use crate::oltp::sql::Kind;
+
+/// One statement of an operation. Statements of the same group use the same table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) kind: Kind,
+    pub(crate) group: u32,
+}
+
+/// The statements of one operation of `test`. Its order and its groups are the original's: all point selects of a
+/// transaction share a table, so do the ranges of one kind, and DELETE and INSERT.
+pub(crate) fn places(test: Test, options: &Options, client_ids: bool) -> Vec<Place> {
+    let mut mix = Mix::default();
+    let in_transaction = test.is_transaction() && !options.skip_trx;
+    if in_transaction {
+        mix.group(1, &[Kind::Begin]);
+    }
+    match test {
+        Test::PointSelect => mix.group(1, &[Kind::Point]),
+        Test::ReadOnly => mix.reads(options),
+        Test::ReadWrite => {
+            mix.reads(options);
+            mix.writes(options);
+        }
+        Test::WriteOnly => mix.writes(options),
+        Test::UpdateIndex => mix.group(options.index_updates, &[Kind::IndexUpdate]),
+        Test::UpdateNonIndex => mix.group(options.non_index_updates, &[Kind::NonIndexUpdate]),
+        Test::Insert => mix.group(1, &[if client_ids { Kind::NewRowWithId } else { Kind::NewRow }]),
+        Test::Delete => mix.group(1, &[Kind::Delete]),
+    }
+    if in_transaction {
+        mix.group(1, &[Kind::Commit]);
+    }
+    mix.places
+}
+
+#[derive(Debug, Default)]
+struct Mix {
+    places: Vec<Place>,
+    groups: u32,
+}
+
+impl Mix {
+    fn reads(&mut self, options: &Options) {
+        self.group(options.point_selects, &[Kind::Point]);
+        if options.range_selects {
+            self.group(options.simple_ranges, &[Kind::SimpleRange]);
+            self.group(options.sum_ranges, &[Kind::SumRange]);
+            self.group(options.order_ranges, &[Kind::OrderRange]);
+            self.group(options.distinct_ranges, &[Kind::DistinctRange]);
+        }
+    }
+
+    fn writes(&mut self, options: &Options) {
+        self.group(options.index_updates, &[Kind::IndexUpdate]);
+        self.group(options.non_index_updates, &[Kind::NonIndexUpdate]);
+        self.group(options.delete_inserts, &[Kind::Delete, Kind::Insert]);
+    }
+
+    /// `kinds`, `times` over, on one table.
+    fn group(&mut self, times: u32, kinds: &[Kind]) {
+        for _ in 0..times {
+            self.places.extend(kinds.iter().map(|&kind| Place { kind, group: self.groups }));
+        }
+        self.groups += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Statements of an operation: reads, writes, others.
+    fn split(test: Test, options: &Options) -> (usize, usize, usize) {
+        let places = places(test, options, false);
+        let count = |wanted: fn(Kind) -> bool| places.iter().filter(|place| wanted(place.kind)).count();
+        let (reads, others) = (count(Kind::is_read), count(Kind::is_bracket));
+        (reads, places.len() - reads - others, others)
+    }
+
+    #[test]
+    fn operations_have_the_originals_numbers_of_statements() {
+        let options = Options::default();
+        assert_eq!(split(Test::PointSelect, &options), (1, 0, 0));
+        assert_eq!(split(Test::ReadOnly, &options), (14, 0, 2));
+        assert_eq!(split(Test::WriteOnly, &options), (0, 4, 2));
+        assert_eq!(split(Test::ReadWrite, &options), (14, 4, 2));
+        for test in [Test::UpdateIndex, Test::UpdateNonIndex, Test::Insert, Test::Delete] {
+            assert_eq!(split(test, &options), (0, 1, 0));
+        }
+    }
+
+    #[test]
+    fn every_option_of_the_mix_is_heeded() {
+        let one_range =
+            Options { simple_ranges: 0, order_ranges: 0, distinct_ranges: 0, ..Options::default() };
+        assert_eq!(split(Test::ReadOnly, &one_range), (11, 0, 2));
+        let points = Options { range_selects: false, skip_trx: true, ..Options::default() };
+        assert_eq!(split(Test::ReadOnly, &points), (10, 0, 0));
+        assert_eq!(split(Test::PointSelect, &Options { point_selects: 3, ..Options::default() }), (1, 0, 0));
+        let many =
+            Options { index_updates: 2, non_index_updates: 0, delete_inserts: 3, ..Options::default() };
+        assert_eq!(split(Test::WriteOnly, &many), (0, 8, 2));
+        assert_eq!(split(Test::UpdateIndex, &many), (0, 2, 0));
+    }
+
+    #[test]
+    fn statements_come_in_the_originals_order_and_groups() {
+        let options = Options { point_selects: 2, delete_inserts: 2, ..Options::default() };
+        let text: Vec<String> = places(Test::ReadWrite, &options, false)
+            .iter()
+            .map(|place| format!("{}{:?}", place.group, place.kind))
+            .collect();
+        insta::assert_snapshot!(text.join(" "), @"0Begin 1Point 1Point 2SimpleRange 3SumRange 4OrderRange 5DistinctRange 6IndexUpdate 7NonIndexUpdate 8Delete 8Insert 8Delete 8Insert 9Commit");
+    }
+}

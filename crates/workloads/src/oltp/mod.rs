@@ -1,0 +1,248 @@
+//! The classic OLTP tests: point selects, read-only and read-write transactions, single writes, on tables `sbtest1..T`.
+//!
+//! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and distributions. Where this
+//! differs, [`deviations`] says so in every record.
+
+mod deviations;
+mod distribution;
+mod draws;
+mod lanes;
+mod mix;
+mod operation;
+mod rows;
+mod sql;
+mod steps;
+mod text;
+mod verify;
+mod zipf;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, settle};
+use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_plan::{Oltp as Options, OltpTest as Test, Protocol, Verify};
+use dbdyno_record::{Check, StepSpec};
+use serde_json::{Map, Value, json};
+
+use crate::oltp::lanes::AnyLane;
+use crate::oltp::steps::{StepKind, StepPlan};
+use crate::oltp::verify::Contents;
+use crate::{About, Context, Error, Work, Workload};
+
+pub use lanes::LaneFactory;
+
+/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
+pub const VERSION: u32 = 1;
+
+/// A step gets this much longer than its time cap: connections may be slow to answer once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The workload over one cell.
+pub struct Oltp {
+    shared: Arc<Setup>,
+    steps: Vec<StepPlan>,
+    contents: Contents,
+    /// First id of rows that the client numbers itself.
+    first_new_id: i64,
+}
+
+/// What all lanes of a cell must know; the same for every step.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) context: Context,
+}
+
+impl Setup {
+    /// Name of table `number` (from 1).
+    pub(crate) fn table(number: u32) -> String {
+        format!("sbtest{number}")
+    }
+
+    fn tables(&self) -> Vec<String> {
+        (1..=self.options.tables).map(Self::table).collect()
+    }
+
+    /// Connections that have something to load.
+    pub(crate) fn load_connections(&self) -> u32 {
+        self.options.load_connections.min(self.options.tables)
+    }
+
+    /// Ids come from the client: because the plan says so, or because a table gives out ids for a primary key only.
+    pub(crate) fn client_ids(&self) -> bool {
+        let by_key_only = self.context.endpoint.capabilities.key_source == KeySource::Table;
+        !self.options.auto_inc || (self.options.secondary && by_key_only)
+    }
+
+    /// Whether the statements of `test` are prepared; the original sends inserts as text.
+    pub(crate) fn prepared(&self, test: Test) -> bool {
+        match self.options.protocol {
+            Protocol::Auto => test != Test::Insert,
+            Protocol::Text => false,
+            Protocol::Prepared => true,
+        }
+    }
+}
+
+/// What the record says of the workload with these options.
+pub fn about(options: &Options) -> About {
+    let options_map = match serde_json::to_value(options) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    About {
+        name: "oltp",
+        version: VERSION,
+        follows: "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
+        options: options_map,
+        deviations: deviations::deviations(options),
+        steps: options.step_names(),
+    }
+}
+
+impl Oltp {
+    /// The workload with `options` over the database of `context`.
+    pub fn new(options: &Options, context: Context) -> Self {
+        let shared = Arc::new(Setup { options: options.clone(), context });
+        Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
+    }
+
+    async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
+        let began = Instant::now();
+        for number in 1..=self.shared.options.tables {
+            for statement in sql::create_table(&self.shared, number) {
+                let creating = Error::during(format!("creating table {}", Setup::table(number)));
+                session.query(statement.as_bytes()).await.map_err(creating)?;
+            }
+        }
+        let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.tables))]);
+        Ok(Work { name: "create tables".to_owned(), duration: began.elapsed(), details })
+    }
+
+    /// Looks for the greatest id, where the next test numbers its own rows.
+    async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<(), Error> {
+        if !self.shared.client_ids() || self.steps[index].test().0 != Test::Insert {
+            return Ok(());
+        }
+        for table in self.shared.tables() {
+            let looking = Error::during(format!("looking for the greatest id of table {table}"));
+            let greatest = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
+            self.first_new_id = self.first_new_id.max(greatest.unwrap_or(0) + 1);
+        }
+        Ok(())
+    }
+
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        if self.shared.context.owned {
+            let capabilities = &self.shared.context.endpoint.capabilities;
+            drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
+        let began = Instant::now();
+        let wait = self.shared.options.settle_wait.0;
+        let Context { endpoint, owned, .. } = &self.shared.context;
+        let report = settle(session, &endpoint.capabilities, &self.shared.tables(), wait, *owned)
+            .await
+            .map_err(Error::during("cleanup after the load"))?;
+        let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
+        details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
+        let seconds =
+            |(name, took): (String, Duration)| (format!("{name}_seconds"), json!(took.as_secs_f64()));
+        details.extend(report.parts.into_iter().map(seconds));
+        details.insert("settings".to_owned(), json!(report.settings));
+        details.insert("notes".to_owned(), json!(report.notes));
+        Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    }
+
+    /// Whether the tables are read after step `index`.
+    fn is_checked(&self, index: usize) -> bool {
+        let writes = match self.steps[index].kind {
+            StepKind::Load => true,
+            StepKind::Index => false,
+            StepKind::Test { test, .. } => !matches!(test, Test::PointSelect | Test::ReadOnly),
+        };
+        let wanted = match self.shared.options.verify {
+            Verify::EachStep => writes,
+            Verify::End => index + 1 == self.steps.len(),
+            Verify::Off => false,
+        };
+        wanted && self.shared.context.endpoint.capabilities.stores_data
+    }
+}
+
+impl Workload for Oltp {
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn steps(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = Vec::new();
+        if self.steps[index].kind == StepKind::Load {
+            works.push(self.create_tables(session).await?);
+        }
+        self.find_new_ids(index, session).await?;
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        steps::spec(&self.steps[index], &self.shared)
+    }
+
+    fn warmup(&self, index: usize) -> Duration {
+        match self.steps[index].kind {
+            StepKind::Test { .. } => self.shared.options.warmup.0,
+            StepKind::Load | StepKind::Index => Duration::ZERO,
+        }
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let options = &self.shared.options;
+        let length = options.warmup.0 + options.time.0;
+        let is_test = matches!(self.steps[index].kind, StepKind::Test { .. });
+        is_test.then(|| length.mul_f64(options.time_cap) + PATIENCE)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+        lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
+    }
+
+    async fn verify(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        let kind = self.steps[index].kind;
+        if !self.shared.context.endpoint.capabilities.stores_data || self.shared.options.verify == Verify::Off
+        {
+            return Ok(Vec::new());
+        }
+        self.contents = match kind {
+            StepKind::Load => Contents::loaded(&self.shared),
+            StepKind::Index => self.contents,
+            StepKind::Test { test, .. } => self.contents.after(test, &self.shared, end),
+        };
+        if !self.is_checked(index) {
+            return Ok(Vec::new());
+        }
+        verify::verify(&self.shared, kind, &mut self.contents, session).await
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.drop_binlog(session).await?;
+        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
+        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
+        if tests_follow && !is_test(&self.steps[index]) {
+            return Ok(vec![self.settle(session).await?]);
+        }
+        Ok(Vec::new())
+    }
+}

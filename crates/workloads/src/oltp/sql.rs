@@ -1,0 +1,229 @@
+//! Statements of the classic OLTP tests, in the original's shapes.
+
+use dbdyno_drivers::{Capabilities, KeySource};
+
+use crate::oltp::Setup;
+
+/// One kind of statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Begin,
+    Point,
+    SimpleRange,
+    SumRange,
+    OrderRange,
+    DistinctRange,
+    IndexUpdate,
+    NonIndexUpdate,
+    Delete,
+    /// The row that the DELETE before it took, with new contents.
+    Insert,
+    /// A row that was not there, with an id of the server's.
+    NewRow,
+    /// A row that was not there, with an id of the client's.
+    NewRowWithId,
+    Commit,
+}
+
+impl Kind {
+    /// It has no parameters and no table.
+    pub(crate) fn is_bracket(self) -> bool {
+        matches!(self, Self::Begin | Self::Commit)
+    }
+
+    /// It fetches rows.
+    pub(crate) fn is_read(self) -> bool {
+        self > Self::Begin && self < Self::IndexUpdate
+    }
+}
+
+/// The statement of `kind` on `table`, parameters as `?`; `writes` says what a BEGIN begins.
+pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Capabilities) -> String {
+    let from = "WHERE id BETWEEN ? AND ?";
+    match kind {
+        Kind::Begin if writes => capabilities.begin_write.to_owned(),
+        Kind::Begin => "BEGIN".to_owned(),
+        Kind::Commit => "COMMIT".to_owned(),
+        Kind::Point => format!("SELECT c FROM {table} WHERE id=?"),
+        Kind::SimpleRange => format!("SELECT c FROM {table} {from}"),
+        Kind::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
+        Kind::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
+        Kind::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
+        Kind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
+        Kind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
+        Kind::Delete => format!("DELETE FROM {table} WHERE id=?"),
+        Kind::Insert | Kind::NewRowWithId => {
+            format!("INSERT INTO {table} (id, k, c, pad) VALUES (?, ?, ?, ?)")
+        }
+        // Where the table counts, a 0 asks for the next id; the original writes it.
+        Kind::NewRow if capabilities.key_source == KeySource::TableCounter => {
+            format!("INSERT INTO {table} (id, k, c, pad) VALUES (0, ?, ?, ?)")
+        }
+        Kind::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
+    }
+}
+
+/// Statements that make table number `number`, empty, anew.
+pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let options = &setup.options;
+    let table = Setup::table(number);
+    let id = if setup.client_ids() { "INTEGER NOT NULL" } else { capabilities.int_key };
+    let is_counter = capabilities.key_source == KeySource::TableCounter;
+    let key = match (options.secondary, is_counter) {
+        (false, _) => ", PRIMARY KEY (id)",
+        // A counter needs an index from the start.
+        (true, true) => ", KEY xid (id)",
+        (true, false) => "",
+    };
+    let more = &options.create_table_options;
+    let space = if more.is_empty() { "" } else { " " };
+    let mut statements = vec![
+        format!("DROP TABLE IF EXISTS {table}"),
+        format!(
+            "CREATE TABLE {table} (id {id}, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+             pad CHAR(60) DEFAULT '' NOT NULL{key}){}{space}{more}",
+            capabilities.table_suffix
+        ),
+    ];
+    if options.secondary && !is_counter {
+        statements.push(format!("CREATE INDEX xid{number} ON {table} (id)"));
+    }
+    statements
+}
+
+/// The secondary index of table number `number`.
+pub(crate) fn create_index(number: u32) -> String {
+    format!("CREATE INDEX k_{number} ON {}(k)", Setup::table(number))
+}
+
+/// A multi-row INSERT up to its first row.
+pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
+    format!("INSERT INTO {table}({}k, c, pad) VALUES", if client_ids { "id, " } else { "" })
+}
+
+/// Everything that verification compares.
+pub(crate) fn sums(table: &str) -> String {
+    format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k) FROM {table}")
+}
+
+/// The greatest id.
+pub(crate) fn greatest_id(table: &str) -> String {
+    format!("SELECT MAX(id) FROM {table}")
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{Endpoint, Target, mysql, null, postgres, sqlite};
+    use dbdyno_plan::Oltp as Options;
+
+    use super::*;
+    use crate::Context;
+
+    const KINDS: [Kind; 13] = [
+        Kind::Begin,
+        Kind::Point,
+        Kind::SimpleRange,
+        Kind::SumRange,
+        Kind::OrderRange,
+        Kind::DistinctRange,
+        Kind::IndexUpdate,
+        Kind::NonIndexUpdate,
+        Kind::Delete,
+        Kind::Insert,
+        Kind::NewRow,
+        Kind::NewRowWithId,
+        Kind::Commit,
+    ];
+
+    fn setup(options: Options, capabilities: Capabilities) -> Setup {
+        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        Setup { options, context: Context { endpoint, owned: true, seed: 1 } }
+    }
+
+    fn tables(options: &Options, capabilities: &Capabilities) -> String {
+        create_table(&setup(options.clone(), capabilities.clone()), 3).join("\n")
+    }
+
+    fn own(capabilities: &Capabilities) -> String {
+        let mut lines = vec![tables(&Options::default(), capabilities), create_index(3)];
+        lines.push(statement(Kind::Begin, "", true, capabilities));
+        lines.push(statement(Kind::NewRow, "sbtest3", true, capabilities));
+        lines.join("\n")
+    }
+
+    #[test]
+    fn statements_have_the_originals_shapes() {
+        let lines = KINDS.map(|kind| statement(kind, "sbtest2", false, &postgres::capabilities()));
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        BEGIN
+        SELECT c FROM sbtest2 WHERE id=?
+        SELECT c FROM sbtest2 WHERE id BETWEEN ? AND ?
+        SELECT SUM(k) FROM sbtest2 WHERE id BETWEEN ? AND ?
+        SELECT c FROM sbtest2 WHERE id BETWEEN ? AND ? ORDER BY c
+        SELECT DISTINCT c FROM sbtest2 WHERE id BETWEEN ? AND ? ORDER BY c
+        UPDATE sbtest2 SET k=k+1 WHERE id=?
+        UPDATE sbtest2 SET c=? WHERE id=?
+        DELETE FROM sbtest2 WHERE id=?
+        INSERT INTO sbtest2 (id, k, c, pad) VALUES (?, ?, ?, ?)
+        INSERT INTO sbtest2 (k, c, pad) VALUES (?, ?, ?)
+        INSERT INTO sbtest2 (id, k, c, pad) VALUES (?, ?, ?, ?)
+        COMMIT
+        ");
+    }
+
+    #[test]
+    fn tables_differ_only_where_products_must() {
+        insta::assert_snapshot!(own(&mysql::capabilities("innodb", true)), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE=innodb
+        CREATE INDEX k_3 ON sbtest3(k)
+        BEGIN
+        INSERT INTO sbtest3 (id, k, c, pad) VALUES (0, ?, ?, ?)
+        ");
+        insta::assert_snapshot!(own(&postgres::capabilities()), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id SERIAL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))
+        CREATE INDEX k_3 ON sbtest3(k)
+        BEGIN
+        INSERT INTO sbtest3 (k, c, pad) VALUES (?, ?, ?)
+        ");
+        insta::assert_snapshot!(own(&sqlite::capabilities()), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id INTEGER NOT NULL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))
+        CREATE INDEX k_3 ON sbtest3(k)
+        BEGIN IMMEDIATE
+        INSERT INTO sbtest3 (k, c, pad) VALUES (?, ?, ?)
+        ");
+    }
+
+    #[test]
+    fn options_of_tables_are_heeded() {
+        let secondary = Options { secondary: true, ..Options::default() };
+        insta::assert_snapshot!(tables(&secondary, &mysql::capabilities("innodb", true)), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id INTEGER NOT NULL AUTO_INCREMENT, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, KEY xid (id)) ENGINE=innodb
+        ");
+        insta::assert_snapshot!(tables(&secondary, &postgres::capabilities()), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id SERIAL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL)
+        CREATE INDEX xid3 ON sbtest3 (id)
+        ");
+        insta::assert_snapshot!(tables(&secondary, &sqlite::capabilities()), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id INTEGER NOT NULL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL)
+        CREATE INDEX xid3 ON sbtest3 (id)
+        ");
+        let other = Options {
+            auto_inc: false,
+            create_table_options: "WITH (fillfactor=90)".into(),
+            ..Options::default()
+        };
+        insta::assert_snapshot!(tables(&other, &postgres::capabilities()), @r"
+        DROP TABLE IF EXISTS sbtest3
+        CREATE TABLE sbtest3 (id INTEGER NOT NULL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) WITH (fillfactor=90)
+        ");
+        assert_eq!(load_prefix("sbtest1", true), "INSERT INTO sbtest1(id, k, c, pad) VALUES");
+        assert_eq!(load_prefix("sbtest1", false), "INSERT INTO sbtest1(k, c, pad) VALUES");
+    }
+}

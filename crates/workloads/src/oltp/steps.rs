@@ -1,0 +1,266 @@
+//! The steps: load, index, then each test on each rung of its ladders.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_loadgen::{Arrivals, Draws, Pace, Schedule, ThinkTime};
+use dbdyno_plan::{Oltp as Options, OltpPace, OltpTest as Test, Think};
+use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use serde_json::{Map, Value, json};
+
+use crate::Philox;
+use crate::oltp::Setup;
+use crate::oltp::lanes::LoadPlan;
+use crate::oltp::mix::{Place, places};
+use crate::oltp::sql::{self, Kind};
+
+/// More clients than this make records long and say nothing more.
+const MOST_CLIENTS: u32 = 64;
+const LEAST_CLIENTS: u32 = 16;
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    Load,
+    Index,
+    /// `rate` is of all connections together.
+    Test {
+        test: Test,
+        connections: u32,
+        rate: Option<u32>,
+    },
+}
+
+/// One step as the options make it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StepPlan {
+    pub(crate) name: String,
+    pub(crate) kind: StepKind,
+}
+
+impl StepPlan {
+    /// The draws of this step. They depend on its name, so that a step more or less in a plan leaves the others as they are.
+    pub(crate) fn stream(&self, seed: u64) -> Philox {
+        Philox::new(seed, fnv1a(self.name.as_bytes()))
+    }
+
+    /// The test, its connections, and whether they share a schedule; a load or an index is none, and is taken for a point
+    /// select of one.
+    pub(crate) fn test(&self) -> (Test, u32, bool) {
+        match self.kind {
+            StepKind::Test { test, connections, rate } => (test, connections, rate.is_some()),
+            StepKind::Load | StepKind::Index => (Test::PointSelect, 1, false),
+        }
+    }
+}
+
+/// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// All steps in order.
+pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
+    let mut kinds = vec![StepKind::Load];
+    if options.create_secondary {
+        kinds.push(StepKind::Index);
+    }
+    let tests = options.test_steps().into_iter();
+    kinds.extend(tests.map(|(test, connections, rate)| StepKind::Test { test, connections, rate }));
+    options.step_names().into_iter().zip(kinds).map(|(name, kind)| StepPlan { name, kind }).collect()
+}
+
+/// Clients that `connections` are recorded as: one each up to 64, then groups of the same size where there is one. The
+/// connections of a schedule are one client.
+pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
+    if rate.is_some() {
+        return 1;
+    }
+    if connections <= MOST_CLIENTS {
+        return connections;
+    }
+    let divides = |count: &u32| connections.is_multiple_of(*count);
+    (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
+}
+
+/// Paces of all connections of a test, in order. A rate is one schedule, from which the connections take the next
+/// operation as they become free.
+pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
+    let StepKind::Test { connections, rate, .. } = step.kind else { return Vec::new() };
+    let options = &setup.options;
+    let stream = fnv1a(format!("{} pace", step.name).as_bytes());
+    let draws = |connection| Draws::new(setup.context.seed, stream, connection);
+    if let Some(rate) = rate {
+        let (operations, per) = (u64::from(rate), Duration::from_secs(1));
+        let arrivals = if options.pace == OltpPace::Poisson {
+            Arrivals::Poisson { operations, per, draws: draws(0) }
+        } else {
+            Arrivals::Constant { operations, per, phase: Duration::ZERO }
+        };
+        let schedule = match options.max_backlog {
+            Some(most) => Schedule::with_max_backlog(arrivals, most),
+            None => Schedule::new(arrivals),
+        };
+        return vec![Pace::Shared(Arc::new(schedule)); connections as usize];
+    }
+    let mean = options.think_time.0;
+    let pace = |connection| match options.think {
+        _ if mean.is_zero() => Pace::Closed,
+        Think::Fixed => Pace::Thinking(ThinkTime::Fixed { time: mean, draws: draws(connection) }),
+        Think::Exponential => Pace::Thinking(ThinkTime::Exponential { mean, draws: draws(connection) }),
+    };
+    (0..connections).map(pace).collect()
+}
+
+/// What an operation of `test` is called, and the label of its rate.
+pub(crate) fn names(test: Test) -> (&'static str, &'static str) {
+    match test {
+        Test::PointSelect => ("query", "queries/s"),
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => ("transaction", "transactions/s"),
+        Test::UpdateIndex | Test::UpdateNonIndex => ("update", "updates/s"),
+        Test::Insert => ("insert", "inserts/s"),
+        Test::Delete => ("delete", "deletes/s"),
+    }
+}
+
+/// The step's description for the record.
+pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
+    let (unit, label, clients) = match step.kind {
+        StepKind::Load => (Unit::Rows, "rows/s", setup.load_connections()),
+        StepKind::Index => (Unit::Rows, "indexed rows/s", setup.load_connections()),
+        StepKind::Test { test, connections, rate } => {
+            (Unit::Operations, names(test).1, clients(connections, rate))
+        }
+    };
+    let kind = kind_spec(step, setup);
+    let is_test = matches!(step.kind, StepKind::Test { .. });
+    StepSpec {
+        name: step.name.clone(),
+        clients,
+        headline: Headline { kind: kind.kind.clone(), unit, label: label.to_owned() },
+        window: if is_test { WindowRule::FirstEnded } else { WindowRule::LastEnded },
+        target: None,
+        kinds: vec![kind],
+        options: options(step, setup),
+    }
+}
+
+fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
+    let mut map = Map::from_iter([
+        ("tables".to_owned(), json!(setup.options.tables)),
+        ("table_size".to_owned(), json!(setup.options.table_size)),
+        ("seed".to_owned(), json!(setup.context.seed)),
+    ]);
+    if let StepKind::Test { connections, rate, .. } = step.kind {
+        map.insert("connections".to_owned(), json!(connections));
+        map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64()));
+        map.insert("warmup_seconds".to_owned(), json!(setup.options.warmup.0.as_secs_f64()));
+        if let Some(rate) = rate {
+            map.insert("rate_per_second".to_owned(), json!(rate));
+        }
+    }
+    map
+}
+
+fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
+    let client_ids = setup.client_ids();
+    match step.kind {
+        StepKind::Load => KindSpec {
+            kind: "insert".to_owned(),
+            connections_per_client: 1,
+            pace: Pace::Closed.to_string(),
+            protocol: "text".to_owned(),
+            rows_per_operation: u32::try_from(LoadPlan::new(setup).rows_per_statement()).unwrap_or(u32::MAX),
+            statements_per_operation: 1,
+            statement: format!(
+                "{}({}?, '?', '?'), ...",
+                sql::load_prefix("sbtest?", client_ids),
+                if client_ids { "?, " } else { "" }
+            ),
+        },
+        StepKind::Index => KindSpec {
+            kind: "index".to_owned(),
+            connections_per_client: 1,
+            pace: Pace::Closed.to_string(),
+            protocol: "text".to_owned(),
+            rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
+            statements_per_operation: 1,
+            statement: sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?"),
+        },
+        StepKind::Test { test, connections, rate } => {
+            let places = places(test, &setup.options, client_ids);
+            let pace = paces(step, setup).first().map_or_else(String::new, ToString::to_string);
+            KindSpec {
+                kind: names(test).0.to_owned(),
+                connections_per_client: connections / clients(connections, rate),
+                pace,
+                protocol: if setup.prepared(test) { "prepared" } else { "text" }.to_owned(),
+                rows_per_operation: rows(&places, &setup.options),
+                statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+                statement: statements(&places, setup),
+            }
+        }
+    }
+}
+
+/// Rows that the statements of an operation ask for or change; a range near a table's end has fewer.
+fn rows(places: &[Place], options: &Options) -> u32 {
+    let rows = |place: &Place| match place.kind {
+        Kind::Begin | Kind::Commit => 0,
+        Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
+        _ => 1,
+    };
+    places.iter().map(rows).fold(0, u32::saturating_add)
+}
+
+/// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
+fn statements(places: &[Place], setup: &Setup) -> String {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let writes = places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket());
+    let mut kinds: Vec<(Kind, u32)> = Vec::new();
+    for place in places {
+        match kinds.iter_mut().find(|entry| entry.0 == place.kind) {
+            Some(entry) => entry.1 += 1,
+            None => kinds.push((place.kind, 1)),
+        }
+    }
+    let text = |(kind, times): (Kind, u32)| {
+        let sql = sql::statement(kind, "sbtest?", writes, capabilities);
+        if times > 1 { format!("{times} x {sql}") } else { sql }
+    };
+    kinds.into_iter().map(text).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_connections_are_recorded_as_few_clients() {
+        let pairs = [1, 16, 64, 65, 100, 256, 1000, 1024, 4096, 127].map(|n| (n, clients(n, None)));
+        assert_eq!(
+            pairs,
+            [
+                (1, 1),
+                (16, 16),
+                (64, 64),
+                (65, 65),
+                (100, 50),
+                (256, 64),
+                (1000, 50),
+                (1024, 64),
+                (4096, 64),
+                (127, 127)
+            ]
+        );
+        assert_eq!(clients(64, Some(1000)), 1);
+    }
+
+    #[test]
+    fn the_draws_of_a_step_depend_on_its_name_and_the_seed() {
+        let step = |name: &str| StepPlan { name: name.to_owned(), kind: StepKind::Load };
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968, "the authors' vector");
+        assert_ne!(step("a.c1").stream(1), step("a.c2").stream(1));
+        assert_ne!(step("a.c1").stream(1), step("a.c1").stream(2));
+    }
+}

@@ -1,0 +1,200 @@
+//! Compares the tables with what the tests have done to them: row counts always, sums of `k` where they are certain.
+
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_loadgen::StepEnd;
+use dbdyno_plan::OltpTest as Test;
+use dbdyno_record::{Check, CheckPart};
+
+use crate::Error;
+use crate::oltp::rows::RowSource;
+use crate::oltp::steps::StepKind;
+use crate::oltp::{Setup, sql};
+
+/// What all tables together hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    /// `None` once it is uncertain.
+    pub(crate) rows: Option<i128>,
+    /// Sum of `k`; `None` once rows with a drawn `k` have come or gone.
+    pub(crate) k: Option<i128>,
+}
+
+impl Contents {
+    /// After a load of all tables.
+    pub(crate) fn loaded(setup: &Setup) -> Self {
+        let sums = (1..=setup.options.tables).map(|table| loaded_k(setup, table));
+        Self { rows: Some(setup.options.loaded_rows().into()), k: Some(sums.sum()) }
+    }
+
+    /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none of it is there.
+    pub(crate) fn after(mut self, test: Test, setup: &Setup, end: &StepEnd) -> Self {
+        let changed: i128 = end.lanes.iter().map(|lane| i128::from(lane.rows)).sum();
+        // Without a transaction a failure leaves what its operation had done before it.
+        let torn = end.lanes.iter().any(|lane| lane.retries > 0 || !lane.failed_numbers.is_empty());
+        if end.lanes.iter().any(|lane| !lane.unknown_numbers.is_empty()) {
+            // A connection was lost with an operation on its way: whether it happened nobody knows.
+            return Self::default();
+        }
+        let options = &setup.options;
+        match test {
+            Test::PointSelect | Test::ReadOnly => {}
+            Test::UpdateNonIndex => {}
+            // Each takes one row and adds one to its k.
+            Test::UpdateIndex => self.k = self.k.filter(|_| !torn).map(|k| k + changed),
+            Test::Insert => self = Self { rows: self.rows.map(|rows| rows + changed), k: None },
+            Test::Delete => self = Self { rows: self.rows.map(|rows| rows - changed), k: None },
+            Test::ReadWrite | Test::WriteOnly => {
+                self.k = self.k.filter(|_| options.delete_inserts == 0 && options.index_updates == 0);
+                // A DELETE and the INSERT of its row leave the number as it was only when they happen together and once:
+                // without a transaction, two connections may delete a row and one of them fail to put it back; without a
+                // unique key, a DELETE that waited for another connection may find no row, and its INSERT add one more.
+                let may_tear = options.skip_trx || options.secondary;
+                self.rows = self.rows.filter(|_| options.delete_inserts == 0 || !may_tear);
+            }
+        }
+        self
+    }
+}
+
+/// Sum of `k` of a loaded table: all its rows are made again.
+fn loaded_k(setup: &Setup, table: u32) -> i128 {
+    let source = RowSource::new(setup.context.seed, setup.options.table_size);
+    (1..=setup.options.table_size).map(|row| i128::from(source.row(table, row).0)).sum()
+}
+
+/// Reads all tables. After the load each is checked by itself, with its ids; later all of them together.
+pub(crate) async fn verify(
+    setup: &Setup,
+    kind: StepKind,
+    expected: &mut Contents,
+    session: &mut AnySession,
+) -> Result<Vec<Check>, Error> {
+    let began = Instant::now();
+    let mut tables = Vec::new();
+    for number in 1..=setup.options.tables {
+        tables.push(sums_of(number, session).await?);
+    }
+    let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+    let check = |table: String, parts| Check { table, parts, duration_us };
+    if kind == StepKind::Load {
+        let of_table = |(index, actual): (usize, &[i128; 4])| {
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            check(Setup::table(number), loaded_parts(setup, number, actual))
+        };
+        return Ok(tables.iter().enumerate().map(of_table).collect());
+    }
+    let sum = |column: usize| tables.iter().map(|table| table[column]).sum::<i128>();
+    let (rows, k) = (sum(0), sum(3));
+    let certain = [("rows", expected.rows, rows), ("sum(k)", expected.k, k)].into_iter();
+    let parts = certain.filter_map(|(name, expected, actual)| Some(part(name, expected?, actual))).collect();
+    // What was read is where the next step begins.
+    *expected = Contents { rows: Some(rows), k: Some(k) };
+    let name =
+        if setup.options.tables == 1 { "sbtest1".to_owned() } else { "sbtest1 and all others".to_owned() };
+    Ok(vec![check(name, parts)])
+}
+
+fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 4]) -> Vec<CheckPart> {
+    let rows = i128::from(setup.options.table_size);
+    let mut parts = vec![part("rows", rows, actual[0])];
+    // Whoever else uses the server may have set its counters to leave gaps.
+    if setup.context.owned || setup.client_ids() {
+        parts.push(part("min(id)", 1, actual[1]));
+        parts.push(part("max(id)", rows, actual[2]));
+    }
+    parts.push(part("sum(k)", loaded_k(setup, number), actual[3]));
+    parts
+}
+
+/// Rows, least and greatest id, and sum of `k` of a table.
+async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 4], Error> {
+    let table = Setup::table(number);
+    let work = format!("checking table {table}");
+    let cells = session.rows(&sql::sums(&table)).await.map_err(Error::during(work.clone()))?;
+    let values: Option<Vec<i128>> = cells
+        .first()
+        .and_then(|row| row.iter().map(|cell| cell.as_deref().map_or(Ok(0), str::parse).ok()).collect());
+    let sums = values.and_then(|values| values.try_into().ok());
+    sums.ok_or_else(|| Error::Answer { work, answer: format!("{cells:?}") })
+}
+
+fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
+    CheckPart { name: name.to_owned(), expected, actual }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{Endpoint, Target, null};
+    use dbdyno_loadgen::LaneEnd;
+    use dbdyno_plan::Oltp as Options;
+    use dbdyno_record::Outcome;
+
+    use super::*;
+    use crate::Context;
+
+    fn setup(options: Options) -> Setup {
+        let target = Target::Null(null::Options::default());
+        let endpoint = Endpoint { target, capabilities: null::capabilities() };
+        Setup { options, context: Context { endpoint, owned: true, seed: 1 } }
+    }
+
+    /// Two connections that changed `rows` each.
+    fn end(rows: u64, retries: u64) -> StepEnd {
+        let lane = |retries| LaneEnd {
+            client: 1,
+            kind: 0,
+            started: rows,
+            done: rows,
+            rows,
+            retries,
+            failed_numbers: Vec::new(),
+            unknown_numbers: Vec::new(),
+            reconnects: 0,
+            complete: true,
+        };
+        StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane(retries), lane(0)] }
+    }
+
+    const BEFORE: Contents = Contents { rows: Some(100), k: Some(5000) };
+
+    fn after(test: Test, options: Options, retries: u64) -> (Option<i128>, Option<i128>) {
+        let Contents { rows, k } = BEFORE.after(test, &setup(options), &end(10, retries));
+        (rows, k)
+    }
+
+    #[test]
+    fn what_is_certain_after_each_test_and_what_is_not() {
+        let default = Options::default;
+        assert_eq!(after(Test::PointSelect, default(), 0), (Some(100), Some(5000)));
+        assert_eq!(after(Test::UpdateNonIndex, default(), 0), (Some(100), Some(5000)));
+        assert_eq!(after(Test::UpdateIndex, default(), 0), (Some(100), Some(5020)));
+        assert_eq!(after(Test::UpdateIndex, default(), 1), (Some(100), None));
+        assert_eq!(after(Test::Insert, default(), 0), (Some(120), None));
+        assert_eq!(after(Test::Delete, default(), 0), (Some(80), None));
+        assert_eq!(after(Test::ReadWrite, default(), 3), (Some(100), None));
+        let torn = Options { skip_trx: true, ..default() };
+        assert_eq!(after(Test::WriteOnly, torn, 0), (None, None));
+        let doubled = Options { secondary: true, ..default() };
+        assert_eq!(after(Test::WriteOnly, doubled, 0), (None, None));
+        let mut lost = end(10, 0);
+        lost.lanes[1].unknown_numbers = vec![7];
+        assert_eq!(BEFORE.after(Test::Insert, &setup(default()), &lost), Contents::default());
+        let same_k = Options { skip_trx: true, delete_inserts: 0, index_updates: 0, ..default() };
+        assert_eq!(after(Test::WriteOnly, same_k, 0), (Some(100), Some(5000)));
+    }
+
+    #[test]
+    fn a_loaded_table_is_known_to_its_last_row() {
+        let options = Options { tables: 2, table_size: 1000, ..Options::default() };
+        let setup = setup(options);
+        let loaded = Contents::loaded(&setup);
+        assert_eq!(loaded.rows, Some(2000));
+        assert_eq!(loaded.k, Some(loaded_k(&setup, 1) + loaded_k(&setup, 2)));
+        let parts = loaded_parts(&setup, 2, &[999, 1, 1000, loaded_k(&setup, 2)]);
+        let wrong: Vec<&str> =
+            parts.iter().filter(|p| p.expected != p.actual).map(|p| p.name.as_str()).collect();
+        assert_eq!(wrong, ["rows"]);
+    }
+}

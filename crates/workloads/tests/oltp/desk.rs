@@ -1,0 +1,146 @@
+//! Runs steps against a journal, or sends single operations of single connections.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use dbdyno_drivers::null::{self, Asked, Journal};
+use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
+use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads};
+use dbdyno_plan::Oltp as Options;
+use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
+use dbdyno_workloads::oltp::Oltp;
+use dbdyno_workloads::{Context, Workload};
+use tokio::runtime::Runtime;
+
+/// A workload whose statements are written down.
+pub(crate) struct Desk {
+    pub(crate) workload: Oltp,
+    pub(crate) journal: Journal,
+    runtime: Runtime,
+}
+
+/// A statement as text, with its parameters in place.
+pub(crate) fn text(asked: &Asked) -> String {
+    match asked {
+        Asked::Query(sql) | Asked::Rows(sql) => sql.clone(),
+        Asked::Execute(sql, params) => {
+            let mut params = params.iter();
+            let mut pieces = sql.split('?');
+            let mut text = pieces.next().unwrap_or_default().to_owned();
+            for piece in pieces {
+                match params.next().expect("as many parameters as marks") {
+                    Param::Int(number) => text.push_str(&number.to_string()),
+                    Param::Text(value) => text.push_str(&format!("'{}'", String::from_utf8_lossy(value))),
+                }
+                text.push_str(piece);
+            }
+            assert!(params.next().is_none(), "more parameters than marks in {sql}");
+            text
+        }
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+        let journal = Journal::default();
+        let target =
+            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        let endpoint = Endpoint { target, capabilities };
+        let workload = Oltp::new(options, Context { endpoint, owned: true, seed: 1 });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { workload, journal, runtime }
+    }
+
+    pub(crate) fn index(&self, step: &str) -> usize {
+        let names = self.workload.steps();
+        names.iter().position(|name| name == step).unwrap_or_else(|| panic!("{step} is none of {names:?}"))
+    }
+
+    /// Statements of operations `0..count` of the step's connection `connection`, one text each operation's statement.
+    pub(crate) fn operations(&mut self, step: &str, connection: usize, count: u64) -> Vec<Vec<String>> {
+        let index = self.index(step);
+        let (_, factory) = self.workload.lanes(index).into_iter().nth(connection).unwrap();
+        let journal = self.journal.clone();
+        self.runtime.block_on(async {
+            let mut lane = factory();
+            lane.open().await.unwrap();
+            journal.take();
+            let mut operations = Vec::new();
+            for number in 0..count {
+                lane.prepare(number, &mut Notes::default()).await.unwrap();
+                lane.perform(number).await.unwrap();
+                operations.push(journal.take().iter().map(text).collect());
+            }
+            lane.close().await;
+            operations
+        })
+    }
+
+    /// Statements before the step, in order.
+    pub(crate) fn before(&mut self, step: &str) -> Vec<String> {
+        let index = self.index(step);
+        let Self { workload, journal, runtime } = self;
+        runtime.block_on(async {
+            let endpoint = Endpoint {
+                target: Target::Null(null::Options {
+                    journal: Some(journal.clone()),
+                    ..null::Options::default()
+                }),
+                capabilities: null::capabilities(),
+            };
+            let mut session = endpoint.connect().await.unwrap();
+            workload.before(index, &mut session).await.unwrap();
+        });
+        self.journal.take().iter().map(text).collect()
+    }
+
+    /// Runs the step through the load engine and gives its record.
+    pub(crate) fn run(&mut self, step: &str) -> (StepEnd, StepRecord) {
+        struct Quiet;
+        impl Observer for Quiet {}
+        let index = self.index(step);
+        let folder = tempfile::tempdir().unwrap();
+        let spec = self.workload.spec(index);
+        let writer = RunWriter::create(folder.path(), &manifest()).unwrap();
+        let cell = CellId { block: 1, variant: "a".into(), workload: "oltp".into() };
+        let mut writer = writer.cell(&cell).unwrap().step(&spec.name).unwrap();
+        let at = || "2026-01-01T00:00:00Z".to_owned();
+        writer.event(&StepEvent::Started { at: at(), spec: spec.clone() }).unwrap();
+        let cancel = AtomicBool::new(false);
+        let step = Step {
+            spec: &spec,
+            lanes: self.workload.lanes(index),
+            threads: Threads { count: Some(2), ..Threads::default() },
+            connections: Connections::default(),
+            warmup: self.workload.warmup(index),
+            time_cap: Some(Duration::from_secs(60)),
+            cancel: &cancel,
+        };
+        let end = dbdyno_loadgen::run(step, &mut writer, &mut Quiet).unwrap();
+        assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
+        let outcome = end.outcome;
+        writer.event(&StepEvent::Ended { at: at(), at_us: end.at_us, outcome, message: None }).unwrap();
+        writer.sync().unwrap();
+        let record = StepRecord::open(writer.dir());
+        (end, record)
+    }
+}
+
+fn manifest() -> Manifest {
+    Manifest {
+        format_version: dbdyno_record::FORMAT_VERSION,
+        tool: ToolInfo { version: "0".into(), commit: "unknown".into(), build: "debug".into() },
+        run_id: "run".into(),
+        name: "run".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        seed: 1,
+        blocks: 1,
+        base: "a".into(),
+        margin: 0.02,
+        host: HostInfo::default(),
+        plan_toml: String::new(),
+        variants: Vec::new(),
+        workloads: Vec::new(),
+        order: Vec::new(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Steps of a ladder as the load engine runs them: how long, with how many connections, at which rate.
+
+use dbdyno_drivers::null;
+use dbdyno_plan::{Oltp as Options, OltpPace, OltpTest, PlanDuration};
+
+use crate::desk::Desk;
+
+fn options() -> Options {
+    Options {
+        tests: vec![OltpTest::PointSelect, OltpTest::ReadWrite],
+        connections: vec![1, 8],
+        time: PlanDuration::from_secs(1),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn a_step_lasts_its_time_behind_its_warm_up() {
+    let options = Options { warmup: PlanDuration::from_secs(1), ..options() };
+    let mut desk = Desk::new(&options, null::capabilities());
+    let (end, record) = desk.run("read-write.c8");
+    assert_eq!(end.lanes.len(), 8);
+    assert_eq!(record.window(), Some((1_000_000, 2_000_000)));
+    let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+    assert_eq!(desk.journal.take().len() as u64, 20 * done, "20 statements a transaction");
+    let kind = &record.spec.kinds[0];
+    assert_eq!((kind.statements_per_operation, kind.kind.as_str()), (20, "transaction"));
+    assert_eq!(record.spec.headline.label, "transactions/s");
+}
+
+#[test]
+fn rates_are_of_all_connections_together_and_keep_their_operations() {
+    for pace in [OltpPace::Constant, OltpPace::Poisson] {
+        let options = Options { pace, rates: vec![400], ..options() };
+        let mut desk = Desk::new(&options, null::capabilities());
+        let (end, record) = desk.run("point-select.c8.r400");
+        let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+        // Of a Poisson process in one second: 400 with a deviation of 20, and always the same ones.
+        let tolerance = if pace == OltpPace::Constant { 0 } else { 80 };
+        assert!(done.abs_diff(400) <= tolerance, "{pace:?}: {done}");
+        assert_eq!(record.spec.kinds[0].connections_per_client, 8);
+        assert!(record.spec.kinds[0].pace.ends_with("400/s over all connections"), "{:?}", record.spec.kinds);
+        let mut sent: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
+        let mut one_connection: Vec<String> =
+            desk.operations("point-select.c8.r400", 0, done).into_iter().flatten().collect();
+        sent.sort();
+        one_connection.sort();
+        assert_eq!(sent, one_connection, "who sends an operation does not change it");
+    }
+}
+
+#[test]
+fn thinking_slows_a_closed_loop_down() {
+    let options = Options { think_time: PlanDuration(std::time::Duration::from_millis(100)), ..options() };
+    let mut desk = Desk::new(&options, null::capabilities());
+    let (end, record) = desk.run("point-select.c8");
+    let done: u64 = end.lanes.iter().map(|lane| lane.done).sum();
+    assert!((64..=88).contains(&done), "{done} operations of 8 connections in 1 s");
+    assert_eq!(record.spec.kinds[0].pace, "closed, think time 100ms");
+}
