@@ -5,12 +5,13 @@
 //! nothing while it waits for its answer: a context switch for every request. Here only reading is registered; writing is
 //! tried at once, and registered for the rare request that does not fit into the socket's buffer.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice};
 use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
@@ -74,7 +75,10 @@ impl AsyncRead for UnixStream {
             let mut ready = ready!(self.reader.poll_read_ready(cx))?;
             let space = buf.initialize_unfilled();
             let wanted = space.len();
-            match ready.get_inner().read(space) {
+            match recv(ready.get_inner(), space, RecvFlags::empty())
+                .map(|(read, _)| read)
+                .map_err(io::Error::from)
+            {
                 Ok(read) => {
                     // A short read has emptied the socket: the next one need not find that out with a call of its own.
                     if read > 0 && read < wanted {
@@ -93,7 +97,7 @@ impl AsyncRead for UnixStream {
 
 impl AsyncWrite for UnixStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_with(cx, |mut stream| stream.write(bytes))
+        self.get_mut().poll_write_with(cx, |stream| Ok(send(stream, bytes, SendFlags::NOSIGNAL)?))
     }
 
     fn poll_write_vectored(
@@ -101,7 +105,9 @@ impl AsyncWrite for UnixStream {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.get_mut().poll_write_with(cx, |mut stream| stream.write_vectored(pieces))
+        self.get_mut().poll_write_with(cx, |stream| {
+            Ok(sendmsg(stream, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)?)
+        })
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -119,6 +125,7 @@ impl AsyncWrite for UnixStream {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
     use tokio::io::{AsyncReadExt, AsyncWriteExt};

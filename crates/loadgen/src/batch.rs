@@ -15,14 +15,15 @@ const FIGURES: u8 = 3;
 #[derive(Debug, Clone)]
 pub(crate) struct Times {
     pub(crate) service: Histogram<u64>,
-    pub(crate) response: Histogram<u64>,
+    /// `None` while every response time was a service time, as in a closed loop, where nothing waits to be sent.
+    response: Option<Histogram<u64>>,
     /// Lateness of the engine itself; only of open loops.
     pub(crate) lag: Option<Histogram<u64>>,
 }
 
 impl Times {
     pub(crate) fn new() -> Self {
-        Self { service: histogram(), response: histogram(), lag: None }
+        Self { service: histogram(), response: None, lag: None }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -30,8 +31,17 @@ impl Times {
     }
 
     pub(crate) fn record(&mut self, service_us: u64, response_us: u64) {
+        match &mut self.response {
+            Some(response) => record(response, response_us),
+            None if response_us == service_us => {}
+            None => record(self.response.insert(self.service.clone()), response_us),
+        }
         record(&mut self.service, service_us);
-        record(&mut self.response, response_us);
+    }
+
+    /// Times from when an operation was due to its answer.
+    pub(crate) fn response(&self) -> &Histogram<u64> {
+        self.response.as_ref().unwrap_or(&self.service)
     }
 
     pub(crate) fn record_lag(&mut self, lag_us: u64) {
@@ -41,8 +51,11 @@ impl Times {
     /// Adds the counts of another worker or second, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
         // Same figures on both sides, and ranges that grow, so that adding cannot fail.
+        if self.response.is_some() || more.response.is_some() {
+            let service = &self.service;
+            let _ = self.response.get_or_insert_with(|| service.clone()).add(more.response());
+        }
         let _ = self.service.add(&more.service);
-        let _ = self.response.add(&more.response);
         if let Some(more) = &more.lag {
             let _ = self.lag.get_or_insert_with(histogram).add(more);
         }
@@ -87,5 +100,43 @@ impl Batch {
                 Entry::Occupied(mut sum) => sum.get_mut().add(&times),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(of: &[(u64, u64)]) -> Times {
+        let mut times = Times::new();
+        of.iter().for_each(|&(service_us, response_us)| times.record(service_us, response_us));
+        times
+    }
+
+    fn values(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+        histogram.iter_recorded().map(|value| (value.value_iterated_to(), value.count_at_value())).collect()
+    }
+
+    #[test]
+    fn response_times_are_kept_apart_from_the_first_one_that_differs() {
+        let closed = times(&[(5, 5), (7, 7)]);
+        assert!(closed.response.is_none());
+        assert_eq!(values(closed.response()), [(5, 1), (7, 1)]);
+        let open = times(&[(5, 5), (7, 9), (5, 5)]);
+        assert_eq!(values(&open.service), [(5, 2), (7, 1)]);
+        assert_eq!(values(open.response()), [(5, 2), (9, 1)]);
+    }
+
+    #[test]
+    fn adding_keeps_both_whichever_side_has_waited() {
+        for (first, second) in [(&[(1, 1)][..], &[(2, 3)][..]), (&[(2, 3)], &[(1, 1)])] {
+            let mut sum = times(first);
+            sum.add(&times(second));
+            assert_eq!(values(&sum.service), [(1, 1), (2, 1)]);
+            assert_eq!(values(sum.response()), [(1, 1), (3, 1)]);
+        }
+        let mut closed = times(&[(1, 1)]);
+        closed.add(&times(&[(2, 2)]));
+        assert_eq!(values(closed.response()), [(1, 1), (2, 1)]);
     }
 }

@@ -298,7 +298,7 @@ impl<'a> Collector<'a> {
                 let tag = Clock::Service.tag(&kind);
                 self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.service));
                 let tag = Clock::Response.tag(&kind);
-                self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.response));
+                self.check(|writer| writer.histogram(&tag, from_us, to_us, times.response()));
             }
             if let Some(lag) = &times.lag {
                 let tag = Clock::Lag.tag(&kind);
