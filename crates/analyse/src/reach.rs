@@ -21,7 +21,7 @@ pub(crate) fn reach(
         connections,
         could_per_second: could.statements_per_second,
         could_connections: could.connections,
-        at_least: could.limit == LimitedBy::Server,
+        at_least: matches!(could.limit, LimitedBy::Server | LimitedBy::Unknown),
     })
 }
 

@@ -53,6 +53,8 @@ pub enum LimitedBy {
     Server,
     /// Both had time to spare: each connection waits for its answer before it asks again.
     RoundTrip,
+    /// The load threads were not seen at work: the measurement was too short.
+    Unknown,
 }
 
 impl ClientCalibration {
