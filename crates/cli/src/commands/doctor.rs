@@ -13,6 +13,12 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     let path = store::path().ok_or_else(|| {
         Ended::new(MACHINE, "there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
     })?;
+    if let Some(busy) = fitness::busy() {
+        terminal::warning(&format!(
+            "{busy}: other programs run, so the client will seem weaker than it is, and sound steps may be called invalid; \
+             calibrate again when they have ended"
+        ));
+    }
     let calibration = calibrate::calibrate(args)?;
     store::save(&path, &calibration)?;
     let kept = path.display().to_string();

@@ -52,6 +52,13 @@ pub(crate) fn findings() -> Vec<Finding> {
     ]
 }
 
+/// What other programs do here, as a warning; `None` while the machine is idle.
+pub(crate) fn busy() -> Option<String> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = load_average(host_files::load_average().as_deref(), cpus);
+    (!found.advice.is_empty()).then(|| format!("load average: {}", found.found))
+}
+
 fn build(is_debug: bool) -> Finding {
     if is_debug {
         return Finding::warning("dbdyno", "a debug build", "use --release for numbers that count");

@@ -94,7 +94,10 @@ fn what_belongs_to_the_calibration_is_refused_without_it() {
     let said = |args: &[&str]| desk.refusal(&desk.ended(&mut command(&desk, args)));
     assert!(said(&["doctor", "--time", "2s"]).contains("--client"));
     let refused = said(&["doctor", "--client", "--client-cpus", "8000"]);
-    assert!(refused.starts_with("exit 3: error: host.client_cpus names CPU 8000"), "{refused}");
+    assert!(
+        refused.starts_with("exit 3: ") && refused.contains("error: host.client_cpus names CPU 8000"),
+        "{refused}"
+    );
     let refused = said(&["doctor", "--client", "--time", "10ms"]);
-    assert!(refused.starts_with("exit 2: error:") && refused.contains("at least 1s"), "{refused}");
+    assert!(refused.starts_with("exit 2: ") && refused.contains("at least 1s"), "{refused}");
 }
