@@ -24,7 +24,7 @@ use machine::Moment;
 /// run on the machine meanwhile. Exit status 1 when a target is missed.
 ///
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
-/// insert-benchmark: client CPU a row and a query (a minute and a half a round).
+/// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
 /// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
