@@ -190,6 +190,9 @@ pub struct StepRun {
     pub kinds: Vec<KindResult>,
     pub metrics: MetricRow,
     pub cost: Cost,
+    /// `None` for a run without a calibration of the client, and without a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_reach: Option<ClientReach>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
     pub lookups: u64,
@@ -200,7 +203,20 @@ pub struct StepRun {
     pub steadiness: Option<Steadiness>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClientReach {
+    pub statements_per_second: f64,
+    /// Of the step.
+    pub connections: u32,
+    pub could_per_second: f64,
+    /// The calibrated number of connections at which it could.
+    pub could_connections: u32,
+    /// The server that answered in the calibration was the limit there: the client could do more.
+    pub at_least: bool,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct KindResult {
     pub kind: String,
     pub connections: u32,
@@ -216,8 +232,24 @@ pub struct KindResult {
     pub statements_per_second: f64,
     pub service: Latency,
     pub response: Latency,
+    /// `None` for a closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
     /// The original's response-time buckets, over service time (what the original measures).
     pub buckets: Vec<Bucket>,
+}
+
+/// What an open loop was asked for, and how it was kept. What it reached is in the [`KindResult`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Schedule {
+    /// `constant` or `poisson`.
+    pub process: String,
+    /// Operations a second of all connections together.
+    pub asked_per_second: f64,
+    /// Greatest number of operations that were due and not sent, at the end of any second of the window.
+    pub backlog_max: u64,
+    /// From due to sent, of operations for which a connection was free: how late the client itself was.
+    pub lag: Latency,
 }
 
 /// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has `count` 0.

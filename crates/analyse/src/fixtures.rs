@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dbdyno_record::{
-    CellEvent, CellId, CellRecord, CounterHeader, CounterLine, CounterSeries, Headline, HostInfo, Interval,
-    KindSpec, Manifest, Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit,
-    VariantInfo, WindowRule, WorkloadInfo,
+    CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, CounterHeader, CounterLine,
+    CounterSeries, Headline, HostInfo, Interval, KindSpec, LimitedBy, Manifest, Outcome, Run, ServerInfo,
+    StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
 };
 use serde_json::Map;
 
@@ -157,6 +157,25 @@ pub(crate) fn ended(mut step: StepRecord, outcome: Outcome, message: &str) -> St
     step
 }
 
+/// A client that reached one rate on MySQL's protocol, with that number of connections.
+pub(crate) fn calibration(connections: u32, statements_per_second: f64) -> ClientCalibration {
+    let rate = ClientRate {
+        driver: "mysql".to_owned(),
+        connections,
+        statements_per_second,
+        client_cpu_us: None,
+        busiest_load_thread_share: None,
+        server_share: None,
+        limit: LimitedBy::Client,
+    };
+    ClientCalibration {
+        at: AT.to_owned(),
+        tool: ToolInfo { version: "0.1.0".to_owned(), commit: "abc".to_owned(), build: "release".to_owned() },
+        host: CalibratedHost::default(),
+        rates: vec![rate],
+    }
+}
+
 pub(crate) fn cell(block: u32, variant: &str, steps: Vec<StepRecord>) -> CellRecord {
     let server = ServerInfo { version_text: format!("{variant} 1.0"), ..ServerInfo::default() };
     CellRecord {
@@ -213,6 +232,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         blocks,
         base: variants[0].to_owned(),
         margin: 0.02,
+        client_calibration: None,
         host: HostInfo {
             cpus: 4,
             server_cpus: Some("0-1".to_owned()),

@@ -4,8 +4,9 @@
 //! answer that arrives waits for it and not for the server. When it is so nearly all the time, the figures are the
 //! client's and not the server's.
 
-use crate::counters::Counters;
+use crate::counters::{Counters, change};
 use crate::measured::{Hosting, Measured};
+use crate::span::Span;
 
 /// Share of the common window from which a load thread is called the limit.
 const LIMIT: f64 = 0.90;
@@ -32,11 +33,12 @@ pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
         return None;
     }
     let of_thread = |thread: &str| {
-        let share = |key: String| Some(step.change("load", &[key.as_str()])?.per_second() / 1e6);
-        Some(Busiest {
-            on_cpu: share(format!("{thread}.cpu_us"))?,
-            waiting: share(format!("{thread}.run_delay_us"))?,
-        })
+        let cpu = format!("{thread}.cpu_us");
+        // Load threads end with the window; a sample after that shows what they were last seen with.
+        let seen_us = last_change_us(step.counters, &cpu)?;
+        let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
+        let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
+        Some(Busiest { on_cpu: share(&cpu)?, waiting: share(&format!("{thread}.run_delay_us"))? })
     };
     let threads = threads(step.counters);
     threads.iter().filter_map(|thread| of_thread(thread)).max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
@@ -57,6 +59,14 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
     })
 }
 
+/// When a counter of `load` was last seen to have risen; `None` when it never was.
+fn last_change_us(counters: &Counters, key: &str) -> Option<i64> {
+    let lines = &counters.get("load")?.lines;
+    let values = lines.iter().filter_map(|line| Some((line.at_us, *line.values.get(key)?)));
+    let values: Vec<(i64, i64)> = values.collect();
+    values.windows(2).filter(|pair| pair[1].1 != pair[0].1).map(|pair| pair[1].0).next_back()
+}
+
 /// Names of the load threads that were sampled.
 fn threads(counters: &Counters) -> Vec<String> {
     let Some(last) = counters.get("load").and_then(|series| series.lines.last()) else { return Vec::new() };
@@ -67,7 +77,6 @@ fn threads(counters: &Counters) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::fixtures::{read_write_step, series};
-    use crate::span::Span;
 
     const KEYS: [&str; 6] = [
         "cpu_us",
@@ -106,6 +115,30 @@ mod tests {
         assert!(busiest_of(Hosting::Embedded, end.clone()).is_none());
         assert!(busiest_of(Hosting::Nothing, end.clone()).is_none());
         assert!(busiest_of(Hosting::Process, end).and_then(fault).is_some());
+    }
+
+    #[test]
+    fn samples_after_the_end_of_a_thread_do_not_dilute_what_it_did() {
+        let keys = &KEYS[2..4];
+        let samples =
+            [(0, vec![0; 2]), (1_000_000, vec![800_000, 150_000]), (2_500_000, vec![800_000, 150_000])];
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let of = |samples: &[(i64, Vec<i64>)]| {
+            let counters = series("load", keys, samples);
+            let window = Span::new(0, 2_500_000);
+            busiest(&Measured {
+                spec,
+                intervals,
+                counters: &counters,
+                window,
+                hosting: Hosting::Process,
+                cpus: 4,
+            })
+        };
+        assert_eq!(of(&samples), Some(Busiest { on_cpu: 0.8, waiting: 0.15 }));
+        // A thread that was never seen at work says nothing.
+        assert_eq!(of(&[(0, vec![0; 2]), (2_500_000, vec![0; 2])]), None);
     }
 
     #[test]

@@ -26,6 +26,8 @@ mod overview;
 mod parallel;
 mod rates;
 mod ratio;
+mod reach;
+mod schedule;
 mod span;
 pub mod statistics;
 mod steadiness;
@@ -41,8 +43,9 @@ use dbdyno_record::{Run, StepRecord};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
 pub use findings::{
-    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary, SecondPoint,
-    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
+    Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
+    Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
+    VariantSummary, WorkloadFindings,
 };
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};

@@ -42,6 +42,7 @@ mod tests {
             kinds: Vec::new(),
             metrics: MetricRow::default(),
             cost: Cost::default(),
+            client_reach: None,
             seconds_on_target: None,
             lookups: 0,
             lookup_seconds: 0.0,

@@ -1,6 +1,6 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{Clock, KindSpec, StepEvent, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 
 use crate::cost::cost;
 use crate::headroom;
@@ -8,10 +8,12 @@ use crate::latency::{buckets, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
 use crate::rates::{per_second, seconds, seconds_on_target};
+use crate::reach::{self, reach};
+use crate::schedule::{self, schedule};
 use crate::span::{Span, tally};
 use crate::steadiness::steadiness;
 use crate::validity::validity;
-use crate::{KindResult, StepRun, Validity};
+use crate::{ClientReach, KindResult, StepRun, Validity};
 
 /// What a step does not say of itself.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: u32,
     /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
     pub(crate) judges_client: bool,
+    /// The variant's driver, by which the client was calibrated.
+    pub(crate) driver: &'a str,
+    pub(crate) calibration: Option<&'a ClientCalibration>,
 }
 
 /// Figures of a step that did not come to a common window are zero or absent; its validity says why.
@@ -39,10 +44,9 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
         step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
-    let limited = Some(&measured)
-        .filter(|_| around.judges_client)
-        .and_then(headroom::busiest)
-        .and_then(headroom::fault);
+    let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
+    let limited =
+        if around.judges_client { client_faults(&measured, client_reach, &kinds) } else { Vec::new() };
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
     StepRun {
@@ -53,6 +57,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         kinds,
         metrics: metric_row(&measured, around.tag),
         cost: cost(&measured),
+        client_reach,
         seconds_on_target: target
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
         lookups,
@@ -60,6 +65,13 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         steadiness: steadiness(&step.spec, &seconds),
         seconds,
     }
+}
+
+/// Every way in which the step's figures are the client's own: no time left, at its calibrated rate, or late.
+fn client_faults(step: &Measured<'_>, reached: Option<ClientReach>, kinds: &[KindResult]) -> Vec<String> {
+    let busy = headroom::busiest(step).and_then(headroom::fault);
+    let at_its_rate = reached.as_ref().and_then(reach::fault);
+    busy.into_iter().chain(at_its_rate).chain(kinds.iter().filter_map(schedule::fault)).collect()
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.
@@ -85,6 +97,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         })
     };
     let (service, response) = (histogram(Clock::Service), histogram(Clock::Response));
+    let lag = histogram(Clock::Lag);
     let result = KindResult {
         kind: spec.kind.clone(),
         connections: spec.connections_per_client * step.spec.clients,
@@ -99,6 +112,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         statements_per_second: per_second(sum.operations, window) * f64::from(spec.statements_per_operation),
         service: latency(service.as_ref()),
         response: latency(response.as_ref()),
+        schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
         buckets: buckets(service.as_ref()),
     };
     (result, faults)
@@ -121,10 +135,18 @@ mod tests {
     use hdrhistogram::Histogram;
 
     use super::*;
-    use crate::fixtures::{ended, read_write_step, series};
+    use crate::fixtures::{calibration, ended, read_write_step, series};
 
     fn around() -> Surroundings<'static> {
-        Surroundings { block: 3, tag: "a", hosting: Hosting::Process, cpus: 4, judges_client: true }
+        Surroundings {
+            block: 3,
+            tag: "a",
+            hosting: Hosting::Process,
+            cpus: 4,
+            judges_client: true,
+            driver: "mysql",
+            calibration: None,
+        }
     }
 
     #[test]
@@ -169,6 +191,42 @@ mod tests {
         assert_eq!(run.cost.busiest_load_thread_share, Some(1.0)); // 2.5 of 2.5 s
         let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
         assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
+        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        assert_eq!(slow.validity, Validity::Valid);
+    }
+
+    #[test]
+    fn a_step_at_the_calibrated_rate_of_its_client_is_invalid_and_shows_both_rates() {
+        let calibrated = |reached: Option<f64>| {
+            let calibration = reached.map(|rate| calibration(16, rate));
+            step_run(&read_write_step(), Surroundings { calibration: calibration.as_ref(), ..around() })
+        };
+        let run = calibrated(Some(220.0));
+        let reach = run.client_reach.unwrap();
+        // 500 queries, 10 inserts and 10 deletes in 2.5 s, over 3 connections of 2 clients.
+        assert_eq!((reach.statements_per_second, reach.connections), (208.0, 6));
+        assert_eq!((reach.could_per_second, reach.could_connections), (220.0, 16));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].contains("208 statements/s") && reasons[0].contains("220/s"), "{reasons:?}");
+        assert_eq!(calibrated(Some(240.0)).validity, Validity::Valid);
+        assert_eq!(calibrated(None).client_reach, None);
+    }
+
+    #[test]
+    fn a_step_whose_client_was_late_is_invalid_unless_the_build_is_slow_by_nature() {
+        let mut step = read_write_step();
+        let (process, kind) = ("constant".to_owned(), "insert".to_owned());
+        let operations_per_second = 4.0;
+        step.events.push(StepEvent::Scheduled { kind, process, operations_per_second, connections: 2 });
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        histogram.record_n(60, 970).unwrap();
+        histogram.record_n(3_000, 30).unwrap();
+        step.histograms.push(HistogramSpan::new("insert", Clock::Lag, 0, 1_000_000, &histogram).unwrap());
+        let run = step_run(&step, around());
+        let schedule = run.kinds[0].schedule.as_ref().unwrap();
+        assert_eq!((schedule.asked_per_second, schedule.lag.count, schedule.lag.p50_us), (4.0, 1_000, 60));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].starts_with("the client was late"), "{reasons:?}");
         let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
     }

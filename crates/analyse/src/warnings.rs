@@ -17,6 +17,8 @@ use crate::{StepFindings, Validity, WorkloadFindings};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
+/// In a shorter step the samples at its two ends are most of what there is, and their share says nothing.
+const SAMPLER_JUDGED_FROM_SECONDS: f64 = 2.0;
 
 pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String> {
     let mut all = Vec::new();
@@ -188,7 +190,9 @@ fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
             .flat_map(move |variant| valid(&variant.runs).map(move |run| (step, variant, run)))
     });
     let over = all.filter_map(|(step, variant, run)| {
-        let share = run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
+        let is_judged = run.window_seconds >= SAMPLER_JUDGED_FROM_SECONDS;
+        let share =
+            run.cost.sampler_core_share.filter(|share| is_judged && *share > SAMPLER_CORE_SHARE_LIMIT)?;
         Some((share, format!("block {} {} {}", run.block, variant.variant, step.name)))
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;

@@ -88,6 +88,8 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
             hosting: Hosting::in_step(variant, &step.counters),
             cpus: run.manifest.host.cpus,
             judges_client: run.manifest.tool.build == "release",
+            driver: &variant.driver,
+            calibration: run.manifest.client_calibration.as_ref(),
         };
         step_run(step, around)
     };

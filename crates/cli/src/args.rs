@@ -1,11 +1,13 @@
 //! The command line. Its texts are the manual: `--help` shows them.
 
+mod doctor;
 mod known_answer;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
@@ -31,6 +33,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     List(ListArgs),
+    Doctor(DoctorArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
 }
 

@@ -71,21 +71,38 @@ fn raise_files(need: u64) -> Result<(), String> {
 }
 
 fn check_threads(need: u64) -> Result<(), String> {
-    let too_few = |limit: u64, what: &str, how: &str| {
-        (need > limit).then(|| format!("they need about {need} threads, and {what} is {limit}; {how}"))
-    };
+    match thread_limits().into_iter().find(|limit| need > limit.0) {
+        Some((limit, what, how)) => {
+            Err(format!("they need about {need} threads, and {what} is {limit}; {how}"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Limits on threads that hold for this process: how many, which, and how to raise it.
+fn thread_limits() -> Vec<(u64, &'static str, &'static str)> {
     // The kernel does not hold root to this one.
     let of_user = (!Uid::effective().is_root())
         .then(|| getrlimit(Resource::RLIMIT_NPROC).ok())
         .flatten()
-        .and_then(|(soft, _)| too_few(soft, "this user's limit on processes", "raise it with ulimit -u"));
+        .map(|(soft, _)| (soft, "this user's limit on processes", "raise it with ulimit -u"));
     let of_kernel = number(Path::new("/proc/sys/kernel/threads-max"))
-        .and_then(|limit| too_few(limit, "kernel.threads-max", "raise it with sysctl"));
+        .map(|limit| (limit, "kernel.threads-max", "raise it with sysctl"));
     let of_group = std::fs::read_to_string("/proc/self/cgroup")
         .ok()
         .and_then(|groups| pids_left(Path::new("/sys/fs/cgroup"), &groups))
-        .and_then(|left| too_few(left, "what the control group has left (pids.max)", "raise it there"));
-    of_user.or(of_kernel).or(of_group).map_or(Ok(()), Err)
+        .map(|left| (left, "what the control group has left (pids.max)", "raise it there"));
+    [of_user, of_kernel, of_group].into_iter().flatten().collect()
+}
+
+/// The tightest limit on threads; `None` when none is known.
+pub(crate) fn most_threads() -> Option<u64> {
+    thread_limits().into_iter().map(|limit| limit.0).min()
+}
+
+/// Files that this process may open, once it has raised its own limit; `None` when the kernel does not tell.
+pub(crate) fn most_files() -> Option<u64> {
+    getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
 }
 
 /// Threads that the control group of this process and those above it leave room for; `None` = any number.

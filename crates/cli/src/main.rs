@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod conductor;
+mod doctor;
 mod exit;
 mod host;
 mod limits;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::List(list)) => commands::list::list(&list),
+        Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
     };
     match ended {

@@ -36,7 +36,7 @@ pub struct Plan {
 }
 
 /// Where server and client run on this machine.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
     /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`; all when left out.
@@ -49,6 +49,23 @@ pub struct Host {
     pub data_dir: Option<PathBuf>,
     /// Keep data directories after their cell (for a look at them); they are large.
     pub keep_data: bool,
+    /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
+    /// the report, and nobody sees whether the client was the limit; to show what sampling itself costs.
+    pub sampling: bool,
+}
+
+impl Default for Host {
+    /// All CPUs, data in the run directory and removed, sampled.
+    fn default() -> Self {
+        Self {
+            server_cpus: None,
+            client_cpus: None,
+            client_threads: None,
+            data_dir: None,
+            keep_data: false,
+            sampling: true,
+        }
+    }
 }
 
 /// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.

@@ -4,6 +4,7 @@
 //! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
 
 mod base64;
+mod calibration;
 mod counters;
 mod error;
 mod event;
@@ -17,6 +18,7 @@ mod step_reader;
 mod step_writer;
 mod writer;
 
+pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};
 pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ClientCalibration;
+
 /// The first file of a run directory. `format_version` is its first key, so that any reader can look before it trusts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -22,6 +24,9 @@ pub struct Manifest {
     /// Margin of practical equality, as a fraction (0.02 = 2 %).
     pub margin: f64,
     pub host: HostInfo,
+    /// What the client could reach on this host, where that was measured before the run (`dbdyno doctor --client`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_calibration: Option<ClientCalibration>,
     /// The plan's text, exactly as it was read. A plan holds no secrets.
     pub plan_toml: String,
     pub variants: Vec<VariantInfo>,

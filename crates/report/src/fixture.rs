@@ -249,6 +249,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         kinds: if failed { Vec::new() } else { kinds },
         metrics: if failed { MetricRow::default() } else { metrics(step, rate, variant) },
         cost: if failed { Cost::default() } else { cost(variant) },
+        client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         lookups: 8,
         lookup_seconds: 0.012,
@@ -301,6 +302,7 @@ fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
         statements_per_second: operations,
         service: latency.clone(),
         response: Latency { mean_us: 133.0, p999_us: 48_000, ..latency },
+        schedule: None,
         buckets: vec![
             bucket("256us", 95_000, 95.0),
             bucket("1ms", 4_999, 4.999),

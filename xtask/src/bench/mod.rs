@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: what the load client costs and whether what it says is true, against the project's targets.
 
+mod connections;
 mod grid;
 mod insert_benchmark;
 mod machine;
 mod runs;
 mod spread;
 mod sysbench;
+mod truth;
 
 use std::path::PathBuf;
 
@@ -21,9 +23,12 @@ use machine::Moment;
 /// The figures come from the runs' own reports. Without a name all of them run, which takes a while; nothing else should
 /// run on the machine meanwhile. Exit status 1 when a target is missed.
 ///
-/// insert-benchmark: client CPU a row and a query (a minute and a half a round).
+/// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
+/// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
+/// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
+/// what recording costs (six minutes a round).
 #[derive(Debug, Parser)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
@@ -48,8 +53,10 @@ struct Bench {
 }
 
 const ALL: &[Bench] = &[
+    Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
     Bench { name: "sysbench", run: sysbench::run },
+    Bench { name: "truth", run: truth::run },
 ];
 
 /// What every bench is given.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use dbdyno_record::StepRecord;
 use serde_json::Value;
 
 use crate::command::{cargo, output, run as run_command};
@@ -39,12 +40,25 @@ pub(super) fn measured(
     std::fs::write(&file, text)?;
     let runs = out.join("runs");
     output(Command::new(dbdyno).arg("run").arg(&file).arg("--out").arg(&runs))?;
-    let mut found = std::fs::read_dir(&runs)?.flatten().map(|entry| entry.path());
-    let (Some(run), None) = (found.next(), found.next()) else {
-        bail!("{} holds not exactly one run: empty it", runs.display());
-    };
+    let run = only_run(&runs)?;
     let report = output(Command::new(dbdyno).arg("report").arg(&run).args(["--format", "json"]))?;
     serde_json::from_str(&report).context("the report is not JSON")
+}
+
+/// The record of step `step` of the only cell of a run that [`measured`] made.
+pub(super) fn record(folder: &Path, name: &str, step: &str) -> Result<StepRecord> {
+    let mut cells = dbdyno_record::Run::open(&only_run(&folder.join(name).join("runs"))?)?.cells;
+    let steps = cells.pop().context("the run has no cell")?.steps;
+    let found = steps.into_iter().find(|one| one.name == step);
+    found.with_context(|| format!("the run has no step {step}"))
+}
+
+fn only_run(runs: &Path) -> Result<PathBuf> {
+    let mut found = std::fs::read_dir(runs)?.flatten().map(|entry| entry.path());
+    match (found.next(), found.next()) {
+        (Some(run), None) => Ok(run),
+        _ => bail!("{} holds not exactly one run: empty it", runs.display()),
+    }
 }
 
 /// The only run of step `step` of the only workload and variant.

@@ -1,6 +1,7 @@
 //! What the command can do, one file a command.
 
 pub(crate) mod compare;
+pub(crate) mod doctor;
 pub(crate) mod known_answer;
 pub(crate) mod list;
 pub(crate) mod overview;

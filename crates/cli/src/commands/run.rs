@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
-    CellId, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
+    CellId, ClientCalibration, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo,
+    VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::{About, insert_benchmark, oltp};
@@ -14,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::args::RunArgs;
 use crate::commands::plan::overrides;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
+use crate::doctor::store;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
 use crate::{host, limits, signals, terminal, time};
@@ -105,11 +107,36 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     host::check(&plan, &args.out)?;
     limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
-    let manifest = manifest(&plan, &variants, &args.out)?;
+    let mut manifest = manifest(&plan, &variants, &args.out)?;
+    manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
     let cells = manifest.order.clone();
     Ok(Ready { plan, variants, writer, cells })
+}
+
+/// What the client could reach in this run's way of using it, as far as that was measured. Of a run over the wire without
+/// one, a note says how to get one; not of development builds, whose client is not judged.
+fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibration> {
+    let over_the_wire = ["mysql", "postgres"];
+    if !manifest.variants.iter().any(|variant| over_the_wire.contains(&variant.driver.as_str())) {
+        return None;
+    }
+    let host = store::calibrated_host(&manifest.host, plan);
+    let found = store::path().and_then(|path| store::find(&path, &manifest.tool, &host));
+    if found.is_none() && !cfg!(debug_assertions) {
+        let cpus = |key: &str, list: &Option<String>| {
+            list.as_ref().map_or_else(String::new, |list| format!(" --{key} {list}"))
+        };
+        let threads =
+            host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
+        terminal::note(&format!(
+            "note: how much this client could do here is not known; to have it checked: dbdyno doctor --client{}{}{threads}",
+            cpus("client-cpus", &host.client_cpus),
+            cpus("server-cpus", &host.server_cpus),
+        ));
+    }
+    found
 }
 
 /// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
@@ -147,7 +174,11 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     Ok(Ready { plan, variants, writer, cells })
 }
 
-fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
+/// What a run is: written before anything runs.
+///
+/// # Errors
+/// A fault of dbdyno: a plan that cannot be written down.
+pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.clone().unwrap_or_else(|| out.to_owned());
     let plan_toml = toml::to_string(plan)
@@ -162,6 +193,7 @@ fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, 
         blocks: plan.blocks,
         base: plan.base_name().to_owned(),
         margin: plan.margin,
+        client_calibration: None,
         host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
@@ -191,7 +223,8 @@ fn info(about: About) -> WorkloadInfo {
     }
 }
 
-fn tool() -> ToolInfo {
+/// Which build this is.
+pub(crate) fn tool() -> ToolInfo {
     ToolInfo {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: env!("DBDYNO_COMMIT").to_owned(),

@@ -38,11 +38,7 @@ impl StepRun<'_, '_> {
         let spec = workload.spec(self.index);
         let mut writer = cell.step(self.name)?;
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
-        let sampler = Sampler::start(&self.sampler_config(), |header| writer.counters(header))
-            .map_err(|error| Ended::new(MACHINE, error))?;
-        for text in sampler.warnings() {
-            writer.event(&StepEvent::Warning { text: text.clone() })?;
-        }
+        let sampler = self.sampler(&mut writer)?;
         let conductor = self.conductor;
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
@@ -121,6 +117,22 @@ impl StepRun<'_, '_> {
             }
             Err(error) => Ok((Outcome::Failed, Some(error.to_string()))),
         }
+    }
+
+    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.
+    fn sampler(&self, writer: &mut StepWriter) -> Result<Sampler, Ended> {
+        const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and the server's own counters were not \
+                           measured, and nobody saw whether the client was the limit";
+        if !self.conductor.plan.host.sampling {
+            writer.event(&StepEvent::Warning { text: OFF.to_owned() })?;
+            return Ok(Sampler::off());
+        }
+        let sampler = Sampler::start(&self.sampler_config(), |header| writer.counters(header))
+            .map_err(|error| Ended::new(MACHINE, error))?;
+        for text in sampler.warnings() {
+            writer.event(&StepEvent::Warning { text: text.clone() })?;
+        }
+        Ok(sampler)
     }
 
     fn sampler_config(&self) -> Config {

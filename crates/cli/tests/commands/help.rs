@@ -61,8 +61,13 @@ fn help_explains_known_answer() {
 }
 
 #[test]
+fn help_explains_doctor() {
+    golden("help-doctor", &said(&["doctor", "--help"]));
+}
+
+#[test]
 fn help_is_no_wider_than_a_terminal() {
-    for command in ["run", "plan", "report", "compare", "list", "known-answer"] {
+    for command in ["run", "plan", "report", "compare", "list", "doctor", "known-answer"] {
         for line in said(&[command, "--help"]).lines() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod compare;
 mod damage;
+mod doctor;
 mod full_disk;
 mod help;
 mod interrupted;

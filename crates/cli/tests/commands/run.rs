@@ -193,3 +193,20 @@ fn a_run_of_one_plan_repeats_its_order_and_its_rows() {
     };
     assert_eq!(sums("first"), sums("second"));
 }
+
+#[test]
+fn without_sampling_the_cost_columns_are_empty_and_the_report_says_why() {
+    let desk = Desk::new();
+    let text = plan(TWO_VARIANTS, "read_write_time = \"1s\"");
+    desk.write("p.toml", &format!("{text}\n[host]\nsampling = false\n"));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    assert_eq!(files(&dir).iter().filter(|name| name.contains("/counters/")).count(), 0);
+    let findings = findings(&dir);
+    let told = |text: &&String| text.starts_with("sampling is off") && text.contains("12 times");
+    assert!(findings.warnings.iter().any(|text| told(&text)), "{:?}", findings.warnings);
+    assert_eq!(faults(&findings), [""; 0]);
+    let run = &findings.workloads[0].steps[0].variants[0].runs[0];
+    let cost = serde_json::to_value(&run.cost).unwrap();
+    assert!(run.rate > 0.0 && cost.as_object().unwrap().values().all(serde_json::Value::is_null), "{cost}");
+}

@@ -42,6 +42,7 @@ fn manifest() -> Manifest {
         blocks: 1,
         base: "rollback".into(),
         margin: 0.02,
+        client_calibration: None,
         host: HostInfo {
             hostname: "lab1".into(),
             os: "Debian GNU/Linux 13".into(),

@@ -1,11 +1,13 @@
 //! Evidence of a step as tables of text, the same in every format.
 
 mod buckets;
+mod client;
 mod cost;
 mod latency;
 mod metrics;
 mod operations;
 pub(crate) mod rates;
+mod schedule;
 mod steadiness;
 mod verdicts;
 
@@ -63,11 +65,13 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(verdicts::grid(step));
     grids.push(metrics::grid(step));
     grids.push(cost::grid(step));
+    grids.push(client::grid(step));
     for kind in kinds(step) {
         grids.push(latency::grid(step, &kind));
         grids.push(buckets::grid(step, &kind));
     }
     grids.push(operations::grid(step));
+    grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids

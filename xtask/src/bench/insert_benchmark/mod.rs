@@ -1,6 +1,7 @@
 //! Bench `insert-benchmark`: client CPU for a row and for a query.
 
 mod figures;
+mod floor;
 mod plans;
 mod table;
 
@@ -15,6 +16,7 @@ use plans::CASES;
 /// Runs the plans one after the other, several times over.
 pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let server = newest_of(&list(&servers_dir()), "mariadb-10.11")?;
+    let bare_loop = runs::built_example("spaced_floor")?;
     let mut figures: Vec<Figure> = CASES.iter().map(Figure::new).collect();
     let mut facts = RunFacts::default();
     for round in 1..=setting.rounds {
@@ -25,7 +27,10 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
             let files = [("bench.cnf", plans::MY_CNF)];
             let report = runs::measured(&setting.dbdyno, &folder, plan.name, &text, &files)?;
             for figure in figures.iter_mut().filter(|figure| figure.case.plan == plan.name) {
-                figure.add(&report)?;
+                let sample = figure.add(&report)?;
+                if let Some(rows) = figure.case.floor_rows {
+                    figure.floors_us.push(floor::measured(&bare_loop, rows, sample.rate_per_second)?);
+                }
             }
             facts = RunFacts::from(&report);
         }

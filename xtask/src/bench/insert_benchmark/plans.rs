@@ -6,6 +6,8 @@ pub(super) struct BenchPlan {
     clients: u32,
     load_rows: u32,
     write_rows: u32,
+    /// Rows of a statement and commit in l.i1; the workload's default when `None`.
+    rows_per_commit: Option<u32>,
     read_write_seconds: u32,
 }
 
@@ -16,15 +18,36 @@ pub(super) struct Case {
     pub(super) what: &'static str,
     /// What is done once for one count of the rate.
     pub(super) unit: &'static str,
-    /// Client CPU for one unit, at most.
-    pub(super) target_us: f64,
+    /// Client CPU for one unit, at most; `None` for figures that are shown beside.
+    pub(super) target_us: Option<f64>,
+    /// It is compared with the floor: rows of each INSERT, beside each of which goes a DELETE.
+    pub(super) floor_rows: Option<u32>,
 }
 
 pub(super) const ALL: &[BenchPlan] = &[
     // Long enough that a sample a second at both ends of l.i0 and l.i1 weighs little.
-    BenchPlan { name: "write", clients: 1, load_rows: 1_000_000, write_rows: 250_000, read_write_seconds: 1 },
-    BenchPlan { name: "query", clients: 4, load_rows: 100_000, write_rows: 10_000, read_write_seconds: 10 },
+    write("write", None),
+    write("write-100", Some(100)),
+    BenchPlan {
+        name: "query",
+        clients: 4,
+        load_rows: 100_000,
+        write_rows: 10_000,
+        rows_per_commit: None,
+        read_write_seconds: 10,
+    },
 ];
+
+const fn write(name: &'static str, rows_per_commit: Option<u32>) -> BenchPlan {
+    BenchPlan {
+        name,
+        clients: 1,
+        load_rows: 1_000_000,
+        write_rows: 250_000,
+        rows_per_commit,
+        read_write_seconds: 1,
+    }
+}
 
 pub(super) const CASES: &[Case] = &[
     Case {
@@ -32,28 +55,40 @@ pub(super) const CASES: &[Case] = &[
         step: "l.i0",
         what: "l.i0: 1 client, 100 rows a commit",
         unit: "row",
-        target_us: 0.5,
+        target_us: Some(0.5),
+        floor_rows: None,
     },
     Case {
         plan: "write",
         step: "l.i1",
         what: "l.i1: 1 client, 50 rows a commit, as many deleted",
         unit: "row",
-        target_us: 0.6,
+        target_us: None,
+        floor_rows: Some(50),
+    },
+    Case {
+        plan: "write-100",
+        step: "l.i1",
+        what: "l.i1: 1 client, 100 rows a commit, as many deleted",
+        unit: "row",
+        target_us: Some(0.6),
+        floor_rows: Some(100),
     },
     Case {
         plan: "query",
         step: "qr100",
         what: "qr100: range queries, 4 clients",
         unit: "query",
-        target_us: 12.0,
+        target_us: Some(12.0),
+        floor_rows: None,
     },
     Case {
         plan: "query",
         step: "qp100",
         what: "qp100: point queries, 4 clients",
         unit: "query",
-        target_us: 12.0,
+        target_us: Some(12.0),
+        floor_rows: None,
     },
 ];
 
@@ -70,7 +105,10 @@ impl BenchPlan {
     /// The plan as TOML: the server on the first half of `cpus` CPUs, the client on the rest, or both everywhere when there
     /// is only one.
     pub(super) fn text(&self, server: &str, cpus: usize) -> String {
-        let Self { name, clients, load_rows, write_rows, read_write_seconds } = self;
+        let Self { name, clients, load_rows, write_rows, rows_per_commit, read_write_seconds } = self;
+        let commit = rows_per_commit.map_or_else(String::new, |rows| {
+            format!("\n[workload.insert-benchmark.rows_per_commit]\nwrite_1 = {rows}\n")
+        });
         let half = cpus / 2;
         let host = match half {
             0 => String::new(),
@@ -93,7 +131,7 @@ write_rows = {write_rows}
 rates = [100]
 read_write_time = \"{read_write_seconds}s\"
 settle_wait = \"1s\"
-"
+{commit}"
         )
     }
 }
@@ -124,8 +162,10 @@ mod tests {
         read_write_time = "1s"
         settle_wait = "1s"
         "#);
-        assert!(ALL[1].text("x", 5).contains("server_cpus = \"0-1\"\nclient_cpus = \"2-4\"\n"));
-        assert!(!ALL[1].text("x", 1).contains("cpus"));
+        let hundred = ALL[1].text("x", 5);
+        assert!(hundred.contains("server_cpus = \"0-1\"\nclient_cpus = \"2-4\"\n"));
+        assert!(hundred.ends_with("\n\n[workload.insert-benchmark.rows_per_commit]\nwrite_1 = 100\n"));
+        assert!(!ALL[2].text("x", 1).contains("cpus"));
     }
 
     #[test]

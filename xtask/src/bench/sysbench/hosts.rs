@@ -10,14 +10,14 @@ use dbdyno_provision::{Base, PgServer, PgServerSpec, Server, ServerSpec, find_na
 use crate::bench::{machine, newest_of};
 
 /// Everything in memory, and no commit waits for the disk: the client is to be asked for all it can do.
-pub(super) const MY_CNF: &str = "[mysqld]
+pub(in crate::bench) const MY_CNF: &str = "[mysqld]
 innodb_buffer_pool_size = 256M
 innodb_flush_log_at_trx_commit = 0
 max_connections = 5000
 back_log = 5000
 skip_log_bin
 ";
-pub(super) const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
+pub(in crate::bench) const POSTGRESQL_CONF: &str = "shared_buffers = 256MB
 synchronous_commit = off
 max_connections = 200
 ";
@@ -27,15 +27,15 @@ const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server.
-pub(super) struct Host {
+pub(in crate::bench) struct Host {
     /// For tables: `MariaDB 10.11.5`.
-    pub(super) title: String,
+    pub(in crate::bench) title: String,
     /// Address for a plan.
-    pub(super) address: String,
+    pub(in crate::bench) address: String,
     /// Where sysbench connects.
-    pub(super) peer_options: Vec<String>,
+    pub(in crate::bench) peer_options: Vec<String>,
     /// Path of a MySQL socket and its database, for the floor.
-    pub(super) socket: Option<(String, String)>,
+    pub(in crate::bench) socket: Option<(String, String)>,
     /// Stopped when it is dropped.
     _server: Running,
 }
@@ -49,7 +49,7 @@ enum Running {
 ///
 /// # Errors
 /// When none is there or it does not start.
-pub(super) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
+pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
     let name = newest_of(&list(&servers_dir()), prefix)?;
     let base = find_named(&name)?;
     let title = base.title();

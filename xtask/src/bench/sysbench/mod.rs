@@ -2,9 +2,9 @@
 //! the floor of a bare epoll loop.
 
 mod cases;
-mod hosts;
+pub(super) mod hosts;
 mod page;
-mod peer;
+pub(super) mod peer;
 
 use std::process::Command;
 

@@ -18,7 +18,7 @@ pub(super) struct Used {
 }
 
 /// Makes sysbench's table: one of `rows` rows.
-pub(super) fn prepare(host: &Host, rows: u32) -> Result<()> {
+pub(in crate::bench) fn prepare(host: &Host, rows: u32) -> Result<()> {
     let size = format!("--table-size={rows}");
     sysbench(host, "oltp_read_write", &["--tables=1", &size, "--threads=1"], "prepare").map(|_| ())
 }
@@ -44,7 +44,7 @@ pub(super) fn measured(host: &Host, test: &str, threads: u32, seconds: u32, rows
 }
 
 /// First line of `sysbench --version`.
-pub(super) fn version() -> Result<String> {
+pub(in crate::bench) fn version() -> Result<String> {
     let output = Command::new("sysbench").arg("--version").output();
     let output = output.context("sysbench cannot be run; install it: apt-get install sysbench")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
@@ -70,7 +70,7 @@ fn children_cpu_us() -> Result<i64> {
 }
 
 /// Transactions and their rate, from `    transactions:    12345  (2468.10 per sec.)`.
-fn transactions(text: &str) -> Option<(f64, f64)> {
+pub(in crate::bench) fn transactions(text: &str) -> Option<(f64, f64)> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
     let (count, rate) = line.split_once('(')?;
     Some((count.trim().parse().ok()?, rate.split(' ').next()?.parse().ok()?))

@@ -1,0 +1,43 @@
+//! The command line of `dbdyno doctor`.
+
+use clap::Parser;
+use dbdyno_plan::{CpuList, PlanDuration};
+
+/// Look whether this machine is fit to measure on, or measure what the load client can reach on it.
+///
+/// Without --client it prints a list of what was found, each line with `ok`, `warning` or `unfit` and what to do about it. The
+/// status is 3 when something is unfit. Nothing is changed.
+///
+/// With --client it runs point selects against servers that only answer (`dbdyno known-answer`, MySQL's and PostgreSQL's
+/// protocol), prints the rates, and keeps them in client-calibration.json in the cache folder. `dbdyno run` finds them there
+/// and has steps in which the client was the limit marked invalid.
+#[derive(Debug, Parser)]
+pub(crate) struct DoctorArgs {
+    /// Calibrate the load client.
+    #[arg(long)]
+    pub(crate) client: bool,
+    /// CPUs of the client, as `client_cpus` of a plan: "2-3". All when left out.
+    #[arg(long, value_name = "CPUS", requires = "client")]
+    pub(crate) client_cpus: Option<CpuList>,
+    /// CPUs of the server that answers, as `server_cpus` of a plan: "0-1". All when left out.
+    #[arg(long, value_name = "CPUS", requires = "client")]
+    pub(crate) server_cpus: Option<CpuList>,
+    /// Load threads, as `client_threads` of a plan. dbdyno's own choice when left out.
+    #[arg(long, value_name = "N", requires = "client")]
+    pub(crate) client_threads: Option<u32>,
+    /// Numbers of connections.
+    #[arg(
+        long,
+        value_name = "N,N",
+        requires = "client",
+        value_delimiter = ',',
+        default_value = "1,16,64,256,1024"
+    )]
+    pub(crate) connections: Vec<u32>,
+    /// How long each number of connections is measured; at least a second.
+    #[arg(long, value_name = "TIME", requires = "client", default_value = "2s")]
+    pub(crate) time: PlanDuration,
+    /// Print JSON instead.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,46 @@
+//! `dbdyno doctor`: the fitness of this machine, and the calibration of the load client.
+
+use crate::args::DoctorArgs;
+use crate::doctor::{calibrate, finding, fitness, json, store, table};
+use crate::exit::{Ended, MACHINE, OURS};
+use crate::terminal;
+
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<(), Ended> {
+    if args.client { client(args) } else { machine(args) }
+}
+
+fn client(args: &DoctorArgs) -> Result<(), Ended> {
+    let path = store::path().ok_or_else(|| {
+        Ended::new(MACHINE, "there is no folder to keep the calibration in; set HOME or XDG_CACHE_HOME")
+    })?;
+    if let Some(busy) = fitness::busy() {
+        terminal::warning(&format!(
+            "{busy}: other programs run, so the client will seem weaker than it is, and sound steps may be called invalid; \
+             calibrate again when they have ended"
+        ));
+    }
+    let calibration = calibrate::calibrate(args)?;
+    store::save(&path, &calibration)?;
+    let kept = path.display().to_string();
+    let text = if args.json {
+        json(&calibration, &kept).map_err(|error| Ended::new(OURS, error))?
+    } else {
+        table(&calibration, &kept)
+    };
+    terminal::out(&text);
+    Ok(())
+}
+
+fn machine(args: &DoctorArgs) -> Result<(), Ended> {
+    let findings = fitness::findings();
+    let text = if args.json {
+        serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?
+    } else {
+        finding::lines(&findings)
+    };
+    terminal::out(&text);
+    if findings.iter().any(|found| found.state == finding::State::Unfit) {
+        return Err(Ended { code: MACHINE, message: None });
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Measures what the load client can reach: an ordinary run of point selects against servers that only answer.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use dbdyno_analyse::{Findings, StepRun, Validity};
+use dbdyno_plan::{Plan, cells, estimate};
+use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
+
+use crate::args::DoctorArgs;
+use crate::commands::run::manifest;
+use crate::conductor::{Conductor, prepare};
+use crate::doctor::answering::Answering;
+use crate::doctor::store::calibrated_host;
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::progress::Progress;
+use crate::{host, limits, signals};
+
+/// Drivers, named as their protocols are.
+const DRIVERS: [&str; 2] = ["mysql", "postgres"];
+/// Share of its time from which a load thread, or the server on its CPUs, is called the limit.
+const FULL: f64 = 0.90;
+const TEST: &str = "point-select";
+
+/// A folder that only this user can look into, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self, Ended> {
+        // The path of a unix socket has at most 107 bytes, so it begins here and not in a run directory.
+        let path = std::env::temp_dir().join(format!("dbdyno-doctor-{}", std::process::id()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            Ended::new(
+                MACHINE,
+                format!("cannot make folder {}: {error}; name another with TMPDIR", path.display()),
+            )
+        })?;
+        Ok(Self(path))
+    }
+
+    fn socket(&self, driver: &str) -> PathBuf {
+        self.0.join(driver)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Calibrates the client as `args` say. Takes their time for each number of connections and protocol.
+///
+/// # Errors
+/// CPUs or limits of this machine, a server that does not start, Ctrl-C.
+pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
+    let folder = Folder::make()?;
+    let plan = plan(args, &folder)?;
+    // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from this one.
+    let cancel = signals::watch()?;
+    host::check(&plan, &folder.0)?;
+    limits::check(&plan)?;
+    let server_cpus = host::server_cpus(&plan);
+    let listed = server_cpus.clone().map(dbdyno_plan::CpuList);
+    std::fs::create_dir(folder.socket("postgres")).map_err(|error| Ended::new(MACHINE, error))?;
+    let servers = DRIVERS.map(|driver| Answering::start(driver, &folder.socket(driver), listed.as_ref()));
+    let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
+    let variants = prepare(&plan, &runtime)?;
+    let manifest = manifest(&plan, &variants, &folder.0)?;
+    let writer = RunWriter::create(&folder.0, &manifest)?;
+    let dir = writer.dir().to_owned();
+    host::pin_client(&plan)?;
+    let progress = Progress::new(&estimate(&plan), &names(&plan));
+    let data_root = dir.join("data");
+    let mut conductor = Conductor {
+        plan: &plan,
+        variants: &variants,
+        writer,
+        progress,
+        cancel,
+        runtime,
+        data_root,
+        server_cpus: server_cpus.clone(),
+    };
+    let tally = conductor.run(&manifest.order)?;
+    drop(conductor);
+    drop(servers);
+    tally.ended()?;
+    let server_cpus = server_cpus.map_or(manifest.host.cpus as usize, |cpus| cpus.len());
+    calibration(&dir, &manifest, &plan, server_cpus)
+}
+
+fn names(plan: &Plan) -> Vec<(String, String)> {
+    cells(plan).into_iter().map(|cell| (cell.variant, cell.workload)).collect()
+}
+
+/// The plan of the calibration. Its tables are as small as can be: the server looks into none.
+fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
+    let cpus = |key: &str, list: &Option<dbdyno_plan::CpuList>| {
+        list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
+    };
+    let threads = args.client_threads.map_or_else(String::new, |count| format!("client_threads = {count}\n"));
+    let mut text = format!(
+        "name = \"client-calibration\"\nblocks = 1\n[host]\n{}{}{threads}",
+        cpus("client_cpus", &args.client_cpus),
+        cpus("server_cpus", &args.server_cpus)
+    );
+    for driver in DRIVERS {
+        let socket = escaped(&folder.socket(driver));
+        text.push_str(&format!(
+            "[[variant]]\nname = \"{driver}\"\naddress = \"{driver}://any@localhost/any?socket={socket}\"\n"
+        ));
+    }
+    text.push_str(&format!(
+        "[workload.oltp]\ntests = [\"{TEST}\"]\ntables = 1\ntable_size = 1\nconnections = {:?}\ntime = \"{}\"\n\
+         create_secondary = false\nsettle_wait = \"0s\"\nverify = \"off\"\n",
+        args.connections, args.time
+    ));
+    dbdyno_plan::parse(&text, "the plan of the calibration").map_err(|error| Ended::new(USAGE, error))
+}
+
+/// A path as a part of an address.
+fn escaped(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes
+        .map(|&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+/// Reads the rates from the findings of the run, as any report does.
+fn calibration(
+    dir: &Path,
+    manifest: &Manifest,
+    plan: &Plan,
+    server_cpus: usize,
+) -> Result<ClientCalibration, Ended> {
+    let findings = dbdyno_analyse::analyse(&Run::open(dir)?);
+    let rates = rates(&findings, server_cpus);
+    if rates.is_empty() {
+        return Err(Ended::new(OURS, "the calibration measured nothing"));
+    }
+    Ok(ClientCalibration {
+        at: manifest.started.clone(),
+        tool: manifest.tool.clone(),
+        host: calibrated_host(&manifest.host, plan),
+        rates,
+    })
+}
+
+/// By driver, then by connections. That the client was the limit, which makes a step invalid elsewhere, is what is sought
+/// here.
+fn rates(findings: &Findings, server_cpus: usize) -> Vec<ClientRate> {
+    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let of_test = steps.filter(|step| step.name.starts_with(TEST)).flat_map(|step| &step.variants);
+    let runs = of_test.flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
+    let usable = runs.filter(|(_, run)| matches!(run.validity, Validity::Valid | Validity::Invalid { .. }));
+    let mut rates: Vec<ClientRate> =
+        usable.filter_map(|(variant, run)| client_rate(&variant.variant, run, server_cpus)).collect();
+    rates.sort_by(|a, b| (&a.driver, a.connections).cmp(&(&b.driver, b.connections)));
+    rates
+}
+
+fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<ClientRate> {
+    let kind = run.kinds.first()?;
+    let busiest = run.cost.busiest_load_thread_share;
+    let server = run.cost.server_cpu_us.map(|us| us * run.rate / 1e6 / server_cpus.max(1) as f64);
+    Some(ClientRate {
+        driver: driver.to_owned(),
+        connections: kind.connections,
+        statements_per_second: kind.statements_per_second,
+        client_cpu_us: run.cost.client_cpu_us,
+        busiest_load_thread_share: busiest,
+        server_share: server,
+        limit: limit(busiest, server),
+    })
+}
+
+/// A client without time left was the limit, however busy the server was beside it.
+fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
+    match (busiest_load_thread_share, server_share) {
+        (Some(FULL..), _) => LimitedBy::Client,
+        (_, Some(FULL..)) => LimitedBy::Server,
+        (Some(_), _) => LimitedBy::RoundTrip,
+        (None, _) => LimitedBy::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_is_the_limit_before_the_server_is() {
+        let of = |client, server| limit(Some(client), Some(server));
+        assert_eq!((of(0.9, 0.95), of(0.89, 0.9)), (LimitedBy::Client, LimitedBy::Server));
+        assert_eq!((of(0.5, 0.5), limit(None, None)), (LimitedBy::RoundTrip, LimitedBy::Unknown));
+    }
+
+    #[test]
+    fn a_folder_of_any_name_is_part_of_an_address() {
+        assert_eq!(escaped(Path::new("/tmp/my run?/é%.d")), "/tmp/my%20run%3F/%C3%A9%25.d");
+    }
+}

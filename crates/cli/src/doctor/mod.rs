@@ -1,0 +1,11 @@
+//! Is this machine fit to measure on, and what can the load client reach on it.
+
+mod answering;
+pub(crate) mod calibrate;
+pub(crate) mod finding;
+pub(crate) mod fitness;
+mod host_files;
+pub(crate) mod store;
+mod table;
+
+pub(crate) use table::{json, table};

@@ -1,0 +1,111 @@
+//! The file of calibrations in the user's cache folder.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_plan::Plan;
+use dbdyno_record::{CalibratedHost, ClientCalibration, HostInfo, ToolInfo};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Ended, MACHINE};
+
+/// Version of the file's shape. A file of another version counts as absent and is written anew.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u32,
+    calibrations: Vec<ClientCalibration>,
+}
+
+/// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None` without a home.
+pub(crate) fn path() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
+    Some(cache.join("dbdyno/client-calibration.json"))
+}
+
+/// What of `host` and `plan` the power of the client depends on.
+pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
+    CalibratedHost {
+        cpu_model: host.cpu_model.clone(),
+        cpus: host.cpus,
+        client_cpus: host.client_cpus.clone(),
+        server_cpus: host.server_cpus.clone(),
+        client_threads: plan.host.client_threads,
+    }
+}
+
+/// All that is stored. A file that cannot be read or understood holds nothing: what was measured can be measured again.
+pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match serde_json::from_str::<Stored>(&text) {
+        Ok(stored) if stored.format == FORMAT => stored.calibrations,
+        _ => Vec::new(),
+    }
+}
+
+/// The stored calibration for that client, if there is one.
+pub(crate) fn find(path: &Path, tool: &ToolInfo, host: &CalibratedHost) -> Option<ClientCalibration> {
+    load(path).into_iter().find(|calibration| calibration.holds_for(tool, host))
+}
+
+/// Adds a calibration; one for the same client is replaced, and so are those of other builds, which hold for nothing
+/// any more.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
+    let mut calibrations = load(path);
+    calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));
+    calibrations.push(new.clone());
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let mut text = serde_json::to_string_pretty(&Stored { format: FORMAT, calibrations })?;
+        text.push('\n');
+        // Whoever reads meanwhile sees the old file or the new one.
+        let partial = path.with_extension(format!("{}.partial", std::process::id()));
+        std::fs::write(&partial, text)?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn calibration(commit: &str, client_cpus: &str, at: &str) -> ClientCalibration {
+        let host = CalibratedHost { client_cpus: Some(client_cpus.to_owned()), ..CalibratedHost::default() };
+        let tool =
+            ToolInfo { version: "1".to_owned(), commit: commit.to_owned(), build: "release".to_owned() };
+        ClientCalibration { at: at.to_owned(), tool, host, rates: Vec::new() }
+    }
+
+    #[test]
+    fn a_calibration_is_found_again_and_replaced_by_a_newer_one_of_the_same_client() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("dbdyno/c.json");
+        let all = || load(&path).into_iter().map(|stored| stored.at).collect::<Vec<_>>();
+        assert!(all().is_empty());
+        for (cpus, at) in [("0", "first"), ("1", "second"), ("0", "third")] {
+            save(&path, &calibration("a", cpus, at)).expect("a writable folder");
+        }
+        assert_eq!(all(), ["second", "third"]);
+        let wanted = calibration("a", "0", "");
+        assert_eq!(find(&path, &wanted.tool, &wanted.host).expect("stored").at, "third");
+        let other = calibration("b", "0", "fourth");
+        assert!(find(&path, &other.tool, &other.host).is_none());
+        save(&path, &other).expect("a writable folder");
+        assert_eq!(all(), ["fourth"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_holds_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("c.json");
+        for text in ["{", "[]", r#"{"format":2,"calibrations":[]}"#] {
+            std::fs::write(&path, text).expect("a file");
+            assert!(load(&path).is_empty(), "{text}");
+        }
+    }
+}

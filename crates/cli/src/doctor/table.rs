@@ -1,0 +1,113 @@
+//! A calibration as an aligned table, and as JSON.
+
+use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
+use serde_json::Value;
+
+use crate::progress::grouped;
+
+const HEADS: [&str; 7] =
+    ["protocol", "connections", "rate (1/s)", "client CPU (us)", "load thread", "server CPUs", "limit"];
+
+/// The calibration for people. `kept` is where it lies.
+pub(crate) fn table(calibration: &ClientCalibration, kept: &str) -> String {
+    let host = &calibration.host;
+    let cpus =
+        |list: &Option<String>| list.clone().map_or("any CPU".to_owned(), |list| format!("CPUs {list}"));
+    let mut text = format!(
+        "What the client can reach: {} CPUs, {}; client on {}, server on {}\n\n",
+        host.cpus,
+        host.cpu_model,
+        cpus(&host.client_cpus),
+        cpus(&host.server_cpus)
+    );
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(calibration.rates.iter().map(row));
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..HEADS.len()).map(width).collect();
+    for row in &rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| match column {
+            // Words to the left, figures to the right.
+            0 | 6 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text.push_str(&format!("\nkept in {kept}\n"));
+    text
+}
+
+fn row(rate: &ClientRate) -> [String; 7] {
+    let or_na = |value: Option<String>| value.unwrap_or_else(|| "NA".to_owned());
+    let percent = |share: Option<f64>| or_na(share.map(|share| format!("{:.0} %", 100.0 * share)));
+    [
+        rate.driver.clone(),
+        rate.connections.to_string(),
+        grouped(rate.statements_per_second.round() as u64),
+        or_na(rate.client_cpu_us.map(|us| format!("{us:.2}"))),
+        percent(rate.busiest_load_thread_share),
+        percent(rate.server_share),
+        limit(rate.limit).to_owned(),
+    ]
+}
+
+pub(crate) fn limit(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Client => "client",
+        LimitedBy::Server => "server (the client could do more)",
+        LimitedBy::RoundTrip => "round trip",
+        LimitedBy::Unknown => "not known: measured for too short a time",
+    }
+}
+
+/// The calibration for programs: as it is kept, with the path.
+///
+/// # Errors
+/// Never for finite figures.
+pub(crate) fn json(calibration: &ClientCalibration, kept: &str) -> Result<String, serde_json::Error> {
+    let mut value = serde_json::to_value(calibration)?;
+    if let Value::Object(fields) = &mut value {
+        fields.insert("kept_in".to_owned(), Value::String(kept.to_owned()));
+    }
+    serde_json::to_string_pretty(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{CalibratedHost, ToolInfo};
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_aligned_and_names_the_limit() {
+        let rate = |connections, statements_per_second, limit| ClientRate {
+            driver: "mysql".to_owned(),
+            connections,
+            statements_per_second,
+            client_cpu_us: Some(5.25),
+            busiest_load_thread_share: Some(0.981),
+            server_share: None,
+            limit,
+        };
+        let calibration = ClientCalibration {
+            at: String::new(),
+            tool: ToolInfo { version: String::new(), commit: String::new(), build: String::new() },
+            host: CalibratedHost {
+                cpu_model: "Xeon".to_owned(),
+                cpus: 4,
+                client_cpus: Some("2-3".to_owned()),
+                ..CalibratedHost::default()
+            },
+            rates: vec![rate(1, 37_333.4, LimitedBy::RoundTrip), rate(1024, 189_760.0, LimitedBy::Server)],
+        };
+        insta::assert_snapshot!(table(&calibration, "FILE"), @r"
+        What the client can reach: 4 CPUs, Xeon; client on CPUs 2-3, server on any CPU
+
+        protocol  connections  rate (1/s)  client CPU (us)  load thread  server CPUs  limit
+        mysql               1      37,333             5.25         98 %           NA  round trip
+        mysql            1024     189,760             5.25         98 %           NA  server (the client could do more)
+
+        kept in FILE
+        ");
+    }
+}

@@ -1,0 +1,103 @@
+//! `dbdyno doctor`: the fitness list, and a calibration that later runs find.
+
+use std::process::Command;
+
+use dbdyno_record::{LimitedBy, Manifest, Run};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::support::{Desk, wait_for};
+
+/// `dbdyno ARGS` with a cache folder of its own.
+fn command(desk: &Desk, args: &[&str]) -> Command {
+    let mut command = desk.command(args);
+    command.env("XDG_CACHE_HOME", desk.path("cache")).env("DBDYNO_SERVERS", desk.path("servers"));
+    command
+}
+
+fn manifest(desk: &Desk) -> Manifest {
+    Run::open(&desk.run_dir()).unwrap().manifest
+}
+
+#[test]
+fn the_machine_is_described_line_by_line_as_text_and_as_json() {
+    let desk = Desk::new();
+    let text = desk.ended(&mut command(&desk, &["doctor"]));
+    let json = desk.ended(&mut command(&desk, &["doctor", "--json"]));
+    let found: Vec<Value> = serde_json::from_str(&json.out).unwrap();
+    let names: Vec<&str> = found.iter().map(|line| line["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), text.out.lines().count());
+    for (line, name) in text.out.lines().zip(&names) {
+        assert!(line.starts_with(name), "{line}");
+    }
+    let unfit = found.iter().any(|line| line["state"] == "unfit");
+    for ended in [&text, &json] {
+        ended.expect_code(if unfit { 3 } else { 0 });
+    }
+    let of = |name: &str| found.iter().find(|line| line["name"] == name).unwrap();
+    assert_eq!(of("dbdyno")["state"], if cfg!(debug_assertions) { "warning" } else { "ok" });
+    assert_eq!(of("client")["state"], "warning", "nothing is calibrated in an empty cache");
+}
+
+#[test]
+fn a_calibration_is_kept_and_later_runs_over_the_wire_record_it() {
+    let desk = Desk::new();
+    let args =
+        ["doctor", "--client", "--json", "--time", "1s", "--connections", "1,3", "--client-threads", "1"];
+    let ended = desk.ended(&mut command(&desk, &args));
+    ended.expect_ok();
+    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let rates = told["rates"].as_array().unwrap();
+    let of: Vec<String> = rates
+        .iter()
+        .map(|rate| format!("{} {}", rate["driver"].as_str().unwrap(), rate["connections"]))
+        .collect();
+    assert_eq!(of, ["mysql 1", "mysql 3", "postgres 1", "postgres 3"]);
+    assert!(rates.iter().all(|rate| rate["statements_per_second"].as_f64().unwrap() > 100.0), "{told}");
+    assert_eq!(told["host"]["client_threads"], 1);
+    let kept = told["kept_in"].as_str().unwrap();
+    assert!(kept.ends_with("cache/dbdyno/client-calibration.json"), "{kept}");
+
+    let mut server = desk.start(&mut desk.command(&["known-answer", "--protocol", "mysql", "--socket", "s"]));
+    wait_for("the server to listen", || {
+        assert!(server.is_running(), "{}", server.said());
+        desk.path("s").exists().then_some(())
+    });
+    let address = format!("mysql://any@localhost/any?socket={}", desk.path("s").display());
+    let plan = format!(
+        "name = \"test\"\nblocks = 1\n[[variant]]\nname = \"a\"\naddress = \"{address}\"\n[workload.oltp]\n\
+         tests = [\"point-select\"]\ntables = 1\ntable_size = 1\ntime = \"1s\"\nverify = \"off\"\n\
+         settle_wait = \"0s\"\n"
+    );
+    desk.write("p.toml", &plan);
+    let run = |out: &str, set: &str| {
+        let mut run = command(&desk, &["run", "p.toml", "--out", out]);
+        if !set.is_empty() {
+            run.args(["--set", set]);
+        }
+        desk.ended(&mut run).expect_ok();
+    };
+    run("runs", "host.client_threads=1");
+    let found = manifest(&desk).client_calibration.expect("the same client");
+    assert_eq!((found.rates.len(), found.host.client_threads), (4, Some(1)));
+    assert!(found.rates.iter().all(|rate| rate.limit != LimitedBy::Server || rate.server_share.is_some()));
+    std::fs::remove_dir_all(desk.path("runs")).unwrap();
+    run("runs", "");
+    assert_eq!(manifest(&desk).client_calibration, None, "other threads, another client");
+    server.signal(Signal::SIGTERM);
+    server.wait().expect_ok();
+}
+
+#[test]
+fn what_belongs_to_the_calibration_is_refused_without_it() {
+    let desk = Desk::new();
+    let said = |args: &[&str]| desk.refusal(&desk.ended(&mut command(&desk, args)));
+    assert!(said(&["doctor", "--time", "2s"]).contains("--client"));
+    let refused = said(&["doctor", "--client", "--client-cpus", "8000"]);
+    assert!(
+        refused.starts_with("exit 3: ") && refused.contains("error: host.client_cpus names CPU 8000"),
+        "{refused}"
+    );
+    let refused = said(&["doctor", "--client", "--time", "10ms"]);
+    assert!(refused.starts_with("exit 2: ") && refused.contains("at least 1s"), "{refused}");
+}

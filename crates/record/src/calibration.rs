@@ -1,0 +1,94 @@
+//! What the load client could reach on a host, measured against a server that does nothing but answer.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ToolInfo;
+
+/// Rates of statements that the client reached, with what they hold for: this build of dbdyno on these CPUs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientCalibration {
+    /// When it was measured, RFC 3339, UTC.
+    pub at: String,
+    pub tool: ToolInfo,
+    pub host: CalibratedHost,
+    pub rates: Vec<ClientRate>,
+}
+
+/// The part of a host, and of a plan's `[host]`, that a client's power depends on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CalibratedHost {
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// CPU list of the client, e.g. `2-3`; `None` = not pinned.
+    pub client_cpus: Option<String>,
+    /// CPU list of the server that answered.
+    pub server_cpus: Option<String>,
+    /// Load threads asked for; `None` = dbdyno's own choice.
+    pub client_threads: Option<u32>,
+}
+
+/// What the client reached with one number of connections: prepared point selects in a closed loop.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientRate {
+    /// Driver: `mysql` or `postgres`.
+    pub driver: String,
+    pub connections: u32,
+    pub statements_per_second: f64,
+    /// CPU of the client for one statement.
+    pub client_cpu_us: Option<f64>,
+    /// Part of the time in which the busiest load thread ran or waited for a CPU.
+    pub busiest_load_thread_share: Option<f64>,
+    /// Part of its CPUs' time in which the answering server ran.
+    pub server_share: Option<f64>,
+    pub limit: LimitedBy,
+}
+
+/// What kept a rate from being higher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitedBy {
+    Client,
+    /// The client could do more: the rate is the least that it can reach.
+    Server,
+    /// Both had time to spare: each connection waits for its answer before it asks again.
+    RoundTrip,
+    /// The load threads were not seen at work: the measurement was too short.
+    Unknown,
+}
+
+impl ClientCalibration {
+    /// Whether it says something about a client of that `tool` on that `host`. The server's CPUs do not matter.
+    pub fn holds_for(&self, tool: &ToolInfo, host: &CalibratedHost) -> bool {
+        let client = |host: &CalibratedHost| CalibratedHost { server_cpus: None, ..host.clone() };
+        self.tool == *tool && client(&self.host) == client(host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(commit: &str) -> ToolInfo {
+        ToolInfo { version: "1.0.0".into(), commit: commit.into(), build: "release".into() }
+    }
+
+    #[test]
+    fn a_calibration_holds_for_the_same_build_on_the_same_client_cpus() {
+        let host = CalibratedHost {
+            cpu_model: "x".into(),
+            cpus: 4,
+            client_cpus: Some("2-3".into()),
+            server_cpus: Some("0-1".into()),
+            client_threads: None,
+        };
+        let calibration =
+            ClientCalibration { at: "t".into(), tool: tool("a"), host: host.clone(), rates: Vec::new() };
+        let holds = |host: CalibratedHost| calibration.holds_for(&tool("a"), &host);
+        assert!(holds(host.clone()) && holds(CalibratedHost { server_cpus: None, ..host.clone() }));
+        assert!(!holds(CalibratedHost { client_cpus: None, ..host.clone() }));
+        assert!(!holds(CalibratedHost { client_threads: Some(2), ..host.clone() }));
+        assert!(!holds(CalibratedHost { cpus: 8, ..host.clone() }));
+        assert!(!calibration.holds_for(&tool("b"), &host));
+    }
+}

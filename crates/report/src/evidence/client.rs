@@ -1,0 +1,74 @@
+//! Whether the figures are the client's: what it reached of what it could reach.
+
+use dbdyno_analyse::{ClientReach, StepFindings};
+
+use super::{Column, Grid, run_columns, run_labels, runs};
+use crate::number::{fixed, rate};
+
+/// No rows for runs without a calibration of the client.
+pub(super) fn grid(step: &StepFindings) -> Grid {
+    let note = "Statements of all kinds beside what this client reached on this host, with about as many connections, against a \
+                server that only answers. From 90 % on the step is invalid.";
+    let figures = [
+        ("statements", "1/s", "Of all kinds of operation together."),
+        (
+            "client could reach",
+            "1/s",
+            "By dbdyno doctor --client; ≥: the server that answered was the limit there.",
+        ),
+        ("with", "connections", "The calibrated number of connections at which it could."),
+        ("of that", "%", "What it reached, as a share of what it could."),
+        (
+            "load thread",
+            "of time",
+            "Part of the time in which the busiest load thread ran or waited for a CPU.",
+        ),
+    ]
+    .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    let mut grid = Grid::new("Client", note, run_columns(step), figures);
+    for (variant, run) in runs(step) {
+        if let Some(reach) = &run.client_reach {
+            let mut row = run_labels(step, variant, run);
+            row.extend(figures_of(reach));
+            row.push(fixed(run.cost.busiest_load_thread_share, 3));
+            grid.rows.push(row);
+        }
+    }
+    grid
+}
+
+fn figures_of(reach: &ClientReach) -> [String; 4] {
+    let least = if reach.at_least { "≥ " } else { "" };
+    [
+        rate(Some(reach.statements_per_second)),
+        format!("{least}{}", rate(Some(reach.could_per_second))),
+        reach.could_connections.to_string(),
+        fixed(Some(100.0 * reach.statements_per_second / reach.could_per_second), 0),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_the_client_could_reach_stands_beside_what_it_reached() {
+        let mut step = fixture::findings().workloads[0].steps[4].clone();
+        assert_eq!(grid(&step).rows.len(), 0, "no calibration, no table");
+        let reach = ClientReach {
+            statements_per_second: 50_000.0,
+            connections: 8,
+            could_per_second: 200_000.0,
+            could_connections: 16,
+            at_least: false,
+        };
+        step.variants[0].runs[0].client_reach = Some(reach);
+        step.variants[1].runs[0].client_reach = Some(ClientReach { at_least: true, ..reach });
+        let rows: Vec<String> = grid(&step).rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        rollback | 50000 | 200000 | 16 | 25 | NA
+        <b>&" | 50000 | ≥ 200000 | 16 | 25 | 0.412
+        "#);
+    }
+}
