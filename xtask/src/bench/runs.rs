@@ -66,13 +66,21 @@ fn only_run(runs: &Path) -> Result<PathBuf> {
 /// # Errors
 /// When it is not there or not valid.
 pub(super) fn step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
-    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
-    let found = steps.iter().find(|one| one["name"] == step);
-    let run = &found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0];
+    let run = any_step(report, step)?;
     if run["validity"]["state"] != "valid" {
         bail!("step {step} is not valid: {}", run["validity"]);
     }
     Ok(run)
+}
+
+/// As [`step`], but valid or not: for a bench that judges the figures itself.
+///
+/// # Errors
+/// When it is not there.
+pub(super) fn any_step<'a>(report: &'a Value, step: &str) -> Result<&'a Value> {
+    let steps = report["workloads"][0]["steps"].as_array().context("the report has no steps")?;
+    let found = steps.iter().find(|one| one["name"] == step);
+    Ok(&found.with_context(|| format!("the report has no step {step}"))?["variants"][0]["runs"][0])
 }
 
 /// The number at `pointer` (as `/cost/client_cpu_us`) of a step's run.

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::server::KnownAnswer;
 use crate::bench::{machine, runs};
+use crate::terminal;
 
 /// The load.
 #[derive(Debug, Clone, Copy)]
@@ -36,7 +37,10 @@ pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], lo
     let text = plan(name, &server.address(), load, cpus.as_deref());
     let report = runs::measured(dbdyno, folder, name, &text, &[])?;
     let step = step_name(load);
-    let run = runs::step(&report, &step)?.clone();
+    let run = runs::any_step(&report, &step)?.clone();
+    if run["validity"]["state"] != "valid" {
+        terminal::note(&format!("{name} is not valid, its figures count all the same: {}", run["validity"]));
+    }
     let record = runs::record(folder, name, &step)?;
     Ok(Told { run, record, server: server.stop()? })
 }
