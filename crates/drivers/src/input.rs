@@ -1,6 +1,15 @@
 //! What has been read and not yet taken. The buffer is filled with zeroes once, not before every read.
 
+use std::io;
 use std::ops::Deref;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// First size: a server's own network buffer, so that most answers come with one read.
+pub(crate) const FIRST_SIZE: usize = 16 << 10;
+
+/// A buffer grows up to this while reads fill it: large results come with fewer system calls.
+pub(crate) const LARGEST_SIZE: usize = 256 << 10;
 
 /// A buffer that is read into at its end and taken from at its front.
 #[derive(Debug)]
@@ -13,6 +22,22 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn new(size: usize) -> Self {
         Self { bytes: vec![0; size], filled: 0 }
+    }
+
+    /// One read into the spare room, once the first `done` bytes are taken away. Returns what it brought: 0 at the end of the
+    /// stream.
+    pub(crate) async fn read_from<S: AsyncRead + Unpin>(
+        &mut self,
+        stream: &mut S,
+        done: usize,
+    ) -> io::Result<usize> {
+        self.take(done);
+        let read = stream.read(self.room()).await?;
+        self.filled(read);
+        if self.is_full() && self.size() < LARGEST_SIZE {
+            self.grow();
+        }
+        Ok(read)
     }
 
     /// Takes `count` bytes from the front; the rest moves there.

@@ -10,6 +10,7 @@ mod der;
 mod endpoint;
 mod error;
 mod excerpt;
+mod exchange;
 mod input;
 mod options;
 #[cfg(test)]

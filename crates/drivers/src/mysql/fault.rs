@@ -37,16 +37,6 @@ impl Fault {
         }
     }
 
-    /// What the fault means for the operation that met it.
-    pub(super) fn class(&self) -> Class {
-        match self {
-            Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
-            Self::Server { code, .. } => class_of(*code),
-            Self::Login(_) | Self::Tls(_) => Class::Fatal,
-            Self::LocalFile => Class::Refused,
-        }
-    }
-
     fn code(&self) -> String {
         match self {
             Self::Io(_) | Self::Closed => "io".to_owned(),
@@ -57,9 +47,19 @@ impl Fault {
             Self::LocalFile => "local infile".to_owned(),
         }
     }
+}
 
-    /// The fault as users see it, `context` saying what was done, on what.
-    pub(super) fn told(self, context: &str) -> DbError {
+impl crate::exchange::Fault for Fault {
+    fn class(&self) -> Class {
+        match self {
+            Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
+            Self::Server { code, .. } => class_of(*code),
+            Self::Login(_) | Self::Tls(_) => Class::Fatal,
+            Self::LocalFile => Class::Refused,
+        }
+    }
+
+    fn told(self, context: &str) -> DbError {
         DbError::new(self.class(), self.code(), format!("{context}: {self}"))
     }
 }
@@ -76,6 +76,7 @@ impl From<TlsFault> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::Fault as _;
 
     #[test]
     fn a_fault_is_told_with_context_and_code() {

@@ -7,6 +7,7 @@ use super::super::Secret;
 use super::super::testing::{error, greeting, ok, packet};
 use super::*;
 use crate::Class;
+use crate::exchange::Fault as _;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
 const NONCE_TEXT: &[u8; NONCE] = b"abcdefghijklmnopqrst";

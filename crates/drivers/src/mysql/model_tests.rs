@@ -192,8 +192,7 @@ fn connection(new_form: bool, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connec
         wire: Wire::new(Scripted::new(answers, pieces)),
         agreed,
         statements: Vec::new(),
-        unfinished: false,
-        place: "/run/db.sock as bench".into(),
+        exchange: Exchange::new("/run/db.sock as bench".into()),
     }
 }
 

@@ -13,6 +13,7 @@ use super::secure::secured;
 use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
+use crate::exchange::{Exchange, Fault as _};
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
@@ -121,16 +122,13 @@ pub(super) struct Connection<S> {
     wire: Wire<S>,
     agreed: Agreed,
     statements: Vec<Prepared>,
-    /// An exchange was begun and not ended: the next answer would belong to the wrong question.
-    unfinished: bool,
-    /// Whom and where, for messages.
-    place: String,
+    exchange: Exchange,
 }
 
 impl<S> fmt::Debug for Connection<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Agreed { version, connection_id, .. } = &self.agreed;
-        write!(formatter, "Connection({} {version}, number {connection_id})", self.place)
+        write!(formatter, "Connection({} {version}, number {connection_id})", self.exchange.place)
     }
 }
 
@@ -141,19 +139,19 @@ impl Connection<Stream> {
         let greeting = greeted(&mut wire).await?;
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
-        Ok(Self { wire, agreed, statements: Vec::new(), unfinished: false, place })
+        Ok(Self { wire, agreed, statements: Vec::new(), exchange: Exchange::new(place) })
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// See [`Session::query`].
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql).await {
             Ok(()) => self.answer().await,
             Err(fault) => Err(fault),
         };
-        self.end(outcome, || excerpt(sql))
+        self.exchange.end(outcome, || excerpt(sql))
     }
 
     /// See [`Session::execute`].
@@ -164,52 +162,52 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> Result<Answer, DbError> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get_mut(index) else {
-            let text = format!("statement {index} was not prepared by this session to {}", self.place);
+            let text =
+                format!("statement {index} was not prepared by this session to {}", self.exchange.place);
             return Err(DbError::new(Class::Fatal, "params", text));
         };
         if params.len() != usize::from(prepared.params) {
             let Prepared { params: wanted, excerpt, .. } = prepared;
-            let text =
-                format!("{excerpt} on {}: takes {wanted} parameters, not {}", self.place, params.len());
+            let text = format!(
+                "{excerpt} on {}: takes {wanted} parameters, not {}",
+                self.exchange.place,
+                params.len()
+            );
             return Err(DbError::new(Class::Fatal, "params", text));
         }
-        if self.unfinished {
-            return Err(self.abandoned());
-        }
+        self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        self.unfinished = true;
         let outcome = self.exchange().await;
         if outcome.is_err() {
             // Whether the server read the types before it failed is not known.
             self.statements[index].types.clear();
         }
-        let Self { statements, unfinished, place, .. } = self;
-        settle(outcome, unfinished, place, || statements[index].excerpt.clone())
+        self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
     /// See [`Session::prepare`].
     pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         let message = self.wire.message();
         message.push(PREPARE);
         message.extend_from_slice(sql.as_bytes());
         let outcome = self.prepared(sql).await;
-        self.end(outcome, || excerpt(sql.as_bytes()))
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// See [`Session::rows`].
     pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         let message = self.wire.message();
         message.push(QUERY);
         message.extend_from_slice(sql.as_bytes());
         let outcome = self.collected().await;
-        self.end(outcome, || excerpt(sql.as_bytes()))
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// Says goodbye; the server closes the connection without an answer.
     pub(super) async fn quit(&mut self) {
-        if !self.unfinished {
+        if !self.exchange.is_unfinished() {
             self.wire.message().push(QUIT);
             // A connection that is already gone needs no goodbye.
             let _ = self.wire.send().await;
@@ -269,40 +267,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.statements.push(Prepared { server_id, params, types: Vec::new(), excerpt });
         Ok(Statement { id, params, columns })
     }
-
-    /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
-    fn begin(&mut self) -> Result<(), DbError> {
-        if self.unfinished {
-            return Err(self.abandoned());
-        }
-        self.unfinished = true;
-        Ok(())
-    }
-
-    fn abandoned(&self) -> DbError {
-        let text = format!(
-            "connection to {} is not usable: it was lost, or a statement on it was abandoned; connect again",
-            self.place
-        );
-        DbError::new(Class::Lost, "io", text)
-    }
-
-    fn end<T>(&mut self, outcome: Result<T, Fault>, what: impl FnOnce() -> String) -> Result<T, DbError> {
-        settle(outcome, &mut self.unfinished, &self.place, what)
-    }
-}
-
-/// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
-fn settle<T>(
-    outcome: Result<T, Fault>,
-    unfinished: &mut bool,
-    place: &str,
-    what: impl FnOnce() -> String,
-) -> Result<T, DbError> {
-    outcome
-        .inspect(|_| *unfinished = false)
-        .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
-        .map_err(|fault| fault.told(&format!("{} on {place}", what())))
 }
 
 #[cfg(test)]

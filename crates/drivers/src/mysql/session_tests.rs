@@ -14,8 +14,7 @@ fn connected(deprecate_eof: bool) -> (Connection<DuplexStream>, DuplexStream) {
         wire: Wire::new(client),
         agreed,
         statements: Vec::new(),
-        unfinished: false,
-        place: "/run/db.sock as bench".into(),
+        exchange: Exchange::new("/run/db.sock as bench".into()),
     };
     (connection, server)
 }
@@ -110,7 +109,7 @@ async fn rows_come_as_text_from_the_first_result_that_has_any() {
         let cells = session.rows("CALL p()").await.expect("rows");
         let text = |text: &str| Some(text.to_owned());
         assert_eq!(cells, [[text("one"), None], [text(""), text("2")]]);
-        assert!(!session.unfinished);
+        assert!(!session.exchange.is_unfinished());
     }
 }
 
@@ -168,7 +167,7 @@ async fn a_request_for_a_local_file_is_answered_with_nothing() {
         let mut heard = [0; 4 + 10 + 4];
         server.read_exact(&mut heard).await.expect("the statement and an empty packet");
         assert_eq!(heard[14..], [0, 0, 0, 2]);
-        assert!(!session.unfinished, "the session goes on");
+        assert!(!session.exchange.is_unfinished(), "the session goes on");
     }
 }
 

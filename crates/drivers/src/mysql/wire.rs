@@ -3,19 +3,13 @@
 use std::io::IoSlice;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet;
 use super::scan::{Scanner, Step};
-use crate::input::Input;
-
-/// First size of the input buffer: a server's own network buffer, so that most answers come with one read.
-const FIRST_INPUT: usize = 16 << 10;
-
-/// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
-const LARGEST_INPUT: usize = 256 << 10;
+use crate::input::{FIRST_SIZE, Input};
 
 /// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
 const WORTH_GATHERING: usize = 1024;
@@ -41,7 +35,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Self {
             stream,
             outgoing: Outgoing::default(),
-            input: Input::new(FIRST_INPUT),
+            input: Input::new(FIRST_SIZE),
             consumed: 0,
             sequence: 0,
         }
@@ -203,22 +197,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// One read into the spare room of the input buffer; what is not done with moves to its front first.
     async fn fill(&mut self) -> Result<(), Fault> {
-        self.input.take(self.consumed);
-        self.consumed = 0;
-        let read = self.stream.read(self.input.room()).await?;
-        if read == 0 {
-            return Err(Fault::Closed);
+        let done = std::mem::take(&mut self.consumed);
+        match self.input.read_from(&mut self.stream, done).await? {
+            0 => Err(Fault::Closed),
+            _ => Ok(()),
         }
-        self.input.filled(read);
-        if self.input.is_full() && self.input.size() < LARGEST_INPUT {
-            self.input.grow();
-        }
-        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]

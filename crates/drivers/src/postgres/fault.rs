@@ -47,16 +47,6 @@ impl Fault {
         }
     }
 
-    /// What the fault means for the operation that met it.
-    pub(super) fn class(&self) -> Class {
-        match self {
-            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::Ended(_) => Class::Lost,
-            Self::Server(report) => class_of(&report.state),
-            Self::Login(_) | Self::Tls(_) => Class::Fatal,
-            Self::Copy(_) => Class::Refused,
-        }
-    }
-
     fn code(&self) -> String {
         match self {
             Self::Io(_) | Self::Closed => "io".to_owned(),
@@ -67,9 +57,19 @@ impl Fault {
             Self::Copy(_) => "copy".to_owned(),
         }
     }
+}
 
-    /// The fault as users see it, `context` saying what was done, on what.
-    pub(super) fn told(self, context: &str) -> DbError {
+impl crate::exchange::Fault for Fault {
+    fn class(&self) -> Class {
+        match self {
+            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::Ended(_) => Class::Lost,
+            Self::Server(report) => class_of(&report.state),
+            Self::Login(_) | Self::Tls(_) => Class::Fatal,
+            Self::Copy(_) => Class::Refused,
+        }
+    }
+
+    fn told(self, context: &str) -> DbError {
         DbError::new(self.class(), self.code(), format!("{context}: {self}"))
     }
 }
@@ -86,6 +86,7 @@ impl From<TlsFault> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exchange::Fault as _;
 
     fn report(state: &str, ends_session: bool) -> Report {
         Report { state: state.to_owned(), message: "no more".to_owned(), ends_session }

@@ -218,8 +218,7 @@ fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
         agreed: Agreed { version: "15.19".into(), backend: 7 },
         statements: Vec::new(),
         next_name: 0,
-        unfinished: false,
-        place: "/run/.s.PGSQL.5432 as bench".into(),
+        exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
     }
 }
 

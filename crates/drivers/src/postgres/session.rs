@@ -15,6 +15,7 @@ use super::secure::{Secured, connected};
 use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
+use crate::exchange::{Exchange, Fault as _};
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
@@ -144,16 +145,13 @@ pub(super) struct Connection<S> {
     statements: Vec<Prepared>,
     /// Number of the next statement's name. One that could not be described keeps its name on the server.
     next_name: u32,
-    /// An exchange was begun and not ended: the next answer would belong to the wrong question.
-    unfinished: bool,
-    /// Whom and where, for messages.
-    place: String,
+    exchange: Exchange,
 }
 
 impl<S> fmt::Debug for Connection<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Agreed { version, backend } = &self.agreed;
-        write!(formatter, "Connection({} {version}, process {backend})", self.place)
+        write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
     }
 }
 
@@ -163,17 +161,17 @@ impl Connection<Stream> {
         let Secured { stream, channel, binding } = connected(options).await?;
         let mut wire = Wire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
-        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, unfinished: false, place })
+        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange: Exchange::new(place) })
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// See [`Session::query`].
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         put_query(self.wire.message(), sql);
         let outcome = self.exchange(Asked::Query).await;
-        self.end(outcome, || excerpt(sql))
+        self.exchange.end(outcome, || excerpt(sql))
     }
 
     /// See [`Session::execute`].
@@ -184,41 +182,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ) -> Result<Answer, DbError> {
         let index = statement.id as usize;
         let Some(prepared) = self.statements.get(index) else {
-            let text = format!("statement {index} was not prepared by this session to {}", self.place);
+            let text =
+                format!("statement {index} was not prepared by this session to {}", self.exchange.place);
             return Err(DbError::new(Class::Fatal, "params", text));
         };
         if params.len() != prepared.types.len() {
             let Prepared { types, excerpt, .. } = prepared;
             let (wanted, given) = (types.len(), params.len());
-            let text = format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.place);
+            let text =
+                format!("{excerpt} on {}: takes {wanted} parameters, not {given}", self.exchange.place);
             return Err(DbError::new(Class::Fatal, "params", text));
         }
-        if self.unfinished {
-            return Err(self.abandoned());
-        }
+        self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        self.unfinished = true;
         let outcome = self.exchange(Asked::Execute).await;
-        let Self { statements, unfinished, place, .. } = self;
-        settle(outcome, unfinished, place, || statements[index].excerpt.clone())
+        self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
     /// See [`Session::prepare`].
     pub(super) async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         let name = format!("s{}", self.next_name);
         self.next_name += 1;
         put_prepare(self.wire.message(), &name, &numbered(sql));
         let outcome = self.prepared(name, sql).await;
-        self.end(outcome, || excerpt(sql.as_bytes()))
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// See [`Session::rows`].
     pub(super) async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         put_query(self.wire.message(), sql.as_bytes());
         let outcome = self.collected().await;
-        self.end(outcome, || excerpt(sql.as_bytes()))
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// See [`PostgresSession::copy_in`].
@@ -227,15 +223,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         sql: &str,
         chunks: impl IntoIterator<Item: AsRef<[u8]>>,
     ) -> Result<Answer, DbError> {
-        self.begin()?;
+        self.exchange.begin()?;
         put_query(self.wire.message(), sql.as_bytes());
         let outcome = self.copied(chunks).await;
-        self.end(outcome, || excerpt(sql.as_bytes()))
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
     /// Says goodbye; the server closes the connection without an answer.
     pub(super) async fn quit(&mut self) {
-        if !self.unfinished {
+        if !self.exchange.is_unfinished() {
             put(self.wire.message(), b'X', |_| {});
             // A connection that is already gone needs no goodbye.
             let _ = self.wire.send().await;
@@ -286,46 +282,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.statements.push(Prepared { name, types, excerpt: excerpt(sql.as_bytes()) });
         Ok(Statement { id, params, columns })
     }
-
-    /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
-    fn begin(&mut self) -> Result<(), DbError> {
-        if self.unfinished {
-            return Err(self.abandoned());
-        }
-        self.unfinished = true;
-        Ok(())
-    }
-
-    fn abandoned(&self) -> DbError {
-        let text = format!(
-            "connection to {} is not usable: it was lost, or a statement on it was abandoned; connect again",
-            self.place
-        );
-        DbError::new(Class::Lost, "io", text)
-    }
-
-    fn end<T>(&mut self, outcome: Result<T, Fault>, what: impl FnOnce() -> String) -> Result<T, DbError> {
-        settle(outcome, &mut self.unfinished, &self.place, what)
-    }
 }
 
 /// Appends the message that runs a text of statements.
 fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
     out.reserve(sql.len() + 8);
     put(out, b'Q', |body| put_text(body, sql));
-}
-
-/// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
-fn settle<T>(
-    outcome: Result<T, Fault>,
-    unfinished: &mut bool,
-    place: &str,
-    what: impl FnOnce() -> String,
-) -> Result<T, DbError> {
-    outcome
-        .inspect(|_| *unfinished = false)
-        .inspect_err(|fault| *unfinished = fault.class() == Class::Lost)
-        .map_err(|fault| fault.told(&format!("{} on {place}", what())))
 }
 
 #[cfg(test)]

@@ -18,8 +18,7 @@ fn connected() -> (Connection<DuplexStream>, DuplexStream) {
         agreed: Agreed { version: "15.19".into(), backend: 7 },
         statements: Vec::new(),
         next_name: 0,
-        unfinished: false,
-        place: "/run/.s.PGSQL.5432 as bench".into(),
+        exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),
     };
     (connection, server)
 }
@@ -122,7 +121,7 @@ async fn rows_come_as_text_from_the_first_statement_that_has_any() {
     let cells = session.rows("SET x = 1; SELECT 1; SELECT 2").await.expect("rows");
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(cells, [[text("one"), None], [text(""), text("2")]]);
-    assert!(!session.unfinished);
+    assert!(!session.exchange.is_unfinished());
 }
 
 #[tokio::test]
@@ -162,7 +161,7 @@ async fn an_error_in_every_phase_of_rows_and_prepare_is_told() {
                 session.prepare("SELECT ?").await.expect_err("an error")
             };
             assert_eq!((told.code.as_str(), told.class), ("57014", Class::Refused), "after {cut} messages");
-            assert!(!session.unfinished);
+            assert!(!session.exchange.is_unfinished());
         }
     }
 }
@@ -276,7 +275,7 @@ async fn a_copy_without_rows_is_ended_and_refused() {
             session.query(b"COPY t FROM STDIN").await.expect_err("refused")
         };
         assert_eq!((told.class, told.code.as_str()), (Class::Refused, "copy"), "{told}");
-        assert!(!session.unfinished, "the session goes on");
+        assert!(!session.exchange.is_unfinished(), "the session goes on");
         assert!(heard(session, server).await.ends_with(b"f\0\0\0\x24no rows were given to this COPY\0"));
     }
 }

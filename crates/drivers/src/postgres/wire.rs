@@ -5,19 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 use super::fault::Fault;
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
-use crate::input::Input;
-
-/// First size of the input buffer: a server's own network buffer is half of it, so most answers come with one read.
-const FIRST_INPUT: usize = 16 << 10;
-
-/// The input buffer grows up to this while reads fill it: large results come with fewer system calls.
-const LARGEST_INPUT: usize = 256 << 10;
+use crate::input::{FIRST_SIZE, Input};
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -43,7 +37,7 @@ pub(super) struct Wire<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_INPUT), consumed: 0 }
+        Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_SIZE), consumed: 0 }
     }
 
     /// The stream, for what only it knows.
@@ -231,16 +225,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// One read into the spare room of the input buffer; what is not done with moves to its front first.
     async fn fill(&mut self) -> Result<(), Fault> {
-        self.input.take(self.consumed);
-        self.consumed = 0;
-        let read = self.stream.read(self.input.room()).await?;
-        if read == 0 {
-            return Err(Fault::Closed);
+        let done = std::mem::take(&mut self.consumed);
+        match self.input.read_from(&mut self.stream, done).await? {
+            0 => Err(Fault::Closed),
+            _ => Ok(()),
         }
-        self.input.filled(read);
-        if self.input.is_full() && self.input.size() < LARGEST_INPUT {
-            self.input.grow();
-        }
-        Ok(())
     }
 }
