@@ -3,7 +3,8 @@
 //! tokio's own `UnixStream` is registered for reading and writing. Each time the server takes a request out of a unix
 //! socket, the kernel reports the socket as writable again (`unix_write_space`), which wakes the client once more for
 //! nothing while it waits for its answer: a context switch for every request. Here only reading is registered; writing is
-//! tried at once, and registered for the rare request that does not fit into the socket's buffer.
+//! tried at once, and registered for the rare request that does not fit into the socket's buffer. A read that blocks in
+//! the kernel is woken for nothing in the same way: with a single connection it used a third more CPU a query than this.
 
 use std::io::{self, IoSlice};
 use std::os::unix::net::UnixStream as StdStream;
