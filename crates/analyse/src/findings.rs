@@ -4,6 +4,7 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::account::Account;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -145,6 +146,8 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
+    pub account: Option<Account>,
     /// `None` for the base itself, for one block, and for a step that did not run.
     pub verdict: Option<Verdict>,
     /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
@@ -312,6 +315,8 @@ pub struct Cost {
     pub client_kernel_us: Option<f64>,
     /// Host minus server minus client.
     pub rest_cpu_us: Option<f64>,
+    /// Time in which CPUs of the host had nothing to run while something waited for IO.
+    pub host_iowait_us: Option<f64>,
     pub server_switches: Option<f64>,
     /// fsyncs the server counts, for one committed insert or delete statement.
     pub fsyncs_per_commit: Option<f64>,

@@ -11,6 +11,7 @@ use dbdyno_record::{
 use serde_json::Map;
 
 use crate::counters::Counters;
+use crate::{Cost, MetricRow, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -252,4 +253,23 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         order,
     };
     Run { dir: PathBuf::from("run"), manifest, events: Vec::new(), cells, warnings: Vec::new() }
+}
+
+/// A valid execution of a step of which only the rate is known.
+pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
+    StepRun {
+        block,
+        validity: Validity::Valid,
+        window_seconds: 1.0,
+        rate,
+        kinds: Vec::new(),
+        metrics: MetricRow::default(),
+        cost: Cost::default(),
+        client_reach: None,
+        seconds_on_target: None,
+        lookups: 0,
+        lookup_seconds: 0.0,
+        seconds: Vec::new(),
+        steadiness: None,
+    }
 }

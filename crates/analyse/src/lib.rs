@@ -5,6 +5,7 @@
 //! blocks, `judge` turns ratios over blocks into verdicts, by the methods of `statistics`, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
 //! formula and source are in docs/reference/metrics.md.
 
+mod account;
 mod alike;
 mod colours;
 mod compare;
@@ -40,6 +41,7 @@ mod workloads;
 
 use dbdyno_record::{Run, StepRecord};
 
+pub use account::{Account, Cause, Part};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
 pub use findings::{

@@ -5,6 +5,7 @@ use dbdyno_analyse::{
 };
 use serde_json::Value;
 
+use crate::evidence::explanations;
 use crate::number::{fixed, gib, rate};
 
 /// Heading of every report.
@@ -70,11 +71,12 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     parts.join(" · ")
 }
 
-/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base.
+/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base; then
+/// what the greatest differences are made of.
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
     if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
-        return verdicts(run, relative);
+        return verdicts(run, relative).into_iter().chain(explanations(workload)).collect();
     }
     let mut lines: Vec<String> = relative
         .rows
@@ -199,7 +201,12 @@ mod tests {
     #[test]
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
         let findings = fixture::with_blocks(3);
-        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"<b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps."#);
+        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
+        <b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps.
+        <b>&" has 9.87 times the base's rate in l.i2 by: CPU an operation, user ×10.07, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        "#);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 
 mod verdicts;
 
-use self::verdicts::{inference, judged, steadiness, verdict};
+use self::verdicts::{account, inference, judged, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
 const STEPS: [&str; 10] =
@@ -216,6 +216,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
+        account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
@@ -349,6 +350,7 @@ fn cost(variant: usize) -> Cost {
         client_user_us: Some(5.25),
         client_kernel_us: Some(2.25),
         rest_cpu_us: Some(1.75),
+        host_iowait_us: Some(0.5),
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         sampler_core_share: Some(0.003_1),
