@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
+use crate::factorial::Effect;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -69,6 +70,9 @@ pub struct WorkloadFindings {
 pub struct Summary {
     pub absolute: Table,
     pub relative: Table,
+    /// Of a full factorial design: rows = effects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
 }
@@ -134,6 +138,9 @@ pub struct StepFindings {
     /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
     pub target: Option<(f64, f64)>,
     pub variants: Vec<VariantStep>,
+    /// Of a full factorial design: what each factor, and each two together, do to the rate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }
 
 /// One variant in one step, over all blocks.

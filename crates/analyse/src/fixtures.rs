@@ -212,15 +212,20 @@ pub(crate) fn cell_id(block: u32, variant: &str) -> CellId {
     CellId { block, variant: variant.to_owned(), workload: "insert-benchmark".to_owned() }
 }
 
-/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
-pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
-    let variant = |name: &&str| VariantInfo {
-        name: (*name).to_owned(),
+/// A MySQL server that dbdyno starts.
+pub(crate) fn variant(name: &str) -> VariantInfo {
+    VariantInfo {
+        name: name.to_owned(),
         driver: "mysql".to_owned(),
         server: format!("{name}-server"),
         config: String::new(),
         external: false,
-    };
+        factors: BTreeMap::new(),
+    }
+}
+
+/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
+pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
     let order =
         (1..=blocks).flat_map(|block| variants.iter().map(move |name| cell_id(block, name))).collect();
     let manifest = Manifest {
@@ -241,7 +246,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
             ..HostInfo::default()
         },
         plan_toml: String::new(),
-        variants: variants.iter().map(variant).collect(),
+        variants: variants.iter().map(|name| variant(name)).collect(),
         workloads: vec![WorkloadInfo {
             name: "insert-benchmark".to_owned(),
             version: 1,

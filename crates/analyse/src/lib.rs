@@ -11,8 +11,10 @@ mod colours;
 mod compare;
 mod cost;
 mod counters;
+mod effects_table;
 mod encryption;
 mod error;
+mod factorial;
 mod findings;
 #[cfg(test)]
 mod fixtures;
@@ -44,6 +46,7 @@ use dbdyno_record::{Run, StepRecord};
 pub use account::{Account, Cause, Part};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
+pub use factorial::Effect;
 pub use findings::{
     Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
     Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
@@ -90,7 +93,12 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let rules = judge::Rules { base, margin: manifest.margin, seed: manifest.seed };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| workloads::steps_of(run, info, base)).collect();
-    judge::judge(&mut steps.iter_mut().flatten().collect::<Vec<_>>(), rules);
+    let mut all: Vec<&mut StepFindings> = steps.iter_mut().flatten().collect();
+    judge::judge(&mut all, rules);
+    let design = factorial::Design::of(&manifest.variants, base);
+    if let Ok(Some(design)) = &design {
+        factorial::judge_effects(&mut all, design, manifest.margin, manifest.seed);
+    }
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()
@@ -100,7 +108,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
-        warnings: warnings::warnings(run, &workloads),
+        warnings: warnings::warnings(run, &workloads).into_iter().chain(factorial::warning(design)).collect(),
         workloads,
     }
 }

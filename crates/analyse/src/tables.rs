@@ -3,10 +3,11 @@
 use dbdyno_record::{CellEvent, CellRecord, Outcome};
 
 use crate::colours::{self, Rated};
+use crate::effects_table::effects;
 use crate::judge::Rules;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
-use crate::verdict::{CONFIDENCE, Inference, LEVEL, p_text};
+use crate::verdict::{CONFIDENCE, Inference, LEVEL, Verdict, p_text};
 use crate::{Cell, Colour, Ratio, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
@@ -14,6 +15,7 @@ pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], rules: Rule
     Summary {
         absolute: absolute(steps, cells),
         relative: relative(steps, cells, rules),
+        effects: effects(steps, rules),
         sla: sla(steps, cells),
     }
 }
@@ -108,7 +110,7 @@ fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> 
 fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
     let base = rules.base;
     let cell = |variant: &VariantStep| match &variant.ratio {
-        Some(ratio) => ratio_cell(variant, ratio, base),
+        Some(ratio) => judged_cell(ratio, variant.verdict, base),
         None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
         None => missing(variant, cells),
     };
@@ -120,7 +122,8 @@ fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> 
     }
 }
 
-fn ratio_cell(variant: &VariantStep, ratio: &Ratio, base: &str) -> Cell {
+/// A ratio to `base` with its interval and verdict.
+pub(crate) fn judged_cell(ratio: &Ratio, verdict: Option<Verdict>, base: &str) -> Cell {
     let colour = colours::relative(ratio.value);
     let mut notes = vec![colours::relative_note(colour, base)];
     notes.extend(ratio.inference.as_ref().map(|inference| inference_note(ratio, inference)));
@@ -130,7 +133,7 @@ fn ratio_cell(variant: &VariantStep, ratio: &Ratio, base: &str) -> Cell {
         text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
         colour,
         interval: ratio.inference.as_ref().map(|inference| inference.interval),
-        verdict: variant.verdict,
+        verdict,
         note: notes.join("; "),
     }
 }
@@ -261,7 +264,7 @@ pub(crate) fn end_message(cell: &CellRecord) -> String {
     message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
 }
 
-fn absent(text: &str, note: String) -> Cell {
+pub(crate) fn absent(text: &str, note: String) -> Cell {
     Cell { value: None, text: text.to_owned(), colour: Colour::None, interval: None, verdict: None, note }
 }
 

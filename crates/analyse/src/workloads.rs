@@ -83,6 +83,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> St
                 VariantStep { account, ..found }
             })
             .collect(),
+        effects: Vec::new(),
     }
 }
 

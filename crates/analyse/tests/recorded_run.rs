@@ -22,6 +22,7 @@ fn manifest() -> Manifest {
         server: "SQLite (embedded)".to_owned(),
         config: String::new(),
         external: false,
+        factors: BTreeMap::new(),
     };
     let cell = |block, name: &str| CellId { block, variant: name.to_owned(), workload: "ib".to_owned() };
     Manifest {

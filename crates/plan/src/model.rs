@@ -95,6 +95,9 @@ pub struct Variant {
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
     /// password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
+    /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When the variants that have
+    /// factors are all combinations of their levels, the report shows the effect of each factor and of each two together.
+    pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<Tls>,
 }

@@ -1,5 +1,7 @@
 //! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before anything runs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -76,6 +78,9 @@ pub struct VariantInfo {
     pub config: String,
     /// `true` when somebody else runs the server and dbdyno only connects.
     pub external: bool,
+    /// What it is in a factorial design, level by factor: `{ "binlog": "on" }`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, String>,
 }
 
 /// A workload as it was configured, with every way in which it differs from the original.

@@ -139,6 +139,7 @@ fn summary(names: &[&str]) -> Summary {
             &STEPS,
         ),
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
+        effects: None,
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
     }
 }
@@ -200,6 +201,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         variants: (0..names.len())
             .map(|variant| variant_step(step, variant, names, blocks, seconds))
             .collect(),
+        effects: Vec::new(),
     }
 }
 

@@ -34,6 +34,7 @@ impl Section<'_> {
 /// The summary's tables in their order.
 pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
+    tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
     let mut said: Vec<String> = Vec::new();
     let mut sections = Vec::new();

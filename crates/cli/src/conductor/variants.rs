@@ -70,6 +70,7 @@ fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prep
         server,
         config,
         external,
+        factors: variant.factors.clone(),
     };
     match variant.kind() {
         VariantKind::Sqlite => {

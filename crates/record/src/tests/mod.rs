@@ -31,6 +31,7 @@ fn manifest() -> Manifest {
         server: "SQLite (embedded)".into(),
         config: config.into(),
         external: false,
+        factors: BTreeMap::new(),
     };
     Manifest {
         format_version: FORMAT_VERSION,
