@@ -19,6 +19,7 @@ mod findings;
 #[cfg(test)]
 mod fixtures;
 mod headroom;
+mod history;
 mod hosts;
 mod judge;
 mod latency;
@@ -52,6 +53,7 @@ pub use findings::{
     Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
     VariantSummary, WorkloadFindings,
 };
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 

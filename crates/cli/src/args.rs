@@ -13,7 +13,7 @@ pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
 /// IO to who used them, and compares what it measured.
 ///
-/// Without a command it says in ten lines what it can do.
+/// Without a command it says in a dozen lines what it can do.
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
 #[command(
@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
+    History(HistoryArgs),
     List(ListArgs),
     Doctor(DoctorArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
@@ -144,6 +145,46 @@ pub(crate) enum ComparisonFormat {
     Md,
     /// JSON, for a program.
     Json,
+}
+
+/// Show many runs of one plan in order, and where the rate of a step changed its level.
+///
+/// Each series, a step of a variant, has one value a run. The greatest shift of its level is judged against shuffled
+/// series, and over all series together, so that noise seldom has one. Runs must be alike, as for `dbdyno compare`.
+#[derive(Debug, Parser)]
+pub(crate) struct HistoryArgs {
+    /// Run directories, or folders that hold them; they are put into the order of their start.
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Only runs of the plan with this name, for folders that hold others too.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plan: Option<String>,
+    /// Only this variant; all when left out.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// Follow ratios to the base of the same run instead of rates: what befell the whole machine is then not in it.
+    #[arg(long)]
+    pub(crate) ratio: bool,
+    /// Changes up to so many percent do not matter; the margin of the last run's plan when left out.
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub(crate) margin: Option<f64>,
+    /// What ends with status 1; `never` when left out.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
+    pub(crate) fail_on: HistoryFailOn,
+    /// How the history is printed; `terminal` when left out.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
+    pub(crate) format: ComparisonFormat,
+    /// Put runs that are not alike into one series too; the output then begins with what differs.
+    #[arg(long)]
+    pub(crate) anyway: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HistoryFailOn {
+    /// A series whose newest change is to slower.
+    Slower,
+    /// Nothing.
+    Never,
 }
 
 /// List what there is: workloads, drivers, metrics, runs or servers.

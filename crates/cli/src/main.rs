@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
+        Some(Command::History(history)) => commands::history::history(&history),
         Some(Command::List(list)) => commands::list::list(&list),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),

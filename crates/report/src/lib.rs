@@ -11,6 +11,7 @@ mod evidence;
 mod facts;
 #[cfg(test)]
 mod fixture;
+mod history;
 mod html;
 mod json;
 mod markdown;
@@ -25,6 +26,7 @@ pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
+pub use history::{history_json, history_markdown, history_terminal};
 pub use html::Html;
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;

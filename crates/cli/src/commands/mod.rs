@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod known_answer;
 pub(crate) mod list;
 pub(crate) mod overview;

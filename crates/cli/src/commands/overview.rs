@@ -1,4 +1,4 @@
-//! `dbdyno` alone: what can be done here, in ten lines.
+//! `dbdyno` alone: what can be done here, in a dozen lines.
 
 use crate::exit::Ended;
 use crate::terminal;
@@ -11,6 +11,7 @@ dbdyno runs the same work against database servers and configurations and compar
   dbdyno plan PLAN              what a plan would run, how long it takes, how much disk it needs
   dbdyno report RUN             what a run found: tables; with -o FILE.html also charts
   dbdyno compare RUN:A RUN:B    is B faster, slower or the same; status 1 if slower, for a CI job
+  dbdyno history RUNS           many runs of one plan: where did a rate change its level
   dbdyno list workloads         what can be run (also: drivers, metrics, runs, servers)
 
 `dbdyno COMMAND --help` explains a command.

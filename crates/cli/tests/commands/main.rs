@@ -8,6 +8,7 @@ mod damage;
 mod doctor;
 mod full_disk;
 mod help;
+mod history;
 mod interrupted;
 mod known_answer;
 mod lists;
