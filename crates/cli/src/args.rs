@@ -2,6 +2,7 @@
 
 mod doctor;
 mod known_answer;
+mod servers;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Parser, Subcommand};
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
+pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
 /// IO to who used them, and compares what it measured.
@@ -33,6 +35,7 @@ pub(crate) enum Command {
     Report(ReportArgs),
     Compare(CompareArgs),
     List(ListArgs),
+    Servers(ServersArgs),
     Doctor(DoctorArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
 }
@@ -166,7 +169,7 @@ pub(crate) enum Listed {
     Metrics,
     /// Runs in the folder --out, newest first.
     Runs,
-    /// Servers in the servers folder ($DBDYNO_SERVERS, else ~/.cache/dbdyno/servers); a plan can name them.
+    /// Servers in the servers folder; a plan can name them. `dbdyno servers list` shows also what can be got.
     Servers,
 }
 

@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::List(list)) => commands::list::list(&list),
+        Some(Command::Servers(servers)) => commands::servers::servers(&servers),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
     };

@@ -2,7 +2,8 @@
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] and [`PgServer::start`] give it a fresh data directory and
 //! run it on a private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.
-//! [`fetch`] fills the servers folder from the catalogue `servers.toml`.
+//! [`fetch`] knows the catalogue `servers.toml` and gets the files of its servers; [`servers`] is what `dbdyno servers` does
+//! with them.
 
 mod base;
 mod basedir;
@@ -15,6 +16,7 @@ mod installer;
 mod launch;
 mod log;
 mod my_cnf;
+mod near;
 mod option_file;
 mod peer;
 mod postgres;
@@ -28,6 +30,7 @@ mod tls;
 pub mod address;
 pub mod external;
 pub mod fetch;
+pub mod servers;
 
 pub use address::{Family, credentials};
 pub use base::Base;

@@ -8,3 +8,4 @@ pub(crate) mod overview;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod servers;

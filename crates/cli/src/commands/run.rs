@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         .enable_all()
         .build()
         .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(signals::RUN_STOPS)?;
     let ready = match &args.resume {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,

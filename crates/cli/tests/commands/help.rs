@@ -66,8 +66,14 @@ fn help_explains_doctor() {
 }
 
 #[test]
+fn help_explains_servers() {
+    let verbs = ["list", "get", "add", "start", "remove"].map(|verb| said(&["servers", verb, "--help"]));
+    golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));
+}
+
+#[test]
 fn help_is_no_wider_than_a_terminal() {
-    for command in ["run", "plan", "report", "compare", "list", "doctor", "known-answer"] {
+    for command in ["run", "plan", "report", "compare", "list", "doctor", "known-answer", "servers"] {
         for line in said(&[command, "--help"]).lines() {
             assert!(line.chars().count() <= 100, "{command}: {line}");
         }

@@ -13,6 +13,7 @@ mod known_answer;
 mod lists;
 mod oltp;
 mod run;
+mod servers;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -90,9 +90,14 @@ impl PgServer {
         &self.base
     }
 
+    /// The unix socket: the only way in.
+    pub fn socket(&self) -> PathBuf {
+        socket_path(self.running.run_dir(), PORT)
+    }
+
     /// How to log in as the superuser, who has no password and may come over the socket only.
     pub fn options(&self, database: &str) -> Options {
-        Options::socket(socket_path(self.running.run_dir(), PORT), SUPERUSER).with_database(database)
+        Options::socket(self.socket(), SUPERUSER).with_database(database)
     }
 
     /// See [`Running::stop`].
