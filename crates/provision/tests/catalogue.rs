@@ -108,7 +108,7 @@ fn a_tarball_becomes_a_server_that_is_asked_listed_and_removed() {
     let known = servers::survey(&desk.servers(), &Catalogue { entries: vec![entry], own_file: None });
     assert_eq!(known.len(), 1);
     assert_eq!(known[0].here.as_ref().unwrap().answer, Some(answer));
-    servers::remove("own", &desk.servers()).unwrap();
+    servers::remove("own", &desk.servers(), &mut |_| {}).unwrap();
     assert_eq!(desk.names(), [".lock"]);
 }
 
@@ -191,7 +191,7 @@ fn a_build_of_ones_own_is_added_under_a_free_name_and_only_forgotten() {
     assert!(taken("mysql-8.0.31", &base).contains("it answers as MySQL 5.7."));
     assert!(taken("sqlite", &base).contains("means something else"));
 
-    servers::remove("patched", &desk.servers()).unwrap();
+    servers::remove("patched", &desk.servers(), &mut |_| {}).unwrap();
     assert_eq!(desk.names(), [".lock"]);
     assert!(Base::open(&base).is_ok());
 }
@@ -207,7 +207,7 @@ fn what_somebody_put_into_the_folder_is_asked_and_never_removed() {
     let entry = builtin().find("pg-9.6.24").unwrap().clone();
     let card = desk.get(&entry).unwrap();
     assert!(card.origin == Origin::Found && card.answer.is_some());
-    let refused = servers::remove("pg-9.6.24", &desk.servers());
+    let refused = servers::remove("pg-9.6.24", &desk.servers(), &mut |_| {});
     assert!(matches!(refused, Err(Error::NotRemovable { .. })), "{refused:?}");
     assert!(desk.servers().join("pg-9.6.24/bin/postgres").exists());
 }

@@ -113,7 +113,11 @@ fn owned(
 ) -> Result<Prepared, Ended> {
     let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
     let title = base.title();
-    let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // The plan's word for it; the folder behind the name may be a link to one that is called otherwise.
+    let folder = match variant.kind() {
+        VariantKind::Named(name) => name,
+        _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
     let (Variant { my_cnf, postgresql_conf, .. }, is_postgres) = (variant, matches!(base, Base::Postgres(_)));
     let misplaced = [
         ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use super::ask::ask;
 use super::get::{check_version, link, take_away};
@@ -30,7 +31,7 @@ pub fn add(
         check_version(entry, &base)
             .map_err(|error| taken(format!("{error}; choose a name that is not in the catalogue")))?;
     }
-    let locked = Locked::open(servers_dir)?;
+    let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (locked.path(), locked.path().join(name));
     let is_new = fs::symlink_metadata(&place).is_err();
     if !is_new && place.canonicalize().ok().as_deref() != Some(base.path()) {

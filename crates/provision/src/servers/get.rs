@@ -24,7 +24,7 @@ pub fn get(
     cancel: &AtomicBool,
     log: &mut dyn FnMut(&str),
 ) -> Result<Card, Error> {
-    let locked = Locked::open(servers_dir)?;
+    let locked = Locked::open(servers_dir, cancel, log)?;
     let folder = locked.path();
     let place = folder.join(&entry.name);
     let card = Card::read(folder, &entry.name)?;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use super::get::take_away;
 use super::lock::Locked;
@@ -10,12 +11,12 @@ use crate::fetch::check_name;
 use crate::{Error, list, near};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base directory of one that was
-/// added stays.
+/// added stays. `log` gets a sentence when it has to wait.
 ///
 /// # Errors
 /// [`Error::NotInFolder`]; [`Error::NotRemovable`] for what dbdyno has not put there, and while a server runs from it.
-pub fn remove(name: &str, servers_dir: &Path) -> Result<Card, Error> {
-    let locked = Locked::open(servers_dir)?;
+pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<Card, Error> {
+    let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
     let (folder, place) = (locked.path(), locked.path().join(name));
     let stays = |why: String| Error::NotRemovable { name: name.to_owned(), why };
     let card = if check_name(name).is_ok() { Card::read(folder, name)? } else { None };
@@ -69,10 +70,10 @@ mod tests {
         put(&folder, "got", Some(Origin::Got));
         put(&folder, "found", Some(Origin::Found));
         put(&folder, "foreign", None);
-        remove("got", &folder).unwrap();
+        remove("got", &folder, &mut |_| {}).unwrap();
         assert!(!folder.join("got").exists() && !folder.join("got.toml").exists());
         for name in ["found", "foreign"] {
-            let message = remove(name, &folder).unwrap_err().to_string();
+            let message = remove(name, &folder, &mut |_| {}).unwrap_err().to_string();
             assert!(message.starts_with(&format!("{name} stays: dbdyno has neither got")), "{message}");
             assert!(folder.join(name).exists());
         }
@@ -86,7 +87,7 @@ mod tests {
         put(&folder, "other", None);
         std::os::unix::fs::symlink(desk.path().join("own"), folder.join("mine")).unwrap();
         Card { origin: Origin::Added, source: "x".to_owned(), answer: None }.write(&folder, "mine").unwrap();
-        remove("mine", &folder).unwrap();
+        remove("mine", &folder, &mut |_| {}).unwrap();
         assert!(desk.path().join("own/bin/mysqld").exists());
         assert!(fs::symlink_metadata(folder.join("mine")).is_err() && !folder.join("mine.toml").exists());
     }
@@ -97,7 +98,7 @@ mod tests {
         let folder = desk.path().join("servers");
         put(desk.path(), "own", Some(Origin::Got));
         for name in ["../own", "..", ".", "", "/own"] {
-            assert!(matches!(remove(name, &folder), Err(Error::NotInFolder { .. })), "{name}");
+            assert!(matches!(remove(name, &folder, &mut |_| {}), Err(Error::NotInFolder { .. })), "{name}");
         }
         assert!(desk.path().join("own/bin/mysqld").exists());
     }
@@ -109,12 +110,12 @@ mod tests {
         let program = desk.path().join("used/bin/mysqld");
         fs::copy("/bin/sleep", &program).unwrap();
         let mut process = std::process::Command::new(&program).arg("60").spawn().unwrap();
-        let refused = remove("used", desk.path());
+        let refused = remove("used", desk.path(), &mut |_| {});
         process.kill().unwrap();
         process.wait().unwrap();
         let message = refused.unwrap_err().to_string();
         assert!(message.contains(&format!("process {} runs from", process.id())), "{message}");
-        remove("used", desk.path()).unwrap();
+        remove("used", desk.path(), &mut |_| {}).unwrap();
         assert!(!desk.path().join("used").exists());
     }
 }

@@ -49,11 +49,18 @@ pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<Known> {
     of_catalogue.chain(others).collect()
 }
 
-/// Names that have a card: also of servers whose base directory has gone.
+/// Names that have a card: also of servers whose base directory has gone. A card of files that dbdyno is just getting, or
+/// was getting when it was killed, is of nothing yet.
 fn card_names(servers_dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(servers_dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned())).collect()
+    let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
+    let is_of_something = |name: &String| match Card::read(servers_dir, name) {
+        Ok(Some(card)) => card.origin != Origin::Got || servers_dir.join(name).exists(),
+        Ok(None) => false,
+        Err(_) => true,
+    };
+    names.filter(is_of_something).collect()
 }
 
 fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
@@ -100,6 +107,8 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
         let card = Card { origin: Origin::Added, source: "x".to_owned(), answer: None };
         card.write(folder.path(), "mine").unwrap();
+        let card = Card { origin: Origin::Got, ..card };
+        card.write(folder.path(), "mysql-8.0.31").unwrap();
         let all = survey(folder.path(), &catalogue);
         assert_eq!(all.iter().map(|known| known.name.as_str()).collect::<Vec<_>>(), ["mysql-8.0.31", "mine"]);
         assert!(all[0].here.is_none() && all[0].version == "8.0.31");

@@ -80,7 +80,7 @@ fn add(name: &str, base_dir: &std::path::Path) -> Result<(), Ended> {
 }
 
 fn remove(name: &str) -> Result<(), Ended> {
-    let card = servers::remove(name, &servers_dir()).map_err(ended)?;
+    let card = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
     terminal::out(&match card.origin {
         Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
         Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),

@@ -2,14 +2,16 @@
 
 use dbdyno_provision::servers::{Abilities, Known, ThreadPool, TlsAbility};
 
-/// Engines that every build has and no benchmark is run on.
+/// Engines that nearly every build has.
 const USUAL: &[&str] = &[
+    "Aria",
     "ARCHIVE",
     "BLACKHOLE",
     "CSV",
     "FEDERATED",
     "InnoDB",
     "MEMORY",
+    "MyISAM",
     "MRG_MYISAM",
     "MRG_MyISAM",
     "PERFORMANCE_SCHEMA",
@@ -167,7 +169,7 @@ mod tests {
     fn a_summary_names_what_distinguishes_a_build() {
         let text = |word: &str| word.to_owned();
         let abilities = Abilities {
-            engines: ["Aria", "CSV", "InnoDB", "ROCKSDB"].map(text).to_vec(),
+            engines: ["Aria", "CSV", "InnoDB", "MyISAM", "ROCKSDB"].map(text).to_vec(),
             default_engine: text("InnoDB 10.11.19"),
             thread_pool: ThreadPool::BuiltIn,
             default_login: text("mysql_native_password"),
@@ -175,8 +177,7 @@ mod tests {
             vector: Some(text("index")),
             ..Abilities::default()
         };
-        let words =
-            "InnoDB 10.11.19, Aria, ROCKSDB, thread pool, mysql_native_password, io_uring, vector index";
+        let words = "InnoDB 10.11.19, ROCKSDB, thread pool, mysql_native_password, io_uring, vector index";
         assert_eq!(summary(&abilities), words);
     }
 }
