@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_provision::fetch::{Catalogue, Entry, catalogue};
-use dbdyno_provision::servers::{self, Card, Origin, TlsAbility};
+use dbdyno_provision::servers::{self, Card, Origin, ThreadPool, TlsAbility};
 use dbdyno_provision::{Base, Error, list, servers_dir};
 use tempfile::TempDir;
 
@@ -226,4 +226,30 @@ fn a_build_that_does_not_run_is_not_added() {
     let refused = servers::add("broken", &desk.path("base"), &desk.servers(), &builtin(), &mut |_| {});
     assert!(matches!(refused, Err(Error::DoesNotRun { .. })), "{refused:?}");
     assert_eq!(desk.names(), [".lock"]);
+}
+
+#[test]
+fn builds_tell_what_distinguishes_them() {
+    let desk = Desk::new();
+    let abilities = |name: &str, server| {
+        let card = servers::add(name, &require(server), &desk.servers(), &builtin(), &mut |_| {}).unwrap();
+        card.answer.unwrap().abilities
+    };
+    let mariadb = abilities("mariadb", ("mariadb-11.8", "mariadb-11.8-debian"));
+    assert!(mariadb.engines.contains(&"ROCKSDB".to_owned()), "{mariadb:?}");
+    assert_eq!((mariadb.thread_pool, mariadb.tls), (ThreadPool::BuiltIn, TlsAbility::OwnCertificate));
+    assert_eq!(
+        (mariadb.vector.as_deref(), mariadb.default_login.as_str()),
+        (Some("index"), "mysql_native_password")
+    );
+    let mysql = abilities("mysql", ("mysql-9", "mysql-9-sid"));
+    assert_eq!((mysql.thread_pool, mysql.tls), (ThreadPool::Plugin, TlsAbility::OwnCertificate));
+    assert_eq!(
+        (mysql.vector.as_deref(), mysql.default_login.as_str()),
+        (Some("type"), "caching_sha2_password")
+    );
+    assert_eq!(mysql.logins, ["caching_sha2_password", "sha256_password"]);
+    let postgres = abilities("postgres", ("pg-18", "pg-18.6"));
+    assert!(postgres.aio.starts_with(&["worker".to_owned()]), "{postgres:?}");
+    assert_eq!((postgres.thread_pool, postgres.tls), (ThreadPool::None, TlsAbility::WithCertificate));
 }

@@ -9,14 +9,18 @@ use crate::launch::find_in_path;
 /// Program and arguments that open a session on the private `socket` of a server of `base`: the build's own client if it
 /// has one that runs here, else this machine's. `None` when there is neither.
 pub fn client(base: &Base, socket: &Path) -> Option<Vec<String>> {
-    let program = programs(base).into_iter().find(|program| runs(program))?;
+    let (program, version) =
+        programs(base).into_iter().find_map(|program| Some((program.clone(), version(&program)?)))?;
     let mut words = vec![program.display().to_string()];
     match base {
-        Base::Mysql(_) => words.extend([
-            "--no-defaults".to_owned(),
-            "--user=root".to_owned(),
-            format!("--socket={}", socket.display()),
-        ]),
+        Base::Mysql(_) => {
+            words.extend(["--no-defaults", "--user=root"].map(str::to_owned));
+            words.push(format!("--socket={}", socket.display()));
+            if version.contains("MariaDB") {
+                // From 11.4 on it insists on TLS, which the server has switched off.
+                words.push("--skip-ssl".to_owned());
+            }
+        }
         Base::Postgres(_) => {
             let folder = socket.parent().unwrap_or(socket).display().to_string();
             words.extend(["-h", &folder, "-U", "postgres", "postgres"].map(str::to_owned));
@@ -41,11 +45,11 @@ fn programs(base: &Base) -> Vec<PathBuf> {
     own.chain(names.iter().filter_map(|name| find_in_path(name))).collect()
 }
 
-/// Old builds have clients that need libraries which are no longer there.
-fn runs(program: &Path) -> bool {
-    let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
+/// What the program prints as its version. Old builds have clients that need libraries which are no longer there; those
+/// print none.
+fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]
@@ -64,11 +68,13 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         };
         put("mysqld", "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'");
-        put("mysql", "exit 0");
+        put("mysql", "echo 'mysql  Ver 14.14 Distrib 5.6.24, for Linux (x86_64)'");
         let base = Base::open(folder.path()).unwrap();
         let words = client(&base, Path::new("/t/s")).unwrap();
         let own = folder.path().canonicalize().unwrap().join("bin/mysql").display().to_string();
         assert_eq!(words, [own.as_str(), "--no-defaults", "--user=root", "--socket=/t/s"]);
+        put("mysql", "echo 'mysql from 11.8.6-MariaDB, client 15.2'");
+        assert_eq!(client(&base, Path::new("/t/s")).unwrap().last().unwrap(), "--skip-ssl");
         put("mysql", "exit 127");
         assert_ne!(client(&base, Path::new("/t/s")).map(|words| words[0].clone()), Some(own));
     }
