@@ -253,3 +253,22 @@ fn builds_tell_what_distinguishes_them() {
     assert!(postgres.aio.starts_with(&["worker".to_owned()]), "{postgres:?}");
     assert_eq!((postgres.thread_pool, postgres.tls), (ThreadPool::None, TlsAbility::WithCertificate));
 }
+
+#[test]
+fn a_base_directory_in_the_readers_catalogue_is_linked_to_and_stays() {
+    let desk = Desk::new();
+    let (base, file) = (require(POSTGRES), desk.path("servers.toml"));
+    let text = format!(
+        "[[server]]\nname = \"mine\"\nproduct = \"PostgreSQL\"\nversion = \"9.6\"\n\
+         source = {{ kind = \"basedir\", path = \"{}\" }}\n",
+        base.display()
+    );
+    fs::write(&file, text).unwrap();
+    let catalogue = Catalogue::with(&file).unwrap();
+    let card = desk.get(catalogue.find("mine").unwrap()).unwrap();
+    assert!(card.origin == Origin::Added && card.answer.is_some());
+    assert_eq!(desk.servers().join("mine").canonicalize().unwrap(), base);
+    servers::remove("mine", &desk.servers(), &mut |_| {}).unwrap();
+    assert_eq!(desk.names(), [".lock"]);
+    assert!(base.join("bin/postgres").exists());
+}

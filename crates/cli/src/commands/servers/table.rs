@@ -21,7 +21,7 @@ const USUAL: &[&str] = &[
     "ndbinfo",
 ];
 
-/// Rows of texts as columns; a column whose texts all begin with a digit or are empty is aligned at its right.
+/// Rows of texts as columns, the first row as heads; a column of sizes is aligned at its right.
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -86,22 +86,19 @@ fn source(known: &Known) -> String {
 
 /// What those here can do; those that were not asked are left out.
 pub(super) fn abilities(all: &[Known]) -> String {
-    let heads =
-        ["name", "default engine", "others", "thread pool", "login", "TLS", "async I/O", "vector", "JIT"];
+    let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let asked = all.iter().filter_map(|known| Some((known, known.here.as_ref()?.answer.as_ref()?)));
     rows.extend(asked.map(|(known, answer)| {
         let abilities = &answer.abilities;
         vec![
             known.name.clone(),
-            abilities.default_engine.clone(),
-            others(abilities).join(" "),
+            engines(abilities),
             thread_pool(abilities.thread_pool).to_owned(),
             short_login(&abilities.default_login).to_owned(),
             tls(abilities.tls).to_owned(),
             if abilities.aio.is_empty() { "-".to_owned() } else { abilities.aio.join(" ") },
-            abilities.vector.clone().unwrap_or("-".to_owned()),
-            if abilities.jit { "yes" } else { "-" }.to_owned(),
+            more(abilities).join(", "),
         ]
     }));
     if rows.len() == 1 { String::new() } else { aligned(&rows) }
@@ -109,8 +106,7 @@ pub(super) fn abilities(all: &[Known]) -> String {
 
 /// What is worth a word about a server that was just asked.
 pub(super) fn summary(abilities: &Abilities) -> String {
-    let mut words = vec![abilities.default_engine.clone()];
-    words.extend(others(abilities));
+    let mut words = vec![engines(abilities)];
     match abilities.thread_pool {
         ThreadPool::None => {}
         ThreadPool::BuiltIn => words.push("thread pool".to_owned()),
@@ -118,19 +114,23 @@ pub(super) fn summary(abilities: &Abilities) -> String {
     }
     words.push(abilities.default_login.clone());
     words.extend(abilities.aio.first().cloned());
-    words.extend(abilities.vector.iter().map(|vector| match vector.starts_with("pgvector") {
-        true => vector.clone(),
-        false => format!("vector {vector}"),
-    }));
-    if abilities.jit {
-        words.push("JIT".to_owned());
-    }
+    words.extend(more(abilities));
     words.join(", ")
 }
 
-fn others(abilities: &Abilities) -> Vec<String> {
+/// The default engine and those besides it that not every build has.
+fn engines(abilities: &Abilities) -> String {
     let is_other = |engine: &&String| !USUAL.contains(&engine.as_str());
-    abilities.engines.iter().filter(is_other).cloned().collect()
+    let others = abilities.engines.iter().filter(is_other);
+    std::iter::once(&abilities.default_engine).chain(others).cloned().collect::<Vec<_>>().join(", ")
+}
+
+fn more(abilities: &Abilities) -> Vec<String> {
+    let vector = abilities.vector.iter().map(|vector| match vector.starts_with("pgvector") {
+        true => vector.clone(),
+        false => format!("vector {vector}"),
+    });
+    vector.chain(abilities.jit.then(|| "JIT".to_owned())).collect()
 }
 
 fn thread_pool(pool: ThreadPool) -> &'static str {
@@ -144,8 +144,8 @@ fn thread_pool(pool: ThreadPool) -> &'static str {
 fn tls(tls: TlsAbility) -> &'static str {
     match tls {
         TlsAbility::None => "-",
-        TlsAbility::WithCertificate => "if given a key",
-        TlsAbility::OwnCertificate => "by itself",
+        TlsAbility::WithCertificate => "given key",
+        TlsAbility::OwnCertificate => "own key",
     }
 }
 
@@ -162,7 +162,12 @@ mod tests {
     fn sizes_are_aligned_at_their_right_and_words_at_their_left() {
         let rows = [["name", "download"], ["a", "5 MB"], ["long", "140 MB"], ["b", ""]];
         let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
-        insta::assert_snapshot!(aligned(&rows), @"");
+        insta::assert_snapshot!(aligned(&rows), @r"
+        name  download
+        a         5 MB
+        long    140 MB
+        b
+        ");
     }
 
     #[test]
