@@ -97,3 +97,27 @@ fn the_catalogue_is_listed_with_the_readers_own_entries() {
     assert!(line("mysql-8.4.6 ").ends_with("tarball, untested"), "{text}");
     assert!(line("pg-18.6 ").contains("15 MB"), "{text}");
 }
+
+#[test]
+fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones_with_their_fault() {
+    let desk = Desk::new();
+    let version = "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'";
+    for name in ["mysql-8.0.31", "mysql-8.0.33", "patched"] {
+        desk.fake_server(&format!("servers/{name}"), version);
+    }
+    let ended = run(&desk, &["list", "--here"], "", "");
+    insta::assert_snapshot!(desk.golden(&ended.expect_ok().out), @r"
+    servers folder: FOLDER/servers
+    your catalogue: FOLDER/catalogue.toml
+
+    name          server        here    download  source
+    mysql-8.0.31  MySQL 8.0.31  here       51 MB  Maven
+    mysql-8.0.33  MySQL 8.0.31  faulty    554 MB  Maven
+    patched       MySQL 8.0.31  here              FOLDER/servers/patched
+
+    mysql-8.0.33: by its name it should be MySQL 8.0.33
+    not asked yet what they can do, or rebuilt since; this asks them:
+      dbdyno servers add patched --basedir FOLDER/servers/patched
+      dbdyno servers get mysql-8.0.31
+    ");
+}

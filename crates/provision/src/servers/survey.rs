@@ -65,11 +65,17 @@ fn card_names(servers_dir: &Path) -> Vec<String> {
 
 fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
     let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
-    let (told, here) = match is_here {
+    let (told, mut here) = match is_here {
         true => look(servers_dir, name),
         false => (None, None),
     };
     let (product, version) = told.unwrap_or(promised);
+    if let (Some(entry), Some(here)) = (entry, &mut here)
+        && !(product == entry.product && entry.means(&version))
+    {
+        let promise = format!("by its name it should be {} {}", entry.product, entry.version);
+        here.problem.get_or_insert(promise);
+    }
     Known { name: name.to_owned(), product, version, entry: entry.cloned(), here }
 }
 

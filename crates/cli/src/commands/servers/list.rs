@@ -69,16 +69,23 @@ fn notes(all: &[Known]) -> String {
     let problems =
         heres().filter_map(|(known, here)| Some(format!("{}: {}\n", known.name, here.problem.as_ref()?)));
     let mut text: String = problems.collect();
-    let unasked = heres().filter(|(_, here)| here.answer.is_none() && here.problem.is_none());
-    for (known, here) in unasked {
-        let command = match known.entry {
-            Some(_) => format!("dbdyno servers get {}", known.name),
-            None => format!("dbdyno servers add {} --basedir {}", known.name, here.base_dir.display()),
-        };
-        text.push_str(&format!(
-            "{}: not asked yet what it can do, or rebuilt since: {command}\n",
-            known.name
-        ));
+    let unasked = || heres().filter(|(_, here)| here.answer.is_none() && here.problem.is_none());
+    let of_catalogue = unasked().filter(|(known, _)| known.entry.is_some());
+    let mut commands: Vec<String> = unasked()
+        .filter(|(known, _)| known.entry.is_none())
+        .map(|(known, here)| {
+            format!("dbdyno servers add {} --basedir {}", known.name, here.base_dir.display())
+        })
+        .collect();
+    let names: Vec<&str> = of_catalogue.map(|(known, _)| known.name.as_str()).collect();
+    if !names.is_empty() {
+        commands.push(format!("dbdyno servers get {}", names.join(" ")));
+    }
+    if !commands.is_empty() {
+        text.push_str("not asked yet what they can do, or rebuilt since; this asks them:\n");
+    }
+    for command in commands {
+        text.push_str(&format!("  {command}\n"));
     }
     text
 }

@@ -49,7 +49,7 @@ pub(super) fn catalogue(all: &[Known]) -> String {
     rows.extend(all.iter().map(|known| {
         let here = match &known.here {
             None => "",
-            Some(here) if here.problem.is_some() => "broken",
+            Some(here) if here.problem.is_some() => "faulty",
             Some(_) => "here",
         };
         let download = known.entry.as_ref().and_then(|entry| entry.download_mb);
