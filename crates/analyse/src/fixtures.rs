@@ -218,6 +218,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         driver: "mysql".to_owned(),
         server: format!("{name}-server"),
         config: String::new(),
+        intents: Default::default(),
         external: false,
     };
     let order =

@@ -21,6 +21,7 @@ fn manifest() -> Manifest {
         driver: "sqlite".to_owned(),
         server: "SQLite (embedded)".to_owned(),
         config: String::new(),
+        intents: Default::default(),
         external: false,
     };
     let cell = |block, name: &str| CellId { block, variant: name.to_owned(), workload: "ib".to_owned() };

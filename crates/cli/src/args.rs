@@ -77,8 +77,11 @@ pub(crate) struct PlanArgs {
     /// Print the JSON Schema of plan files instead.
     #[arg(long)]
     pub(crate) schema: bool,
-    /// Print the plan with all its defaults instead, as TOML.
+    /// Print the option files that the variants' config intents are rendered to instead.
     #[arg(long, conflicts_with = "schema")]
+    pub(crate) configs: bool,
+    /// Print the plan with all its defaults instead, as TOML.
+    #[arg(long, conflicts_with_all = ["schema", "configs"])]
     pub(crate) resolved: bool,
 }
 

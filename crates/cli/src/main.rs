@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod conductor;
+mod configs;
 mod doctor;
 mod exit;
 mod host;

@@ -187,6 +187,12 @@ fn option_problem(variant: &Variant) -> Found {
     let is_postgres =
         variant.postgresql_conf.is_some() || variant.address.as_deref().is_some_and(is_postgres_address);
     let misplaced = [
+        (
+            "config",
+            variant.config.is_some(),
+            is_started || is_sqlite,
+            "a server that dbdyno starts (server or basedir) and for sqlite",
+        ),
         ("my_cnf", variant.my_cnf.is_some(), is_started, "a server that dbdyno starts (server or basedir)"),
         (
             "postgresql_conf",

@@ -4,6 +4,7 @@ mod check;
 mod check_address;
 mod check_oltp;
 mod check_workload;
+mod config;
 mod document;
 mod error;
 mod estimate;
@@ -20,6 +21,7 @@ mod units;
 mod workload;
 
 pub use check::warnings;
+pub use config::{Config, ConfigPart, IntentValue};
 pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
 pub use expand::{Cell, cells};

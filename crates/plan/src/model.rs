@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load, Oltp};
+use crate::{Config, CpuList, InsertBenchmark, Load, Oltp};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,6 +81,10 @@ pub struct Variant {
     /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
     /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
     pub address: Option<String>,
+    /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list of these. They are rendered
+    /// to the options of the server's product and version; only for servers that dbdyno starts and SQLite. Own settings in
+    /// `my_cnf`, `postgresql_conf` and `pragmas` win over them.
+    pub config: Option<Config>,
     /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
     pub my_cnf: Option<PathBuf>,
     /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that

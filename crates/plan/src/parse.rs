@@ -13,7 +13,7 @@ use crate::{Plan, check};
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`. Relative paths in it (`my_cnf`, `postgresql_conf`, `basedir`,
+/// Reads and checks the plan file at `path`. Relative paths in it (`config`, `my_cnf`, `postgresql_conf`, `basedir`,
 /// `option_file`, `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
 ///
 /// # Errors
@@ -76,6 +76,9 @@ fn resolve_paths(plan: &mut Plan, folder: &Path) {
     };
     resolve(&mut plan.host.data_dir);
     for variant in &mut plan.variants {
+        if let Some(config) = &mut variant.config {
+            config.resolve_paths(folder);
+        }
         resolve(&mut variant.basedir);
         resolve(&mut variant.my_cnf);
         resolve(&mut variant.postgresql_conf);

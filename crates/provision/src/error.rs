@@ -29,6 +29,14 @@ pub enum Error {
     #[error("option file {path}: {why}", path = .path.display())]
     OptionFile { path: PathBuf, why: String },
 
+    /// Intents that a config cannot ask for, or that a server cannot do: a line each.
+    #[error("{why}")]
+    Config { why: String },
+
+    /// A config file that cannot be read or understood.
+    #[error("config file {path}: {why}", path = .path.display())]
+    ConfigFile { path: PathBuf, why: String },
+
     /// The base directory has no way to make a data directory.
     #[error(
         "{base} has no installer: looked for {looked_for}; \

@@ -2,6 +2,7 @@
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] and [`PgServer::start`] give it a fresh data directory and
 //! run it on a private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.
+//! [`intents`] turns what a plan says of configurations into the options of each product and version.
 //! [`fetch`] fills the servers folder from the catalogue `servers.toml`.
 
 mod base;
@@ -28,6 +29,7 @@ mod tls;
 pub mod address;
 pub mod external;
 pub mod fetch;
+pub mod intents;
 
 pub use address::{Family, credentials};
 pub use base::Base;

@@ -97,6 +97,11 @@ impl MyCnf {
         self.settings.iter().filter(|(name, _)| wanted(name)).map(option).collect()
     }
 
+    /// The settings, names with underscores, in the order of the file.
+    pub(crate) fn into_settings(self) -> Vec<(String, Option<String>)> {
+        self.settings
+    }
+
     fn outside_path(&self) -> Option<&str> {
         let absolute = |value: &Option<String>| value.as_deref().is_some_and(|value| value.starts_with('/'));
         self.settings

@@ -72,8 +72,11 @@ pub struct VariantInfo {
     pub driver: String,
     /// Which server, in words: base directory's name, address without password, `SQLite (embedded)`.
     pub server: String,
-    /// The configuration as given: text of the my.cnf or the pragmas, one a line.
+    /// The configuration as the server got it: text of its option file or the pragmas, one a line.
     pub config: String,
+    /// The intents that the option file was rendered from, with their values; empty without any.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub intents: Map<String, Value>,
     /// `true` when somebody else runs the server and dbdyno only connects.
     pub external: bool,
 }

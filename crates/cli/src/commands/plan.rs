@@ -5,6 +5,7 @@ use dbdyno_plan::{
 };
 
 use crate::args::PlanArgs;
+use crate::commands::plan_configs;
 use crate::exit::{Ended, OURS};
 use crate::{terminal, time};
 
@@ -22,10 +23,16 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
         return Ok(());
     }
+    let configs = plan_configs::section(&plan, args.configs)?;
+    if args.configs {
+        let none = "no variant of this plan has config intents".to_owned();
+        terminal::out(if configs.is_empty() { &none } else { configs.trim() });
+        return Ok(());
+    }
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    terminal::out(&describe(&plan, &estimate(&plan)));
+    terminal::out(&describe(&plan, &configs, &estimate(&plan)));
     Ok(())
 }
 
@@ -35,7 +42,7 @@ pub(crate) fn overrides(set: &[(String, String)], blocks: Option<u32>) -> Vec<(S
     set.iter().cloned().chain(blocks).collect()
 }
 
-fn describe(plan: &Plan, estimate: &Estimate) -> String {
+fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
     let mut text = format!(
         "plan {}: {} x {}\n\n",
         plan.name,
@@ -47,6 +54,7 @@ fn describe(plan: &Plan, estimate: &Estimate) -> String {
         let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
         text.push_str(&format!("  {:<width$}  {}{base}\n", variant.name, server(&variant.kind())));
     }
+    text.push_str(configs);
     text.push_str("\norder of cells\n");
     for block in 1..=plan.blocks {
         let order: Vec<String> =

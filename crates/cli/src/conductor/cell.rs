@@ -93,6 +93,7 @@ impl Conductor<'_> {
             data_dir: self.data_root.join(format!("{}-{}", id.block, id.variant)),
             template_dir: self.data_root.join("templates"),
             log: self.log_file(id),
+            config_dir: self.writer.dir().join("configs"),
             server_cpus: self.server_cpus.clone(),
         }
     }

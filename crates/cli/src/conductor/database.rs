@@ -9,6 +9,7 @@ use dbdyno_drivers::{
 use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, remove_data};
 
 use crate::conductor::variants::{Prepared, Source};
+use crate::configs::VariantConfig;
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";
@@ -31,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) template_dir: PathBuf,
     /// The server's log, kept in the run.
     pub(crate) log: PathBuf,
+    /// Folder of the option files that are rendered from intents, kept in the run.
+    pub(crate) config_dir: PathBuf,
     pub(crate) server_cpus: Option<Vec<u32>>,
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct Database {
     data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables.
     database_dir: Option<PathBuf>,
+    /// What became of intents that are no option.
+    config_notes: Vec<String>,
 }
 
 impl Database {
@@ -69,10 +74,11 @@ impl Database {
                 let capabilities = postgres::capabilities();
                 Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
             }
-            Source::Owned { base, my_cnf, engine } => {
+            Source::Owned { base, my_cnf, config, engine } => {
+                let config = config.as_deref();
                 let spec = ServerSpec {
                     base: (**base).clone(),
-                    my_cnf: my_cnf.clone(),
+                    my_cnf: option_file(config, my_cnf.as_ref(), variant, place)?,
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
@@ -80,36 +86,43 @@ impl Database {
                     start_timeout: START_TIMEOUT,
                     engine: engine.clone(),
                 };
-                let server = Server::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_schema(server, engine, variant.tls.as_ref())
-                    .await
-                    .map_err(|error| error.to_string())
+                let server = Server::start(&spec).map_err(|error| blamed(config, &error))?;
+                let noted = Self::with_schema(server, engine, variant.tls.as_ref()).await;
+                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
-            Source::OwnedPostgres { base, conf } => {
+            Source::OwnedPostgres { base, conf, config } => {
+                let config = config.as_deref();
                 let spec = PgServerSpec {
                     base: (**base).clone(),
-                    conf: conf.clone(),
+                    conf: option_file(config, conf.as_ref(), variant, place)?,
+                    initdb: config.map(|config| config.rendered.initdb_options()).unwrap_or_default(),
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
                     template_dir: place.template_dir.clone(),
                     start_timeout: START_TIMEOUT,
                 };
-                let server = PgServer::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_postgres_database(server).await.map_err(|error| error.to_string())
+                let server = PgServer::start(&spec).map_err(|error| blamed(config, &error))?;
+                let noted = Self::with_postgres_database(server).await;
+                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
         }
     }
 
+    fn noting(mut self, config: Option<&VariantConfig>) -> Self {
+        self.config_notes = config.map(|config| config.notes.clone()).unwrap_or_default();
+        self
+    }
+
     /// On a server that somebody else runs.
     fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
-        Self { endpoint, owned: false, server: None, found_pid, data_dir: None, database_dir: None }
+        Self { endpoint, owned: false, server: None, found_pid, data_dir: None, database_dir: None, config_notes: Vec::new() }
     }
 
     /// Without a server; its files, if it has any, lie in `folder`.
     fn in_process(endpoint: Endpoint, folder: Option<PathBuf>) -> Self {
         let (data_dir, database_dir) = (folder.clone(), folder);
-        Self { endpoint, owned: true, server: None, found_pid: None, data_dir, database_dir }
+        Self { endpoint, owned: true, server: None, found_pid: None, data_dir, database_dir, config_notes: Vec::new() }
     }
 
     fn sqlite(pragmas: &[(String, String)], place: &Place) -> Result<Self, DbError> {
@@ -156,7 +169,7 @@ impl Database {
 
     fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
         let data_dir = Some(server.data_dir().to_owned());
-        Self { endpoint, owned: true, server: Some(server), found_pid: None, data_dir, database_dir }
+        Self { endpoint, owned: true, server: Some(server), found_pid: None, data_dir, database_dir, config_notes: Vec::new() }
     }
 
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
@@ -209,7 +222,7 @@ impl Database {
             format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
         });
         let of_server = self.server.iter().flat_map(|server| server.notes());
-        found.into_iter().chain(of_server.cloned()).collect()
+        found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 
     /// If the server is gone: how it ended, with the end of its log.
@@ -241,6 +254,25 @@ impl Database {
         }
         warning
     }
+}
+
+/// The option file to start with: rendered into the run if the variant has intents, else its own.
+fn option_file(
+    config: Option<&VariantConfig>,
+    own: Option<&PathBuf>,
+    variant: &Prepared,
+    place: &Place,
+) -> Result<Option<PathBuf>, String> {
+    match config {
+        Some(config) => config.write(&place.config_dir, &variant.info.name).map(Some),
+        None => Ok(own.cloned()),
+    }
+}
+
+/// A server that did not start says which option it does not like; the reader knows the intent.
+fn blamed(config: Option<&VariantConfig>, error: &dbdyno_provision::Error) -> String {
+    let error = error.to_string();
+    config.map_or(error.clone(), |config| config.blame(error))
 }
 
 /// Only dbdyno's own files go: the folder must be empty without them.

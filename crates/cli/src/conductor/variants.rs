@@ -12,6 +12,7 @@ use dbdyno_provision::{
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
+use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
 use crate::{limits, terminal};
 
@@ -35,11 +36,15 @@ pub(crate) enum Source {
     Owned {
         base: Box<BaseDir>,
         my_cnf: Option<PathBuf>,
+        /// Rendered from intents; its text holds that of `my_cnf`.
+        config: Option<Box<VariantConfig>>,
         engine: String,
     },
     OwnedPostgres {
         base: Box<PgBase>,
         conf: Option<PathBuf>,
+        /// Rendered from intents; its text holds that of `conf`.
+        config: Option<Box<VariantConfig>>,
     },
     /// Somebody else runs it.
     External {
@@ -50,8 +55,6 @@ pub(crate) enum Source {
         options: Options,
     },
 }
-
-const DEFAULT_ENGINE: &str = "innodb";
 
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
 ///
@@ -69,13 +72,21 @@ fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prep
         driver: driver.to_owned(),
         server,
         config,
+        intents: serde_json::Map::new(),
         external,
     };
     match variant.kind() {
         VariantKind::Sqlite => {
-            let pragmas: Vec<_> = variant.pragmas.clone().into_iter().collect();
+            let rendered = configs::for_sqlite(variant).map_err(|error| of_variant(USAGE, error))?;
+            let of_config = rendered.as_ref().map(|config| config.rendered.pragmas()).unwrap_or_default();
+            let pragmas: Vec<_> = of_config
+                .into_iter()
+                .filter(|(name, _)| !variant.pragmas.contains_key(name))
+                .chain(variant.pragmas.clone())
+                .collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-            let info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             Ok(Prepared { source: Source::Sqlite { pragmas }, info, tls: None })
         }
         VariantKind::Null => {
@@ -130,16 +141,22 @@ fn owned(
             refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
+    let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
+    let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
+    let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let (driver, source) = match base {
         Base::Mysql(base) => {
-            ("mysql", Source::Owned { base: Box::new(base), my_cnf: my_cnf.clone(), engine })
+            let base = Box::new(base);
+            ("mysql", Source::Owned { base, my_cnf: my_cnf.clone(), config: rendered, engine })
         }
         Base::Postgres(base) => {
-            ("postgres", Source::OwnedPostgres { base: Box::new(base), conf: postgresql_conf.clone() })
+            let (base, conf) = (Box::new(base), postgresql_conf.clone());
+            ("postgres", Source::OwnedPostgres { base, conf, config: rendered })
         }
     };
     let tls = owned_tls(variant, is_postgres).map_err(refuse)?;
-    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false), tls })
+    let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
+    Ok(Prepared { source, info, tls })
 }
 
 /// TLS to a server that dbdyno starts, which listens on a unix socket only.

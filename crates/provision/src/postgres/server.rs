@@ -26,6 +26,8 @@ pub struct PgServerSpec {
     pub base: PgBase,
     /// Settings that are added to those that `initdb` writes; paths and network settings are overridden.
     pub conf: Option<PathBuf>,
+    /// Further options of `initdb`, such as `--data-checksums`. A data directory is made for each set of them.
+    pub initdb: Vec<String>,
     /// CPUs of all processes of the server; those of the calling thread when `None`.
     pub cpus: Option<Vec<u32>>,
     /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
@@ -64,7 +66,7 @@ impl PgServer {
         let program = spec.base.program();
         let runner = Runner::choose(&[&program, &data_dir, &template_dir, run_dir.path()])?;
 
-        let template = data::template(&spec.base, &runner, &template_dir)?;
+        let template = data::template(&spec.base, &spec.initdb, &runner, &template_dir)?;
         data::make(&data_dir, &template, &conf, &runner)?;
         runner.own(run_dir.path())?;
 

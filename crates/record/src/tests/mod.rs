@@ -30,6 +30,7 @@ fn manifest() -> Manifest {
         driver: "sqlite".into(),
         server: "SQLite (embedded)".into(),
         config: config.into(),
+        intents: Default::default(),
         external: false,
     };
     Manifest {
