@@ -14,10 +14,28 @@ mod server;
 mod span;
 mod value;
 
+use data::Data;
+
 pub use asked::{Intents, WHERE_POSSIBLE};
 pub use data::{OptionRange, OptionState};
 pub use native::native_settings;
 pub use reference::reference;
-pub use render::{default_of, render};
+pub use render::render;
 pub use rendered::{Rendered, Setting};
 pub use server::{ConfigProduct, ConfigServer, Plugins, Release};
+pub use value::same_value;
+
+/// Names of all options of `product` that the data knows, in alphabetical order.
+pub fn option_names(product: ConfigProduct) -> Vec<&'static str> {
+    Data::get().names(product)
+}
+
+/// An option in one version of a product, with its default there; `None` where it does not exist or is not in the data.
+pub fn option_at(product: ConfigProduct, version: Release, option: &str) -> Option<&'static OptionRange> {
+    Data::get().option(product, version, option)
+}
+
+/// Versions of `product` that the data was compared with.
+pub fn checked(product: ConfigProduct) -> &'static [String] {
+    Data::get().checked(product)
+}

@@ -11,6 +11,9 @@ use crate::Error;
 /// Redo files where there is a choice and none is made.
 const REDO_FILES: u64 = 2;
 
+/// Old versions round their redo files down to whole ones of these.
+const MIB: u64 = 1 << 20;
+
 /// What becomes of one intent on one server.
 enum Outcome<'a> {
     Ways(Vec<&'a Way>),
@@ -163,7 +166,7 @@ fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &
     if let Value::Size(bytes) = asked.value {
         let files = intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
         placeholders.push(("{redo_files}", files.to_string()));
-        placeholders.push(("{redo_file_bytes}", (bytes / files.max(1)).to_string()));
+        placeholders.push(("{redo_file_bytes}", ((bytes / files.max(1)) & !(MIB - 1)).to_string()));
     }
     let Some(set) = settings(way, &asked.value) else { return };
     for (name, template) in set {
@@ -171,11 +174,6 @@ fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &
         let value = (!text.is_empty()).then_some(text);
         rendered.set(Setting { name: name.clone(), value, intent: told.to_owned() });
     }
-}
-
-/// What `option` is on a server to which nothing is said; `None` when it does not exist there, `auto` when the server computes it.
-pub fn default_of(product: ConfigProduct, version: super::Release, option: &str) -> Option<&'static str> {
-    Data::get().option(product, version, option).map(|range| range.default.as_str())
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ impl ConfigServer {
     }
 
     /// Whether `plugin` (a file name) can be loaded, as far as is known.
-    pub(crate) fn has_plugin(&self, plugin: &str) -> bool {
+    pub fn has_plugin(&self, plugin: &str) -> bool {
         match &self.plugins {
             Plugins::Unknown => true,
             Plugins::In(folder) => folder.as_ref().is_some_and(|folder| folder.join(plugin).is_file()),

@@ -104,7 +104,8 @@ impl Value {
             ],
             Self::Switch(on) => {
                 let word = if *on { "on" } else { "off" };
-                vec![("{on}", word.to_owned()), ("{ON}", word.to_uppercase())]
+                let digit = u8::from(*on).to_string();
+                vec![("{on}", word.to_owned()), ("{ON}", word.to_uppercase()), ("{01}", digit)]
             }
             Self::Duration(seconds) => vec![("{seconds}", seconds.to_string())],
             Self::Number(_) | Self::Fraction(_) | Self::Word(_) => vec![("{value}", self.to_string())],
@@ -137,6 +138,25 @@ pub(crate) fn size(bytes: u64) -> String {
 /// A size as the data and servers write it; a bare number is bytes.
 pub(crate) fn read_size(text: &str) -> Option<u64> {
     with_unit(text, &SIZE_UNITS)
+}
+
+/// Whether two texts are one value to a server: `ON` and `1`, `128 MiB` and `134217728`, `0.5` and `.50`, any case.
+pub fn same_value(left: &str, right: &str) -> bool {
+    let plain = |text: &str| {
+        let text = text.trim().trim_matches('\'').to_lowercase();
+        match text.as_str() {
+            "on" | "true" | "yes" => "1".to_owned(),
+            "off" | "false" | "no" => "0".to_owned(),
+            // PostgreSQL's own units of what the data renders.
+            _ => text.replace("kb", "k").replace("mb", "m"),
+        }
+    };
+    let (left, right) = (plain(left), plain(right));
+    let number = |text: &str| {
+        let size = read_size(&text.to_uppercase().replace("IB", "iB")).map(|bytes| bytes as f64);
+        size.or_else(|| text.parse().ok()).or_else(|| with_unit(text, &TIME_UNITS).map(|seconds| seconds as f64))
+    };
+    left == right || number(&left).zip(number(&right)).is_some_and(|(left, right)| left == right)
 }
 
 /// A limit of the data as a number in the unit of `kind`.
@@ -239,6 +259,16 @@ mod tests {
         assert_eq!(read("query_cache", 0).as_deref(), Ok("0"));
         assert_eq!(read("purge_threads", 4).as_deref(), Ok("4"));
         assert_eq!(read("checkpoint_completion_target", 0.9).as_deref(), Ok("0.9"));
+    }
+
+    #[test]
+    fn servers_write_one_value_in_several_ways() {
+        for (left, right) in
+            [("ON", "1"), ("128 MiB", "134217728"), ("0.5", "0.50"), ("600s", "600"), ("4096kB", "4194304"), ("none", "NONE")]
+        {
+            assert!(same_value(left, right), "{left} {right}");
+        }
+        assert!(!same_value("ON", "2") && !same_value("", "0") && !same_value("1.5", "1"));
     }
 
     #[test]
