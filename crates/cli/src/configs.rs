@@ -59,7 +59,8 @@ pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantC
         return Ok(Some(config(intents, rendered, None, Vec::new())));
     };
     let native = native_settings(base, path).map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     let overridden = rendered.overridden(&native);
     Ok(Some(config(intents, rendered, Some(&text), overridden)))
 }
@@ -71,7 +72,8 @@ pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantC
 pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, String> {
     let Some(intents) = intents(variant)? else { return Ok(None) };
     let rendered = rendered(&ConfigServer::sqlite(), &intents)?;
-    let native: Vec<_> = variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    let native: Vec<_> =
+        variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
     let overridden = rendered.overridden(&native);
     Ok(Some(config(intents, rendered, None, overridden)))
 }
@@ -122,7 +124,10 @@ fn intents(variant: &Variant) -> Result<Option<Intents>, String> {
                 Intents::from_table(&table)
             }
         };
-        all = all.overlaid(read.map_err(|error| indented("config", &error.to_string()))?);
+        all = all.overlaid(read.map_err(|error| match part {
+            ConfigPart::File(_) => error.to_string(),
+            ConfigPart::Intents(_) => indented("config", &error.to_string()),
+        })?);
     }
     Ok(Some(all))
 }

@@ -75,9 +75,11 @@ mod tests {
 
     #[test]
     fn a_config_is_a_file_a_table_or_a_list_and_survives_being_written_down() {
-        for config in
-            ["\"c.toml\"", "{ redo = \"1 GiB\", where_possible = { purge_threads = 4 } }", "[\"c.toml\", { jit = false }]"]
-        {
+        for config in [
+            "\"c.toml\"",
+            "{ redo = \"1 GiB\", where_possible = { purge_threads = 4 } }",
+            "[\"c.toml\", { jit = false }]",
+        ] {
             let plan = plan("server = \"mysql-8.0.31\"", config).unwrap();
             let text = toml::to_string(&plan).unwrap();
             assert_eq!(parse(&text, "own output").unwrap(), plan);
@@ -92,8 +94,8 @@ mod tests {
     #[test]
     fn what_is_no_config_is_said_with_what_would_be_one() {
         let message = plan("server = \"mysql-8.0.31\"", "3").unwrap_err();
-        insta::assert_snapshot!(message, @"");
+        insta::assert_snapshot!(message, @r#"p.toml:5:10: config is the path of a config file, a table of intents such as { buffer_pool = "1 GiB" }, or a list of these"#);
         let message = plan("address = \"mysql://u@h/d\"", "\"c.toml\"").unwrap_err();
-        insta::assert_snapshot!(message, @"");
+        insta::assert_snapshot!(message, @"p.toml:5:10: variant `a` has config, which is only for a server that dbdyno starts (server or basedir) and for sqlite");
     }
 }

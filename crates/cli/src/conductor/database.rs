@@ -63,7 +63,10 @@ impl Database {
                 let target = Target::Null(null::Options::default());
                 Ok(Self::in_process(Endpoint { target, capabilities: null::capabilities() }, None))
             }
-            Source::Sqlite { pragmas } => Self::sqlite(pragmas, place).map_err(|error| error.to_string()),
+            Source::Sqlite { pragmas, notes } => {
+                let database = Self::sqlite(pragmas, place).map_err(|error| error.to_string())?;
+                Ok(Self { config_notes: notes.clone(), ..database })
+            }
             Source::External { options, engine } => {
                 let target = Target::Mysql(options.clone());
                 let capabilities = mysql::capabilities(engine, false);
@@ -116,13 +119,29 @@ impl Database {
 
     /// On a server that somebody else runs.
     fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
-        Self { endpoint, owned: false, server: None, found_pid, data_dir: None, database_dir: None, config_notes: Vec::new() }
+        Self {
+            endpoint,
+            owned: false,
+            server: None,
+            found_pid,
+            data_dir: None,
+            database_dir: None,
+            config_notes: Vec::new(),
+        }
     }
 
     /// Without a server; its files, if it has any, lie in `folder`.
     fn in_process(endpoint: Endpoint, folder: Option<PathBuf>) -> Self {
         let (data_dir, database_dir) = (folder.clone(), folder);
-        Self { endpoint, owned: true, server: None, found_pid: None, data_dir, database_dir, config_notes: Vec::new() }
+        Self {
+            endpoint,
+            owned: true,
+            server: None,
+            found_pid: None,
+            data_dir,
+            database_dir,
+            config_notes: Vec::new(),
+        }
     }
 
     fn sqlite(pragmas: &[(String, String)], place: &Place) -> Result<Self, DbError> {
@@ -169,7 +188,15 @@ impl Database {
 
     fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
         let data_dir = Some(server.data_dir().to_owned());
-        Self { endpoint, owned: true, server: Some(server), found_pid: None, data_dir, database_dir, config_notes: Vec::new() }
+        Self {
+            endpoint,
+            owned: true,
+            server: Some(server),
+            found_pid: None,
+            data_dir,
+            database_dir,
+            config_notes: Vec::new(),
+        }
     }
 
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer

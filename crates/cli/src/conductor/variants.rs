@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
 pub(crate) enum Source {
     Sqlite {
         pragmas: Vec<(String, String)>,
+        /// What became of intents that are no pragma.
+        notes: Vec<String>,
     },
     Null,
     /// dbdyno starts it.
@@ -87,7 +89,8 @@ fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prep
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
-            Ok(Prepared { source: Source::Sqlite { pragmas }, info, tls: None })
+            let notes = rendered.map(|config| config.notes).unwrap_or_default();
+            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None })
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);

@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod compare;
+mod configs;
 mod damage;
 mod doctor;
 mod full_disk;

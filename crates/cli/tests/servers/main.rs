@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod configs;
 mod end_to_end;
 mod external;
 mod killed;

@@ -32,8 +32,9 @@ impl Intents {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let wrong = |why: String| Error::ConfigFile { path: path.to_path_buf(), why };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| wrong(not_toml(&text, &error)))?;
-        Self::from_table(&table).map_err(|error| wrong(error.to_string()))
+        let table: toml::Table =
+            text.parse().map_err(|error: toml::de::Error| wrong(not_toml(&text, &error)))?;
+        Self::from_table(&table).map_err(|error| wrong(error.to_string().replace('\n', "\n  ")))
     }
 
     /// Reads a table of intents; its table `where_possible` holds those that servers may go without.
@@ -47,7 +48,9 @@ impl Intents {
                 (WHERE_POSSIBLE, toml::Value::Table(inner)) => {
                     for (name, given) in inner {
                         match table.contains_key(name) {
-                            true => wrong.push(format!("`{name}` stands in the config and under {WHERE_POSSIBLE}: say it once")),
+                            true => wrong.push(format!(
+                                "`{name}` stands in the config and under {WHERE_POSSIBLE}: say it once"
+                            )),
                             false => intents.add(name, given, true, &mut wrong),
                         }
                     }
@@ -151,10 +154,12 @@ mod tests {
 
     #[test]
     fn later_configs_win_intent_by_intent() {
-        let base = read("buffer_pool = '1 GiB'\ndoublewrite = true\n[where_possible]\nbinlog = 'off'").unwrap();
+        let base =
+            read("buffer_pool = '1 GiB'\ndoublewrite = true\n[where_possible]\nbinlog = 'off'").unwrap();
         let later = read("doublewrite = false\nbinlog = 'on'").unwrap();
         let both = base.overlaid(later);
-        let pairs: Vec<String> = both.pairs().iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let pairs: Vec<String> =
+            both.pairs().iter().map(|(name, value)| format!("{name} = {value}")).collect();
         assert_eq!(pairs, ["buffer_pool = 1 GiB", "doublewrite = false", "binlog = on"]);
         assert!(!both.get("binlog").unwrap().where_possible);
     }

@@ -63,8 +63,12 @@ pub fn reference() -> String {
         for name in data.names(product) {
             // What Percona Server has from MySQL stands there.
             let ranges = data.ranges(product, name);
-            let inherited = product == ConfigProduct::Percona && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
-            ranges.iter().filter(|_| !inherited).for_each(|range| text.push_str(&option_row(name, product, range)));
+            let inherited = product == ConfigProduct::Percona
+                && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
+            ranges
+                .iter()
+                .filter(|_| !inherited)
+                .for_each(|range| text.push_str(&option_row(name, product, range)));
         }
     }
     text
@@ -87,9 +91,12 @@ fn kind(intent: &Intent) -> String {
 fn cell(intent: &Intent, product: ConfigProduct) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut served: Vec<(&Way, Vec<Span>)> = Vec::new();
-    for way in intent.way.iter().chain(&intent.also).filter(|way| way.on.iter().any(|on| on.covers(product))) {
-        let earlier = served.iter().filter(|(other, _)| serves_all_of(other, way)).flat_map(|(_, spans)| spans.clone());
-        let spans = subtracted(super::span::joined(way_spans(way, product, None)), &earlier.collect::<Vec<_>>());
+    for way in intent.way.iter().chain(&intent.also).filter(|way| way.on.iter().any(|on| on.covers(product)))
+    {
+        let earlier =
+            served.iter().filter(|(other, _)| serves_all_of(other, way)).flat_map(|(_, spans)| spans.clone());
+        let spans =
+            subtracted(super::span::joined(way_spans(way, product, None)), &earlier.collect::<Vec<_>>());
         if !spans.is_empty() {
             parts.push(way_text(way, product, &spans));
             served.push((way, spans));
@@ -171,7 +178,10 @@ mod tests {
             std::fs::write(path, reference()).unwrap();
         }
         let page = std::fs::read_to_string(path).unwrap();
-        assert!(page == reference(), "{path} is stale: DBDYNO_UPDATE=1 cargo test -p dbdyno-provision config_intents");
+        assert!(
+            page == reference(),
+            "{path} is stale: DBDYNO_UPDATE=1 cargo test -p dbdyno-provision config_intents"
+        );
     }
 
     #[test]

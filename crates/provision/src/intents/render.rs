@@ -2,10 +2,10 @@
 
 use super::asked::{Asked, Intents};
 use super::data::{Data, Intent, Limit, OptionState, Settings, Way};
+use super::possible;
 use super::rendered::{Rendered, Setting};
 use super::server::ConfigServer;
 use super::value::{self, Value};
-use super::{ConfigProduct, possible};
 use crate::Error;
 
 /// Redo files where there is a choice and none is made.
@@ -39,7 +39,9 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
                     add(&mut rendered, way, &told, asked, intents);
                 }
             }
-            Outcome::Fulfilled => rendered.notes.push(format!("{told}: {} has none, so it is as asked for", server.title)),
+            Outcome::Fulfilled => {
+                rendered.notes.push(format!("{told}: {} has none, so it is as asked for", server.title))
+            }
             Outcome::Impossible(why) if asked.where_possible => {
                 rendered.notes.push(format!("{told} is left out, as where_possible allows: {why}"));
             }
@@ -49,10 +51,10 @@ pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Erro
     if wrong.is_empty() {
         return Ok(rendered);
     }
+    let (these, it) = if wrong.len() == 1 { ("this", "it") } else { ("these", "them") };
     wrong.push(format!(
-        "{} cannot do {}: leave it out, or put it under [where_possible] to have it on the servers that can",
-        server.title,
-        if wrong.len() == 1 { "this" } else { "these" }
+        "{} cannot do {these}: leave {it} out, or put {it} under [where_possible] to have {it} on the servers that can",
+        server.title
     ));
     Err(Error::Config { why: wrong.join("\n") })
 }
@@ -164,13 +166,15 @@ fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &
     }
     let mut placeholders = asked.value.placeholders();
     if let Value::Size(bytes) = asked.value {
-        let files = intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
+        let files =
+            intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
         placeholders.push(("{redo_files}", files.to_string()));
         placeholders.push(("{redo_file_bytes}", ((bytes / files.max(1)) & !(MIB - 1)).to_string()));
     }
     let Some(set) = settings(way, &asked.value) else { return };
     for (name, template) in set {
-        let text = placeholders.iter().fold(template.clone(), |text, (mark, value)| text.replace(mark, value));
+        let text =
+            placeholders.iter().fold(template.clone(), |text, (mark, value)| text.replace(mark, value));
         let value = (!text.is_empty()).then_some(text);
         rendered.set(Setting { name: name.clone(), value, intent: told.to_owned() });
     }

@@ -1,7 +1,7 @@
 //! Tests of rendering: the same intents on many versions, and what is refused.
 
 use super::*;
-use crate::intents::Plugins;
+use crate::intents::{ConfigProduct, Plugins};
 
 fn server(name: &str) -> ConfigServer {
     ConfigServer::named(name, "innodb").unwrap()
@@ -21,7 +21,8 @@ fn refusal(server: &ConfigServer, text: &str) -> String {
     render(server, &intents(text)).unwrap_err().to_string()
 }
 
-const DURABLE: &str = "buffer_pool = '1 GiB'\nredo = '1 GiB'\ndurability = 'commit'\nbinlog = 'off'\nflush_method = 'o_direct'";
+const DURABLE: &str =
+    "buffer_pool = '1 GiB'\nredo = '1 GiB'\ndurability = 'commit'\nbinlog = 'off'\nflush_method = 'o_direct'";
 
 #[test]
 fn the_same_intents_become_each_versions_own_options() {
@@ -103,9 +104,9 @@ fn what_a_version_cannot_do_is_refused_with_where_it_can_be_had() {
     insta::assert_snapshot!(refusal(&server("mariadb-11.8.6"), text), @r"
     buffer_pool_instances = 8: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 10.5.1
     binlog_in_engine = true: MariaDB 11.8.6 has none; it is of MariaDB from 12.3
-    flush_method = all_o_direct: MariaDB 11.8.6 takes fsync, o_direct, o_dsync, fsync, o_direct, o_dsync, o_direct_no_fsync here; it is of Percona Server before 8.0; MariaDB before 10.2
+    flush_method = all_o_direct: MariaDB 11.8.6 takes fsync, o_direct, o_direct_no_fsync, o_dsync here; it is of Percona Server before 8.0; MariaDB before 10.2
     change_buffer = all: MariaDB 11.8.6 has none; it is of MySQL and Percona Server; MariaDB before 11.0
-    MariaDB 11.8.6 cannot do these: leave it out, or put it under [where_possible] to have it on the servers that can
+    MariaDB 11.8.6 cannot do these: leave them out, or put them under [where_possible] to have them on the servers that can
     ");
 }
 
@@ -191,6 +192,33 @@ fn sqlite_gets_pragmas() {
     # journal_mode = wal
     PRAGMA journal_mode = wal
     ");
+}
+
+#[test]
+fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
+    let of_config = [
+        (
+            "small.toml",
+            "mysql-5.5.34 mysql-5.6.24 mysql-8.4.3 mysql-9.7.4 mariadb-10.1.23 mariadb-12.3.1 percona-8.0.36 pg-9.6.24 pg-18.6",
+        ),
+        (
+            "insert-benchmark-16gb.toml",
+            "mysql-5.6.51 mysql-5.7.44 mysql-8.0.36 mariadb-10.2.44 mariadb-10.6.17 mariadb-11.4.1",
+        ),
+        ("insert-benchmark-32gb.toml", "mysql-8.0.31 mariadb-10.11.5 mariadb-12.3.1 pg-9.6.24 pg-18.6"),
+        ("oltp-2012.toml", "mysql-5.5.25 percona-5.5.24"),
+    ];
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/configs");
+    for (config, servers) in of_config {
+        let intents = Intents::read(&std::path::Path::new(folder).join(config)).unwrap();
+        for name in servers.split(' ') {
+            render(&server(name), &intents).unwrap_or_else(|error| panic!("{config} on {name}: {error}"));
+        }
+    }
+    let files = std::fs::read_dir(folder).unwrap().flatten();
+    let is_config = |name: &String| name.ends_with(".toml");
+    let names = files.map(|file| file.file_name().into_string().unwrap()).filter(is_config);
+    assert_eq!(names.count(), of_config.len(), "each shipped config is tried");
 }
 
 /// Every option that a way names is in the data of each product that it is on: a spelling mistake would make it impossible.

@@ -2,6 +2,7 @@
 
 use super::ConfigProduct;
 use super::server::ConfigServer;
+use super::value::same_value;
 
 /// One option, and the intent that it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,8 @@ impl Rendered {
     /// Adds an option. One that an earlier intent has set is replaced, and that is said when it was another value.
     pub(crate) fn set(&mut self, setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
-        let earlier = list.iter().position(|other| other.name == setting.name).map(|index| list.remove(index));
+        let earlier =
+            list.iter().position(|other| other.name == setting.name).map(|index| list.remove(index));
         if let Some(earlier) = earlier.filter(|earlier| earlier.value != setting.value) {
             let (name, value) = (&setting.name, setting.value.as_deref().unwrap_or("set"));
             self.notes.push(format!("{name} is {value} by {}, not by {}", setting.intent, earlier.intent));
@@ -103,7 +105,10 @@ impl Rendered {
         match native {
             None => self.text(),
             Some(native) => {
-                format!("{}\n# The variant's own option file, which wins over what stands above.\n{native}", self.text())
+                format!(
+                    "{}\n# The variant's own option file, which wins over what stands above.\n{native}",
+                    self.text()
+                )
             }
         }
     }
@@ -114,7 +119,8 @@ impl Rendered {
         let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
         let say = |setting: &Setting| {
             let (name, value) = own(setting)?;
-            if *value == setting.value {
+            let is_same = |own: &String| setting.value.as_ref().is_some_and(|asked| same_value(own, asked));
+            if *value == setting.value || value.as_ref().is_some_and(is_same) {
                 return None;
             }
             let (value, intent) = (value.as_deref().unwrap_or("set"), &setting.intent);
@@ -125,7 +131,8 @@ impl Rendered {
 
     /// The intents whose options `log` names: what to look at when a server did not start.
     pub fn blamed(&self, log: &str) -> Vec<String> {
-        let log = log.replace('-', "_");
+        // On a command line two dashes stand before a name, in it they are underscores.
+        let log = log.replace("--", "  ").replace('-', "_");
         let named = self.settings.iter().chain(&self.initdb);
         let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
         named
@@ -196,7 +203,8 @@ mod tests {
     #[test]
     fn what_the_native_file_changes_is_said() {
         let native = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
-        let said = rendered().overridden(&[native("sync_binlog", Some("0")), native("skip_log_bin", Some("1"))]);
+        let said =
+            rendered().overridden(&[native("sync_binlog", Some("0")), native("skip_log_bin", Some("1"))]);
         assert_eq!(
             said,
             ["skip_log_bin is 1 by the variant's own option file, which wins over binlog_in_engine = true"]
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_servers_complaint_leads_to_the_intent() {
-        let log = "[ERROR] unknown variable 'sync-binlog=0'\n[ERROR] log_bin_index";
+        let log = "mysqld --sync-binlog=0\n[ERROR] log_bin_index";
         assert_eq!(rendered().blamed(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
     }
 }

@@ -96,10 +96,7 @@ mod tests {
         assert_eq!(span("5.6", "").meet(span("", "8.0")), Some(span("5.6", "8.0")));
         assert_eq!(span("8.0", "").meet(span("", "8.0")), None);
         assert_eq!(joined(vec![span("8.0", ""), span("", "5.6"), span("5.6", "8.0")]), [span("", "")]);
-        assert_eq!(
-            subtracted(vec![span("", "")], &[span("5.6", "8.0")]),
-            [span("", "5.6"), span("8.0", "")]
-        );
+        assert_eq!(subtracted(vec![span("", "")], &[span("5.6", "8.0")]), [span("", "5.6"), span("8.0", "")]);
         assert_eq!(subtracted(vec![span("5.6", "8.0")], &[span("", "")]), []);
         let apart = joined(vec![span("10.11.8", "11.0"), span("10.6.18", "10.7")]);
         assert_eq!(words(&apart), "10.6.18 to before 10.7, 10.11.8 to before 11.0");

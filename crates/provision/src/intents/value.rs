@@ -52,18 +52,20 @@ impl Value {
                 Ok(Self::Switch(text == "on"))
             }
             (Kind::Switch, _) => Err(wanted("it is a switch: write true or false".to_owned())),
-            (Kind::Number, toml::Value::Integer(number)) => {
-                u64::try_from(*number).map(Self::Number).map_err(|_| wanted("it must be 0 or more".to_owned()))
-            }
+            (Kind::Number, toml::Value::Integer(number)) => u64::try_from(*number)
+                .map(Self::Number)
+                .map_err(|_| wanted("it must be 0 or more".to_owned())),
             (Kind::Number, _) => Err(wanted("it is a whole number".to_owned())),
             (Kind::Size, toml::Value::Integer(0)) => Ok(Self::Size(0)),
             (Kind::Size, toml::Value::String(text)) => {
                 with_unit(text, &SIZE_UNITS[..9]).map(Self::Size).ok_or_else(|| wanted(size_help(text)))
             }
             (Kind::Size, _) => Err(wanted(format!("it is a size: {SIZE_HELP}"))),
-            (Kind::Duration, toml::Value::String(text)) => with_unit(text, &TIME_UNITS)
-                .map(Self::Duration)
-                .ok_or_else(|| wanted("it is a time: write a number and s, m or h in quotes, e.g. \"30m\"".to_owned())),
+            (Kind::Duration, toml::Value::String(text)) => {
+                with_unit(text, &TIME_UNITS).map(Self::Duration).ok_or_else(|| {
+                    wanted("it is a time: write a number and s, m or h in quotes, e.g. \"30m\"".to_owned())
+                })
+            }
             (Kind::Duration, _) => Err(wanted("it is a time: write e.g. \"30m\"".to_owned())),
             (Kind::Fraction, toml::Value::Float(number)) if (0.0..=1.0).contains(number) => {
                 Ok(Self::Fraction(*number))
@@ -153,8 +155,9 @@ pub fn same_value(left: &str, right: &str) -> bool {
     };
     let (left, right) = (plain(left), plain(right));
     let number = |text: &str| {
-        let size = read_size(&text.to_uppercase().replace("IB", "iB")).map(|bytes| bytes as f64);
-        size.or_else(|| text.parse().ok()).or_else(|| with_unit(text, &TIME_UNITS).map(|seconds| seconds as f64))
+        let size = || read_size(&text.to_uppercase().replace("IB", "iB")).map(|bytes| bytes as f64);
+        let time = || with_unit(text, &TIME_UNITS).map(|seconds| seconds as f64);
+        text.parse().ok().or_else(size).or_else(time)
     };
     left == right || number(&left).zip(number(&right)).is_some_and(|(left, right)| left == right)
 }
@@ -188,7 +191,13 @@ fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     }
     let word = match given {
         toml::Value::String(text) => text.as_str(),
-        toml::Value::Boolean(on) => if *on { "on" } else { "off" },
+        toml::Value::Boolean(on) => {
+            if *on {
+                "on"
+            } else {
+                "off"
+            }
+        }
         _ => return None,
     };
     let is_word = intent.kind == Kind::Choice || word.chars().all(|c| c.is_ascii_lowercase());
@@ -263,9 +272,14 @@ mod tests {
 
     #[test]
     fn servers_write_one_value_in_several_ways() {
-        for (left, right) in
-            [("ON", "1"), ("128 MiB", "134217728"), ("0.5", "0.50"), ("600s", "600"), ("4096kB", "4194304"), ("none", "NONE")]
-        {
+        for (left, right) in [
+            ("ON", "1"),
+            ("128 MiB", "134217728"),
+            ("0.5", "0.50"),
+            ("600s", "600"),
+            ("4096kB", "4194304"),
+            ("none", "NONE"),
+        ] {
             assert!(same_value(left, right), "{left} {right}");
         }
         assert!(!same_value("ON", "2") && !same_value("", "0") && !same_value("1.5", "1"));

@@ -2,7 +2,9 @@
 
 use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
 use dbdyno_provision::Base;
-use dbdyno_provision::intents::{ConfigProduct, ConfigServer, Release, checked, option_at, option_names, same_value};
+use dbdyno_provision::intents::{
+    ConfigProduct, ConfigServer, Release, checked, option_at, option_names, same_value,
+};
 
 use crate::facts::{self, How, Values};
 
@@ -37,7 +39,9 @@ fn differences(server: &ConfigServer, accepted: &Values, running: &Values) -> Ve
                 }
             }
             (Some(_), None) => wrong.push(format!("{option} does not exist, in the data it does")),
-            (None, Some(value)) => wrong.push(format!("{option} exists ({value:?}), in the data it does not")),
+            (None, Some(value)) => {
+                wrong.push(format!("{option} exists ({value:?}), in the data it does not"))
+            }
         }
     }
     wrong
@@ -56,7 +60,8 @@ pub(crate) fn check_sqlite() {
     let mut session: AnySession = facts::block_on(endpoint.connect()).unwrap();
     for option in option_names(ConfigProduct::Sqlite) {
         let rows = facts::block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
-        let value = rows.into_iter().flatten().next().flatten().unwrap_or_else(|| panic!("no pragma {option}"));
+        let value =
+            rows.into_iter().flatten().next().flatten().unwrap_or_else(|| panic!("no pragma {option}"));
         let range = option_at(ConfigProduct::Sqlite, Release([3, 0, 0]), option).unwrap();
         assert!(same_value(&range.default, &value), "{option} is {value:?}, in the data {:?}", range.default);
     }

@@ -22,6 +22,7 @@ flush_method = 'o_direct'
 change_buffer = 'inserts'
 purge_threads = 2
 purge_lag = 100000
+purge_lag_delay = 5000
 io_capacity = 1000
 io_capacity_max = 3000
 read_io_threads = 2
@@ -124,10 +125,14 @@ pub(crate) fn check(name: &str, base: &Base) {
         let intents = Intents::from_table(&text.parse().unwrap()).unwrap();
         let rendered = render(&server, &intents).unwrap_or_else(|error| panic!("{name}: {error}"));
         let how = How { file: Some(rendered.text()), initdb: rendered.initdb_options() };
-        let running = facts::running(base, &how)
-            .unwrap_or_else(|error| panic!("{name}: {error}\n{}\nwith\n{}", rendered.blamed(&error).join("\n"), rendered.text()));
-        let wrong: Vec<String> =
-            rendered.settings.iter().filter_map(|setting| difference(&setting.name, setting.value.as_deref(), &running)).collect();
+        let running = facts::running(base, &how).unwrap_or_else(|error| {
+            panic!("{name}: {error}\n{}\nwith\n{}", rendered.blamed(&error).join("\n"), rendered.text())
+        });
+        let wrong: Vec<String> = rendered
+            .settings
+            .iter()
+            .filter_map(|setting| difference(&setting.name, setting.value.as_deref(), &running))
+            .collect();
         assert!(wrong.is_empty(), "{name}:\n{}\nwith\n{}", wrong.join("\n"), rendered.text());
     }
 }

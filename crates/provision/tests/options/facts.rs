@@ -59,7 +59,8 @@ fn mysql_help(name: &str, base: &BaseDir) -> Values {
         }
     }
     let help = output(command.args(["--help", "--verbose"]));
-    let table = help.rsplit_once("Variables (--variable-name=value)").unwrap_or_else(|| panic!("{name}: {help}")).1;
+    let table =
+        help.rsplit_once("Variables (--variable-name=value)").unwrap_or_else(|| panic!("{name}: {help}")).1;
     let lines = table.lines().skip(3).take_while(|line| !line.trim().is_empty());
     let pair = |line: &str| {
         let (name, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -101,16 +102,19 @@ pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
             server.stop().unwrap();
             Ok(pairs(values))
         }
-        Base::Postgres(found) => postgres(found, PgServerSpec {
-            base: found.clone(),
-            conf: file,
-            initdb: how.initdb.clone(),
-            cpus,
-            data_dir,
-            log,
-            template_dir,
-            start_timeout,
-        }),
+        Base::Postgres(found) => postgres(
+            found,
+            PgServerSpec {
+                base: found.clone(),
+                conf: file,
+                initdb: how.initdb.clone(),
+                cpus,
+                data_dir,
+                log,
+                template_dir,
+                start_timeout,
+            },
+        ),
     }
 }
 
