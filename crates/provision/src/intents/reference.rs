@@ -4,7 +4,7 @@ use super::ConfigProduct;
 use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
 use super::possible::way_spans;
 use super::server::Release;
-use super::span::{Span, subtracted, words};
+use super::span::{Span, joined, subtracted, words};
 use super::value::words_of;
 
 /// Marks a range in which no version was compared with a real server.
@@ -88,30 +88,52 @@ fn kind(intent: &Intent) -> String {
     }
 }
 
+/// Options and versions of one product; what Percona Server shares with MySQL is not said twice.
 fn cell(intent: &Intent, product: ConfigProduct) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut served: Vec<(&Way, Vec<Span>)> = Vec::new();
-    for way in intent.way.iter().chain(&intent.also).filter(|way| way.on.iter().any(|on| on.covers(product)))
-    {
-        let earlier =
-            served.iter().filter(|(other, _)| serves_all_of(other, way)).flat_map(|(_, spans)| spans.clone());
-        let spans =
-            subtracted(super::span::joined(way_spans(way, product, None)), &earlier.collect::<Vec<_>>());
-        if !spans.is_empty() {
-            parts.push(way_text(way, product, &spans));
-            served.push((way, spans));
-        }
+    let of = |product| (parts(intent, product), absences(intent, product));
+    let (parts, absences) = of(product);
+    let is_inherited = product == ConfigProduct::Percona && !parts.is_empty();
+    if is_inherited && (&parts, &absences) == (&of(ConfigProduct::MySql).0, &of(ConfigProduct::MySql).1) {
+        return format!("as MySQL{UNCHECKED}");
     }
-    let absent = intent.absent.iter().filter(|a| a.on.is_empty() || a.on.iter().any(|on| on.covers(product)));
-    let absent: Vec<String> = absent.map(|absent| format!("(`{}`)", absent.value)).collect();
-    let is_everywhere = served.iter().any(|(_, spans)| spans.iter().any(|span| *span == Span::default()));
-    if parts.is_empty() {
-        parts.push("–".to_owned());
+    let is_everywhere = parts.iter().any(|(_, spans)| spans.contains(&Span::default()));
+    let mut texts: Vec<String> =
+        parts.iter().map(|(label, spans)| format!("{label}{}", versions(product, spans))).collect();
+    if texts.is_empty() {
+        texts.push("–".to_owned());
     }
     if !is_everywhere {
-        parts.extend(absent);
+        texts.extend(absences);
     }
-    parts.join("<br>")
+    texts.join("<br>")
+}
+
+/// What is set, and in which versions, in the order of the ways.
+fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
+    let mut parts: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut served: Vec<(&Way, Vec<Span>)> = Vec::new();
+    let is_of = |way: &&Way| way.on.iter().any(|on| on.covers(product));
+    for way in intent.way.iter().chain(&intent.also).filter(is_of) {
+        let earlier = served.iter().filter(|(other, _)| serves_all_of(other, way));
+        let earlier: Vec<Span> = earlier.flat_map(|(_, spans)| spans.clone()).collect();
+        let spans = subtracted(joined(way_spans(way, product, None)), &earlier);
+        if spans.is_empty() {
+            continue;
+        }
+        served.push((way, spans.clone()));
+        let label = label(way);
+        match parts.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, known)) => *known = joined([known.clone(), spans].concat()),
+            None => parts.push((label, spans)),
+        }
+    }
+    parts
+}
+
+fn absences(intent: &Intent, product: ConfigProduct) -> Vec<String> {
+    let is_of = |on: &Vec<ConfigProduct>| on.is_empty() || on.iter().any(|on| on.covers(product));
+    let absent = intent.absent.iter().filter(|absent| is_of(&absent.on));
+    absent.map(|absent| format!("(`{}`)", absent.value)).collect()
 }
 
 /// Whether `other`, which stands first, takes every value that `way` takes.
@@ -121,7 +143,8 @@ fn serves_all_of(other: &Way, way: &Way) -> bool {
     needs_less && way.values.keys().all(takes) && (way.set.is_none() || other.set.is_some())
 }
 
-fn way_text(way: &Way, product: ConfigProduct, spans: &[Span]) -> String {
+/// The options of a way, and for which values.
+fn label(way: &Way) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in way.set.iter().chain(way.values.values()).flat_map(|set| set.keys()) {
         if !names.contains(&name.as_str()) {
@@ -137,12 +160,14 @@ fn way_text(way: &Way, product: ConfigProduct, spans: &[Span]) -> String {
     if let Some(plugin) = &way.plugin {
         text.push_str(&format!(", with {plugin}"));
     }
-    let versions = words(spans);
-    if !versions.is_empty() {
-        text.push_str(&format!(" ({versions})"));
-    }
-    let unchecked = spans.iter().all(|span| !is_checked(product, *span));
-    text + if unchecked { UNCHECKED } else { "" }
+    text
+}
+
+fn versions(product: ConfigProduct, spans: &[Span]) -> String {
+    let words = words(spans);
+    let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
+    let is_unchecked = spans.iter().all(|span| !is_checked(product, *span));
+    words + if is_unchecked { UNCHECKED } else { "" }
 }
 
 fn is_checked(product: ConfigProduct, span: Span) -> bool {

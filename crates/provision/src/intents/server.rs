@@ -124,7 +124,8 @@ impl ConfigServer {
         Self { product, version, title: base.title(), engine: engine.to_lowercase(), plugins }
     }
 
-    /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`. `None` when the name does not tell.
+    /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`; `mysql-9-sid` is the newest of 9.
+    /// `None` when the name does not tell.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = name.split_once('-')?;
         let product = match product {
@@ -134,8 +135,11 @@ impl ConfigServer {
             "pg" | "postgresql" => ConfigProduct::Postgresql,
             _ => return None,
         };
-        let version = Release::parse(rest)?;
-        let title = format!("{product} {version}");
+        let mut version = Release::parse(rest)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let said = rest[..end].split('.').count();
+        version.0.iter_mut().skip(said).for_each(|number| *number = u32::MAX);
+        let title = format!("{product} {}", &rest[..end]);
         Some(Self { product, version, title, engine: engine.to_lowercase(), plugins: Plugins::Unknown })
     }
 
@@ -187,5 +191,7 @@ mod tests {
         assert_eq!(server("mariadb-10.11.5").as_deref(), Some("MariaDB 10.11.5"));
         assert_eq!(server("pg-19-debian").as_deref(), Some("PostgreSQL 19"));
         assert_eq!(server("my-build"), None);
+        let newest = ConfigServer::named("mysql-9-sid", "innodb").unwrap();
+        assert!(newest.title == "MySQL 9" && newest.version > Release([9, 7, 4]), "{newest:?}");
     }
 }
