@@ -4,6 +4,7 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::parity::Parity;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -15,6 +16,9 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
+    /// What the variants were told and in what they differ all the same; `None` when the plan does not want to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parity: Option<Parity>,
     /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
     pub warnings: Vec<String>,
 }

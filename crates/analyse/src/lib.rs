@@ -2,7 +2,7 @@
 //!
 //! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
-//! blocks, `judge` turns ratios over blocks into verdicts, by the methods of `statistics`, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
+//! blocks, `judge` turns ratios over blocks into verdicts, by the methods of `statistics`, `tables` and `colours` make the summary, `warnings` says what to know before reading it, `parity` says in what the variants were not set alike. Each figure's
 //! formula and source are in docs/reference/metrics.md.
 
 mod alike;
@@ -24,6 +24,7 @@ mod metrics;
 mod outages;
 mod overview;
 mod parallel;
+pub mod parity;
 mod rates;
 mod ratio;
 mod reach;
@@ -95,10 +96,12 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .zip(steps)
         .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
         .collect();
+    let parity = parity::of_run(run);
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
-        warnings: warnings::warnings(run, &workloads),
+        warnings: warnings::warnings(run, &workloads, parity.as_ref()),
+        parity,
         workloads,
     }
 }

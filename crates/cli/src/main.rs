@@ -7,6 +7,7 @@ mod doctor;
 mod exit;
 mod host;
 mod limits;
+mod parity;
 mod progress;
 mod signals;
 mod terminal;

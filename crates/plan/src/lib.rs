@@ -24,7 +24,7 @@ pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
 pub use expand::{Cell, cells};
 pub use load::{Load, LostConnections};
-pub use model::{Host, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
+pub use model::{Host, Parity, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
 pub use oltp::{Distribution, Oltp, OltpPace, OltpTest, Think};
 pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
 pub use units::{CpuList, PlanDuration};

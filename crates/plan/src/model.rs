@@ -25,6 +25,13 @@ pub struct Plan {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
+    /// What is to happen when the variants are not set alike: nothing, a warning, or no run.
+    #[serde(default)]
+    pub parity: Parity,
+    /// Classes of settings in which the variants are meant to differ, e.g. `["torn-pages", "binlog"]`: no alarm is made of
+    /// them. `dbdyno plan` and docs/reference/parity.md name the classes.
+    #[serde(default)]
+    pub differs: Vec<String>,
     #[serde(default)]
     pub host: Host,
     #[serde(default)]
@@ -33,6 +40,19 @@ pub struct Plan {
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
     pub workload: Workloads,
+}
+
+/// What is to happen when variants are not set alike in a class of settings that decides results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Parity {
+    /// Settings are not compared.
+    Off,
+    /// Differences are told before the run, as far as they can be predicted, and in the report.
+    #[default]
+    Warn,
+    /// Nothing is measured: at once when a difference can be predicted, else after each variant was started once.
+    Refuse,
 }
 
 /// Where server and client run on this machine.

@@ -129,6 +129,12 @@ pub struct ServerInfo {
     pub pid: Option<u32>,
     /// Effective settings, read back after start.
     pub settings: BTreeMap<String, String>,
+    /// Values of a connection as the load gets it, where they may differ from the server's: isolation, autocommit, character set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, as far as the server tells: `configuration file`, `CONFIG`, `EXPLICIT`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// `events.jsonl` of a step. `at_us` counts from the barrier.

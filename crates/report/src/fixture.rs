@@ -7,8 +7,10 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod parity;
 mod verdicts;
 
+pub(crate) use self::parity::parity;
 use self::verdicts::{inference, judged, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
@@ -38,6 +40,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     Findings {
         run: run_summary(blocks, names.len(), order.collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
+        parity: Some(parity(names)),
         workloads: vec![judged(workload(names, blocks, seconds), blocks)],
         warnings: vec![
             "This is a debug build of dbdyno: its numbers are not worth comparing.".to_owned(),

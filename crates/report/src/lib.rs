@@ -15,6 +15,7 @@ mod html;
 mod json;
 mod markdown;
 mod number;
+mod parity;
 mod summary;
 mod terminal;
 mod text_table;
@@ -28,7 +29,7 @@ pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
 pub use html::Html;
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;
-pub use terminal::{Terminal, TerminalOptions};
+pub use terminal::{Terminal, TerminalOptions, parity_terminal};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {

@@ -3,10 +3,11 @@
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
+use dbdyno_report::{TerminalOptions, parity_terminal};
 
 use crate::args::PlanArgs;
 use crate::exit::{Ended, OURS};
-use crate::{terminal, time};
+use crate::{parity, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
@@ -25,7 +26,13 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
+    let parity = parity::of_plan(&plan)?;
     terminal::out(&describe(&plan, &estimate(&plan)));
+    if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
+        let options =
+            TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
+        terminal::out(&format!("\n{}", parity_terminal(&parity, options)));
+    }
     Ok(())
 }
 

@@ -18,7 +18,7 @@ use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::store;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::{host, limits, signals, terminal, time};
+use crate::{host, limits, parity, signals, terminal, time};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -60,7 +60,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         data_root: data_root.clone(),
         server_cpus,
     };
-    let walked = conductor.run(&cells);
+    let refused = match plan.parity {
+        dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
+        _ => Ok(()),
+    };
+    let walked = refused.is_ok().then(|| conductor.run(&cells));
     conductor.progress.finish();
     drop(conductor);
     if !plan.host.keep_data {
@@ -68,7 +72,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         let _ = std::fs::remove_dir_all(data_root.join("templates"));
         let _ = std::fs::remove_dir(&data_root);
     }
-    finish(walked, &dir)
+    match walked {
+        Some(walked) => finish(walked, &dir),
+        None => refused,
+    }
 }
 
 /// Reports on what there is, however the run ended, and says how to go on.
@@ -107,6 +114,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     host::check(&plan, &args.out)?;
     limits::check(&plan)?;
     let variants = prepare(&plan, runtime)?;
+    parity::before_a_run(&plan, &variants)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
@@ -206,7 +214,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 }
 
 /// In the order in which a plan names them.
-fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
     let oltp = plan.workload.oltp.as_ref().map(oltp::about);
     [insert_benchmark, oltp].into_iter().flatten().map(info).collect()

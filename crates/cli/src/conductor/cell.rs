@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use dbdyno_drivers::{ConnectionLog, Tls, describe};
+use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::oltp::Oltp;
@@ -127,15 +127,7 @@ impl Conductor<'_> {
             Ok((_, _, Err(message))) => return Ok((Outcome::Failed, Some(message))),
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
         };
-        let [major, minor, patch] = description.version;
-        let server = ServerInfo {
-            product: description.product,
-            version: format!("{major}.{minor}.{patch}"),
-            version_text: description.version_text,
-            engine: Some(description.engine).filter(|engine| !engine.is_empty()),
-            pid: database.pid(),
-            settings: description.settings,
-        };
+        let server = server_info(description, database.pid());
         writer.event(&CellEvent::Server { at: time::now(), server })?;
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
@@ -198,6 +190,21 @@ impl Conductor<'_> {
         }
         self.runtime.block_on(dbdyno_drivers::Session::close(session));
         Ok((Outcome::Completed, None))
+    }
+}
+
+/// A server as it is recorded.
+pub(crate) fn server_info(description: Description, pid: Option<u32>) -> ServerInfo {
+    let [major, minor, patch] = description.version;
+    ServerInfo {
+        product: description.product,
+        version: format!("{major}.{minor}.{patch}"),
+        version_text: description.version_text,
+        engine: Some(description.engine).filter(|engine| !engine.is_empty()),
+        pid,
+        settings: description.settings,
+        session: description.session,
+        sources: description.sources,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cell;
 mod database;
+mod look;
 mod step;
 mod variants;
 
@@ -17,7 +18,7 @@ use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::time;
 
-pub(crate) use variants::{Prepared, prepare};
+pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {

@@ -61,7 +61,8 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+/// As [`prepare`], one variant.
+pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
     let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {

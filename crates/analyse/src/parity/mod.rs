@@ -1,0 +1,79 @@
+//! Parity: were the variants told the same thing, did the servers take it, and in what do they differ all the same?
+//!
+//! Option files become lines (`told`), lines and defaults become settings (`defaults`) or settings come from the record, settings
+//! become semantic classes (`classes`, `derive`), and classes and traps become remarks (`compared`, `traps`). The same code
+//! judges a run that was recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml` and
+//! `defaults.toml`; docs/reference/parity.md is written from them.
+
+mod classes;
+mod compared;
+mod condition;
+mod defaults;
+mod derive;
+mod heard;
+mod plan_words;
+mod reference;
+mod subject;
+#[cfg(test)]
+mod testing;
+mod told;
+mod traps;
+mod value;
+
+use dbdyno_record::{Run, WorkloadInfo};
+
+use crate::overview::servers;
+
+pub use classes::{Across, Class, Weight, classes};
+pub use compared::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing, compared};
+pub use condition::Circumstances;
+pub use plan_words::{Mode, PlanWords};
+pub use reference::reference;
+pub use subject::{Build, Extra, Knowledge, Settings, Subject};
+pub use traps::{Fires, Trap, traps};
+pub use value::Value;
+
+/// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
+const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
+
+/// What a run's variants were told and what came of it; `None` when the plan does not want to know, and when no server was
+/// ever read back.
+pub(crate) fn of_run(run: &Run) -> Option<Parity> {
+    let words = PlanWords::read(&run.manifest.plan_toml);
+    if words.mode == Mode::Off {
+        return None;
+    }
+    let subjects: Vec<Subject> =
+        run.manifest.variants.iter().filter_map(|variant| subject_of(run, &variant.name, &words)).collect();
+    if subjects.is_empty() {
+        return None;
+    }
+    Some(compared(&subjects, &words.differs, circumstances(&run.manifest.workloads)))
+}
+
+/// One variant of a run as its server was read back; `None` when it never ran.
+pub(crate) fn subject_of(run: &Run, name: &str, words: &PlanWords) -> Option<Subject> {
+    let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
+    let server = servers(run, name).next()?;
+    Some(Subject::effective(variant, server, &words.extra(name)))
+}
+
+/// What the workloads of a run need, as far as traps look at it: the largest of each.
+pub fn circumstances(workloads: &[WorkloadInfo]) -> Circumstances {
+    let number =
+        |workload: &WorkloadInfo, key: &str| workload.options.get(key).and_then(serde_json::Value::as_u64);
+    let data = |workload: &WorkloadInfo| {
+        let of = |(groups, rows, bytes): &(&str, &str, u64)| {
+            Some(number(workload, groups)?.saturating_mul(number(workload, rows)?).saturating_mul(*bytes))
+        };
+        ROW_BYTES.iter().filter_map(of).max()
+    };
+    let connections = |workload: &WorkloadInfo| {
+        let ladder = workload.options.get("connections")?.as_array()?;
+        ladder.iter().filter_map(serde_json::Value::as_u64).max()
+    };
+    Circumstances {
+        data_bytes: workloads.iter().filter_map(data).max(),
+        connections: workloads.iter().filter_map(connections).max(),
+    }
+}
