@@ -4,6 +4,7 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::differences;
+use crate::parity::between;
 use crate::ratio::valid;
 use crate::statistics::describe::{Group, geometric_mean, group};
 use crate::verdict::{Inference, Verdict, adjust, paired, unpaired, verdict};
@@ -97,6 +98,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margin)
     };
     notes.extend(debug_builds(base.run, new.run));
+    notes.extend(between((base.run, base.variant), (new.run, new.variant)));
     judge(&mut steps, margin);
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(|step| step.ratio.is_some()) {
         notes.push(
@@ -232,6 +234,7 @@ fn judge(steps: &mut [ComparedStep], margin: f64) {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::CellEvent;
     use insta::assert_snapshot;
 
     use super::*;
@@ -265,6 +268,34 @@ mod tests {
         assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
         let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
         assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
+    }
+
+    #[test]
+    fn settings_that_are_not_alike_are_noted() {
+        let set = |run: &mut Run, variant: &str, name: &str, value: &str| {
+            for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == variant) {
+                for event in &mut cell.events {
+                    if let CellEvent::Server { server, .. } = event {
+                        server.product = "SQLite".to_owned();
+                        server.settings.insert(name.to_owned(), value.to_owned());
+                    }
+                }
+            }
+        };
+        let mut run = run_of("x", &STEADY);
+        set(&mut run, "a", "page_size", "4096");
+        set(&mut run, "b", "page_size", "8192");
+        let notes =
+            |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
+        assert_snapshot!(notes(&run).join("\n"), @"Not set alike: page: 4 KiB by default (a), 8 KiB by default (b).");
+        run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
+        assert!(notes(&run).is_empty());
+        let mut other = run_of("y", &STEADY);
+        set(&mut other, "a", "page_size", "8192");
+        run.manifest.plan_toml.clear();
+        let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
+        let last = found.notes.last().unwrap();
+        assert_snapshot!(last, @"Not set alike: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod derive;
 mod heard;
 mod plan_words;
 mod reference;
+mod remarks;
 mod subject;
 #[cfg(test)]
 mod testing;
@@ -25,10 +26,11 @@ use dbdyno_record::{Run, WorkloadInfo};
 use crate::overview::servers;
 
 pub use classes::{Across, Class, Weight, classes};
-pub use compared::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing, compared};
+pub use compared::compared;
 pub use condition::Circumstances;
 pub use plan_words::{Mode, PlanWords};
 pub use reference::reference;
+pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::Value;
@@ -49,6 +51,26 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
         return None;
     }
     Some(compared(&subjects, &words.differs, circumstances(&run.manifest.workloads)))
+}
+
+/// In what two variants, of one run or of two, are not set alike, one sentence a class that decides results.
+pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
+    let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
+    let [base_subject, new_subject] =
+        [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
+    let (Some(mut base_subject), Some(mut new_subject)) = (base_subject, new_subject) else {
+        return Vec::new();
+    };
+    if words.iter().any(|words| words.mode == Mode::Off) {
+        return Vec::new();
+    }
+    if base_subject.name == new_subject.name {
+        base_subject.name.push_str(" of the base");
+        new_subject.name.push_str(" of the new run");
+    }
+    let declared = words.map(|words| words.differs).concat();
+    let parity = compared(&[base_subject, new_subject], &declared, circumstances(&base.0.manifest.workloads));
+    parity.of_kind(RemarkKind::Difference).map(|remark| format!("Not set alike: {}.", remark.text)).collect()
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.

@@ -51,7 +51,7 @@ pub fn reference() -> String {
         traps().iter().map(trap_row),
     );
     page.push_str(
-        "\nA trap fires for each variant for which all conditions hold, or, marked *on some*, when they hold for some variants and not for all. A trap about a class that \
+        "\nA trap fires for each variant for which all conditions hold, or, marked *on some*, when they hold for some of the variants that have such a setting and not for all. A trap about a class that \
          the plan names in `differs` is silent. `run.data` is what the tables take, `run.connections` the most connections at once; `class.X` is what a class comes to.\n",
     );
     page
@@ -98,9 +98,14 @@ fn class_row(class: &Class) -> String {
 }
 
 fn trap_row(trap: &Trap) -> String {
-    let mut when = trap.when.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(" and ");
+    let listed =
+        |texts: &[String]| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(" and ");
+    let mut when = listed(&trap.when);
     if trap.fires == Fires::Differs {
         when.push_str(", *on some*");
+    }
+    if !trap.among.is_empty() {
+        when.push_str(&format!(" of those with {}", listed(&trap.among)));
     }
     cells(&[&format!("`{}`", trap.id), &trap.title, &when, &trap.effect, &trap.write])
 }

@@ -1,6 +1,6 @@
 //! The catalogue of traps, and which of them a set of variants has walked into.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use serde::Deserialize;
 
@@ -28,11 +28,16 @@ pub struct Trap {
     pub title: String,
     pub fires: Fires,
     pub when: Vec<String>,
+    /// Conditions that a variant must fulfil to be looked at at all.
+    #[serde(default)]
+    pub among: Vec<String>,
     pub class: Option<String>,
     pub effect: String,
     pub write: String,
     #[serde(skip)]
-    conditions: std::sync::OnceLock<Vec<Condition>>,
+    conditions: OnceLock<Vec<Condition>>,
+    #[serde(skip)]
+    scope: OnceLock<Vec<Condition>>,
 }
 
 /// For which variants a trap fires.
@@ -61,12 +66,22 @@ pub fn traps() -> &'static [Trap] {
 
 impl Trap {
     fn conditions(&self) -> &[Condition] {
-        self.conditions.get_or_init(|| self.when.iter().filter_map(|text| Condition::parse(text)).collect())
+        self.conditions.get_or_init(|| parsed(&self.when))
+    }
+
+    fn scope(&self) -> &[Condition] {
+        self.scope.get_or_init(|| parsed(&self.among))
     }
 
     /// `None` when it does not fire.
     pub(super) fn fired<'a>(&'static self, subjects: &'a [Subject], run: Circumstances) -> Option<Fired<'a>> {
-        let known: Vec<&Subject> = subjects.iter().filter(|subject| !subject.settings.is_empty()).collect();
+        let is_looked_at = |subject: &&Subject| {
+            let fails = self.conditions().iter().find(|condition| !condition.holds(subject, run));
+            !subject.settings.is_empty()
+                && self.scope().iter().all(|condition| condition.holds(subject, run))
+                && fails.is_none_or(|condition| condition.applies(subject, run))
+        };
+        let known: Vec<&Subject> = subjects.iter().filter(is_looked_at).collect();
         let holds =
             |subject: &&Subject| self.conditions().iter().all(|condition| condition.holds(subject, run));
         let (caught, free): (Vec<&Subject>, Vec<&Subject>) = known.into_iter().partition(holds);
@@ -82,6 +97,10 @@ impl Trap {
         });
         Some(Fired { trap: self, lines: lines.collect(), subjects: caught })
     }
+}
+
+fn parsed(texts: &[String]) -> Vec<Condition> {
+    texts.iter().filter_map(|text| Condition::parse(text)).collect()
 }
 
 #[cfg(test)]
@@ -144,6 +163,7 @@ mod tests {
         for (index, trap) in traps().iter().enumerate() {
             assert!(traps()[..index].iter().all(|other| other.id != trap.id), "{} twice", trap.id);
             assert_eq!(trap.conditions().len(), trap.when.len(), "{}: {:?}", trap.id, trap.when);
+            assert_eq!(trap.scope().len(), trap.among.len(), "{}: {:?}", trap.id, trap.among);
             assert!(
                 !trap.title.is_empty() && !trap.effect.is_empty() && !trap.write.is_empty(),
                 "{}",
