@@ -83,6 +83,8 @@ mod tests {
             seed,
             margin: 0.02,
             base: None,
+            parity: crate::Parity::default(),
+            differs: Vec::new(),
             host: crate::Host::default(),
             load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),

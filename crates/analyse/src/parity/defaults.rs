@@ -102,8 +102,8 @@ pub(super) fn overlay(settings: &mut Settings, told: &[Told], product: Product, 
     }
     if product.is_mysql() {
         collation_follows(settings, &is_told, product, version);
-        redo_follows(settings, &is_told);
-        pool_is_whole_chunks(settings);
+        greatest_io_follows(settings, &is_told);
+        pool_is_whole_chunks(settings, product, version);
         buffering_follows(settings, &is_told);
     }
 }
@@ -144,26 +144,29 @@ fn collation_follows(
     settings.insert("collation_server".to_owned(), collation.to_owned());
 }
 
-/// From 8.0.30 MySQL derives the capacity from the old settings when they are told and the new one is not.
-fn redo_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
-    let old = ["innodb_log_file_size", "innodb_log_files_in_group"];
-    let capacity = "innodb_redo_log_capacity";
-    if settings.contains_key(capacity) && !is_told(capacity) && old.iter().any(|name| is_told(name)) {
-        let sizes = old.map(|name| settings.get(name).and_then(|text| value::size(text)));
-        if let [Some(size), Some(files)] = sizes {
-            settings.insert(capacity.to_owned(), (size * files).to_string());
-        }
+/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is told.
+fn greatest_io_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
+    const LEAST: u64 = 2000;
+    let (planned, greatest) = ("innodb_io_capacity", "innodb_io_capacity_max");
+    if !is_told(planned) || is_told(greatest) || !settings.contains_key(greatest) {
+        return;
+    }
+    if let Some(planned) = settings.get(planned).and_then(|text| value::size(text)) {
+        settings.insert(greatest.to_owned(), (planned * 2).max(LEAST).to_string());
     }
 }
 
 /// Rounds a buffer pool up to whole chunks, where the version has chunks of a fixed size.
-fn pool_is_whole_chunks(settings: &mut Settings) {
+fn pool_is_whole_chunks(settings: &mut Settings, product: Product, version: [u32; 3]) {
     let size = |name: &str| settings.get(name).and_then(|text| value::size(text));
     let (Some(pool), Some(chunk)) = (size("innodb_buffer_pool_size"), size("innodb_buffer_pool_chunk_size"))
     else {
         return;
     };
-    if chunk > 0 && pool > chunk {
+    // From 10.8 the chunk follows the pool.
+    if product == Product::MariaDb && version >= [10, 8, 0] {
+        settings.remove("innodb_buffer_pool_chunk_size");
+    } else if chunk > 0 && pool > chunk {
         settings.insert("innodb_buffer_pool_size".to_owned(), (pool.div_ceil(chunk) * chunk).to_string());
     }
 }
@@ -213,18 +216,18 @@ mod tests {
     #[test]
     fn what_is_told_is_shown_as_the_server_would_show_it() {
         let mut settings = of(Product::MySql, [8, 0, 31]).settings;
-        let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_log_file_size=1G\n\
+        let text = "[mysqld]\ninnodb_buffer_pool_size=200M\nskip-log-bin\ninnodb_io_capacity=3000\n\
                     character_set_server=latin1\nperformance_schema=0\n";
         overlay(&mut settings, &option_file(text, Product::MySql, [8, 0, 31]), Product::MySql, [8, 0, 31]);
         let shown = [
             "innodb_buffer_pool_size",
             "log_bin",
-            "innodb_redo_log_capacity",
+            "innodb_io_capacity_max",
             "collation_server",
             "performance_schema",
         ]
         .map(|name| settings[name].as_str());
-        assert_eq!(shown, ["268435456", "OFF", "2147483648", "latin1_swedish_ci", "OFF"]);
+        assert_eq!(shown, ["268435456", "OFF", "6000", "latin1_swedish_ci", "OFF"]);
         let mut settings = of(Product::Postgres, [15, 1, 0]).settings;
         overlay(
             &mut settings,

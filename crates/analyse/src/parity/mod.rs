@@ -53,6 +53,27 @@ pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     Some(compared(&subjects, &words.differs, circumstances(&run.manifest.workloads)))
 }
 
+/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and all classes. Empty for a
+/// perfect one.
+pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, value) in &predicted.settings {
+        match effective.settings.get(name).or_else(|| effective.session.get(name)) {
+            Some(is) if value::says_the_same(value, is) => {}
+            Some(is) => wrong.push(format!("{name}: predicted {value:?}, is {is:?}")),
+            None => wrong.push(format!("{name}: predicted {value:?}, is not there")),
+        }
+    }
+    for class in classes() {
+        let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
+        let (foreseen, is) = (text(predicted), text(effective));
+        if foreseen != is {
+            wrong.push(format!("class {}: predicted {foreseen}, is {is}", class.id));
+        }
+    }
+    wrong
+}
+
 /// In what two variants, of one run or of two, are not set alike, one sentence a class that decides results.
 pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));

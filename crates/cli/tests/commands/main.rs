@@ -12,6 +12,7 @@ mod interrupted;
 mod known_answer;
 mod lists;
 mod oltp;
+mod parity;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;

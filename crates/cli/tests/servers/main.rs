@@ -11,6 +11,7 @@ mod external;
 mod killed;
 mod oltp;
 mod options;
+mod parity;
 mod postgres;
 mod restart;
 mod statements;

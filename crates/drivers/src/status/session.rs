@@ -25,7 +25,7 @@ const MYSQL_SESSION: &[&str] = &[
 ];
 
 /// The same of PostgreSQL, with the database's own encoding and rules for text.
-const POSTGRES_SESSION: &str = "SELECT name, setting FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
+const POSTGRES_SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
      SELECT 'lc_collate', datcollate::text FROM pg_database WHERE datname = current_database()";
 
