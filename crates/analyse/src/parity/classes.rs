@@ -75,7 +75,7 @@ pub fn classes() -> &'static [Class] {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) value: Value,
-    /// One of its settings was told, or is set by a program whose option file is not on record.
+    /// One of its settings was told, or there is nothing that could be told.
     pub(super) is_told: bool,
 }
 
@@ -91,7 +91,8 @@ impl Class {
             Some(name) => ALL.iter().find(|(known, _)| *known == name)?.1(&reader)?,
             None => self.read(&reader, source)?,
         };
-        let is_told = reader.names().iter().any(|name| subject.is_told(name));
+        let names = reader.names();
+        let is_told = names.is_empty() || names.iter().any(|name| subject.is_told(name));
         Some(Found { value, is_told })
     }
 

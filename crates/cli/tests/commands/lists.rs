@@ -10,7 +10,9 @@ fn a_plan_is_explained_without_running_it() {
     let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=2"]);
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
-    insta::assert_snapshot!(ended.out, @"
+    let (cells, settings) = ended.out.split_once("\nWhat the variants were told").unwrap();
+    assert!(settings.contains("• trap: SQLite syncs nothing (rollback, wal)."), "{settings}");
+    insta::assert_snapshot!(cells, @"
     plan test: 2 variants x 2 blocks
 
       rollback  SQLite, embedded  (base)

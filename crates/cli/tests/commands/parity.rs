@@ -22,7 +22,26 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["plan", "p.toml"]);
     ended.expect_ok();
-    insta::assert_snapshot!(section(&ended.out), @"");
+    insta::assert_snapshot!(section(&ended.out), @r"
+    What the variants were told ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
+    • differs: page: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
+      read more for each row. To write: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
+
+    Classes of settings
+    Predicted from the defaults of each version and what it is told; nothing was started. * = nobody
+    told it: the server's own default.
+    class        what                              a             b    alike
+    ───────────────────────────────────────────────────────────────────────
+    commit       a commit is                 synced*       synced*     same
+    binlog       second log                      off           off     same
+    buffer-pool  buffer pool                4000 KiB      4000 KiB     same
+    checksums    page checksums                  off           off     same
+    page-size    page                         4 KiB*         8 KiB  DIFFERS
+    io           data files go through    page cache    page cache     same
+    isolation    isolation              serializable  serializable     same
+    charset      characters                   UTF-8*        UTF-8*     same
+    autocommit   autocommit                       on            on     same
+    ");
 }
 
 #[test]
@@ -31,7 +50,11 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     desk.write("p.toml", &plan("parity = \"refuse\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(2);
-    insta::assert_snapshot!(desk.refusal(&ended), @"");
+    insta::assert_snapshot!(desk.refusal(&ended), @r#"
+    exit 2: error: the variants are not set alike, and the plan says parity = "refuse":
+      page-size: page: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
+    make them equal, or name what is meant in differs of the plan
+    "#);
     assert!(desk.run_dirs().is_empty());
 
     desk.write("q.toml", &plan("parity = \"refuse\"\ndiffers = [\"page-size\"]"));
