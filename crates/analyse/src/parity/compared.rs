@@ -42,8 +42,10 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
     if found.iter().all(Option::is_none) {
         return None;
     }
-    let cell = |found: &Option<Found>| match found {
-        Some(Found { value, is_told }) => ClassCell { text: value.to_string(), is_default: !is_told },
+    let cell = |(found, subject): (&Option<Found>, &Subject)| match found {
+        Some(Found { value, is_told }) => {
+            ClassCell { text: value.to_string(), is_default: !is_told && subject.is_on_record() }
+        }
         None => ClassCell { text: String::new(), is_default: false },
     };
     Some(ClassRow {
@@ -52,7 +54,7 @@ fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<Class
         meaning: class.meaning.clone(),
         weight: class.weight,
         standing: standing(class, subjects, &found, declared),
-        cells: found.iter().map(cell).collect(),
+        cells: found.iter().zip(subjects).map(cell).collect(),
     })
 }
 
@@ -106,11 +108,7 @@ fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Rem
 fn by_value(row: &ClassRow, subjects: &[Subject]) -> String {
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for (cell, subject) in row.cells.iter().zip(subjects).filter(|(cell, _)| !cell.text.is_empty()) {
-        let text = if cell.is_default && subject.is_on_record() {
-            format!("{} by default", cell.text)
-        } else {
-            cell.text.clone()
-        };
+        let text = if cell.is_default { format!("{} by default", cell.text) } else { cell.text.clone() };
         match groups.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(&subject.name),
             None => groups.push((text, vec![&subject.name])),

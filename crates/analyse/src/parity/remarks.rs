@@ -39,7 +39,7 @@ pub struct ClassRow {
 pub struct ClassCell {
     /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
     pub text: String,
-    /// Nobody told it: the server's own choice.
+    /// Nobody told it: the server's own choice. Never so for a server that somebody else runs, whose option file is not known.
     pub is_default: bool,
 }
 
