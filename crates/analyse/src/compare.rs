@@ -4,6 +4,8 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::differences;
+use crate::looks::{Compared, Decided, Look, judge_at, looks};
+use crate::margins::Margins;
 use crate::ratio::valid;
 use crate::statistics::describe::{Group, geometric_mean, group};
 use crate::verdict::{Inference, Verdict, adjust, paired, unpaired, verdict};
@@ -19,7 +21,7 @@ pub struct Side<'a> {
 /// What the caller may choose about a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
-    /// Margin as a fraction; `None` = the base run's.
+    /// Margin of all steps as a fraction; `None` = the base run's, step by step.
     pub margin: Option<f64>,
     /// Compare runs that are not alike too, and say so.
     pub anyway: bool,
@@ -32,6 +34,7 @@ pub struct Comparison {
     pub new: ComparedSide,
     /// `true` when both are of one run, so that ratios are formed within blocks.
     pub paired: bool,
+    /// Of steps that have none of their own.
     pub margin: f64,
     /// What a reader must know before any number.
     pub notes: Vec<String>,
@@ -54,18 +57,26 @@ pub struct ComparedStep {
     pub workload: String,
     pub step: String,
     pub rate_label: String,
+    /// Differences below this fraction count as none.
+    pub margin: f64,
     /// Median over the valid blocks.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
     /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
     pub base_blocks: usize,
     pub new_blocks: usize,
+    /// Ratio of each block, as (block, ratio); none for two runs.
+    #[serde(skip)]
+    pub ratios: Vec<(u32, f64)>,
     /// New ÷ base: geometric mean over pairs, or ratio of the geometric means.
     pub ratio: Option<f64>,
     /// `None` when a side has one block only.
     pub inference: Option<Inference>,
     /// `None` for one block and for a step that one of the two did not run.
     pub verdict: Option<Verdict>,
+    /// At which look at a run with a budget it was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
 }
 
 /// Compares `new` with `base`.
@@ -74,7 +85,7 @@ pub struct ComparedStep {
 /// class of host and kind of build. [`Error::NotAlike`] says what differs, unless `anyway` was chosen; then it is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
     let one_run = base.run.manifest.run_id == new.run.manifest.run_id;
-    let margin = choices.margin.unwrap_or(base.run.manifest.margin);
+    let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base)?;
     let mut notes = Vec::new();
     let mut steps = if one_run {
@@ -82,7 +93,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
         known(new)?;
-        in_pairs(&base_findings, new.variant, margin)
+        in_pairs(&base_findings, new.variant, margins)
     } else {
         let differences = differences(&base.run.manifest, &new.run.manifest);
         if !differences.is_empty() && !choices.anyway {
@@ -94,10 +105,12 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
              shows it. Better put both into one plan, whose blocks interleave them."
                 .to_owned(),
         );
-        apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margin)
+        apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margins)
     };
     notes.extend(debug_builds(base.run, new.run));
-    judge(&mut steps, margin);
+    let looks = if one_run { looks(base.run) } else { Vec::new() };
+    notes.extend(looks_note(&looks));
+    judge(&mut steps, &looks);
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(|step| step.ratio.is_some()) {
         notes.push(
             "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
@@ -111,7 +124,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             false => compared_side(new, &of_variant(new)?),
         },
         paired: one_run,
-        margin,
+        margin: margins.general(),
         notes,
         ratios: group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>()),
         steps,
@@ -153,19 +166,20 @@ fn variant_of<'a>(step: &'a StepFindings, name: &str) -> Option<&'a VariantStep>
     step.variants.iter().find(|variant| variant.variant == name)
 }
 
-fn in_pairs(findings: &Findings, new: &str, margin: f64) -> Vec<ComparedStep> {
+fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let seed = findings.run.seed;
     let compared = |workload: &str, step: &StepFindings| {
         let base = variant_of(step, &findings.run.base)?;
         let new = variant_of(step, new)?;
-        let ratios: Vec<f64> =
-            new.ratio.iter().flat_map(|ratio| &ratio.blocks).map(|(_, ratio)| *ratio).collect();
+        let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
+        let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
         Some(ComparedStep {
             base_blocks: ratios.len(),
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
-            inference: paired(&ratios, margin, seed),
-            ..both(workload, step, base, new)
+            inference: paired(&ratios, margins.of(&step.name), seed),
+            ratios: blocks,
+            ..both(workload, step, (base, new), margins)
         })
     };
     let steps = findings
@@ -176,7 +190,13 @@ fn in_pairs(findings: &Findings, new: &str, margin: f64) -> Vec<ComparedStep> {
 }
 
 /// Steps of the base that the new run has too, by workload and name.
-fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margin: f64) -> Vec<ComparedStep> {
+fn apart(
+    base: &Findings,
+    base_name: &str,
+    new: &Findings,
+    new_name: &str,
+    margins: Margins<'_>,
+) -> Vec<ComparedStep> {
     let other = |workload: &str, name: &str| {
         let workload = new.workloads.iter().find(|other| other.name == workload)?;
         workload.steps.iter().find(|step| step.name == name)
@@ -192,8 +212,8 @@ fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margi
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
-            inference: unpaired(&base_rates, &new_rates, margin),
-            ..both(workload, step, base, new)
+            inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
+            ..both(workload, step, (base, new), margins)
         })
     };
     let steps = base
@@ -204,30 +224,55 @@ fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margi
 }
 
 /// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
-fn both(workload: &str, step: &StepFindings, base: &VariantStep, new: &VariantStep) -> ComparedStep {
+fn both(
+    workload: &str,
+    step: &StepFindings,
+    (base, new): (&VariantStep, &VariantStep),
+    margins: Margins<'_>,
+) -> ComparedStep {
     let ran = !base.runs.is_empty() && !new.runs.is_empty();
     ComparedStep {
         workload: workload.to_owned(),
         step: step.name.clone(),
         rate_label: step.rate_label.clone(),
+        margin: margins.of(&step.name),
         base_rate: base.rate,
         new_rate: new.rate,
         base_blocks: 0,
         new_blocks: 0,
+        ratios: Vec::new(),
         ratio: None,
         inference: None,
+        decided: None,
         verdict: ran.then_some(Verdict::Invalid),
     }
 }
 
 /// Adjusts the p-values over the steps of this comparison and finds the words.
-fn judge(steps: &mut [ComparedStep], margin: f64) {
+fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
+    if !looks.is_empty() {
+        return judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
+    }
     adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
     for step in steps {
         if let Some(ratio) = step.ratio {
-            step.verdict = step.inference.as_ref().map(|inference| verdict(ratio, inference, margin));
+            step.verdict = step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
         }
     }
+}
+
+fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {
+    let ComparedStep { ratios, margin, inference, verdict, decided, .. } = step;
+    Some(Compared { blocks: ratios, margin: *margin, inference: inference.as_mut()?, verdict, decided })
+}
+
+fn looks_note(looks: &[Look]) -> Option<String> {
+    (!looks.is_empty()).then(|| {
+        format!(
+            "The run was looked at {} times while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
+            looks.len()
+        )
+    })
 }
 
 #[cfg(test)]
@@ -273,6 +318,36 @@ mod tests {
         let choices = CompareChoices { margin: Some(0.15), anyway: false };
         let found = compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
         assert_eq!((found.margin, found.steps[0].verdict), (0.15, Some(Verdict::Same)));
+    }
+
+    #[test]
+    fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
+        let mut run = run_of("x", &STEADY);
+        run.manifest.experiment.margins.insert("l.*".to_owned(), 0.15);
+        let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
+        let planned = of(CompareChoices::default());
+        assert_eq!((planned.margin, planned.steps[0].margin), (0.02, 0.15));
+        assert_eq!(planned.steps[0].verdict, Some(Verdict::Same));
+        let chosen = of(CompareChoices { margin: Some(0.01), anyway: false });
+        assert_eq!((chosen.steps[0].margin, chosen.steps[0].verdict), (0.01, Some(Verdict::Slower)));
+    }
+
+    #[test]
+    fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
+        let mut run = run_of("x", &STEADY);
+        run.manifest.experiment.budget_seconds = Some(100.0);
+        let look = |blocks, seconds: u64| dbdyno_record::RunEvent::Look {
+            at: String::new(),
+            blocks,
+            elapsed_us: seconds * 1_000_000,
+            last: blocks == 4,
+            order: Vec::new(),
+        };
+        run.events = vec![look(3, 10), look(4, 50)];
+        let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+        let step = &found.steps[0];
+        assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
+        assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
     }
 
     #[test]

@@ -232,6 +232,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         blocks,
         base: variants[0].to_owned(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo {
             cpus: 4,

@@ -8,6 +8,7 @@
 mod alike;
 mod colours;
 mod compare;
+mod control;
 mod cost;
 mod counters;
 mod encryption;
@@ -15,18 +16,23 @@ mod error;
 mod findings;
 #[cfg(test)]
 mod fixtures;
+mod forecast;
 mod headroom;
 mod hosts;
 mod judge;
 mod latency;
+mod looks;
+mod margins;
 mod measured;
 mod metrics;
+mod noise;
 mod outages;
 mod overview;
 mod parallel;
 mod rates;
 mod ratio;
 mod reach;
+mod relative;
 mod schedule;
 mod span;
 pub mod statistics;
@@ -40,13 +46,18 @@ mod workloads;
 
 use dbdyno_record::{Run, StepRecord};
 
+pub use alike::host_class;
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
 pub use findings::{
-    Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
-    Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
-    VariantSummary, WorkloadFindings,
+    Bucket, Budget, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio,
+    RunSummary, Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    VariantStep, VariantSummary, WorkloadFindings,
 };
+pub use forecast::{Forecast, forecast};
+pub use looks::Decided;
+pub use margins::{margin_of, margins_without_step};
+pub use noise::{StepNoise, noise, pooled};
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
@@ -85,9 +96,16 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
-    let rules = judge::Rules { base, margin: manifest.margin, seed: manifest.seed };
+    let looks = looks::looks(run);
+    let rules = judge::Rules {
+        base,
+        again: manifest.experiment.again.as_deref(),
+        margins: margins::Margins::planned(manifest),
+        seed: manifest.seed,
+        looks: &looks,
+    };
     let mut steps: Vec<Vec<StepFindings>> =
-        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, base)).collect();
+        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, rules)).collect();
     judge::judge(&mut steps.iter_mut().flatten().collect::<Vec<_>>(), rules);
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads

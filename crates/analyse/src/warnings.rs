@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::colours::missed_note;
+use crate::control;
 use crate::encryption::unequal;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
@@ -44,6 +45,10 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
     all.extend(unequal(run));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(control::warning(
+        workloads.iter().flat_map(|workload| &workload.steps),
+        run.manifest.experiment.again.as_deref(),
+    ));
     all.extend(drift_warnings(workloads));
     if run.manifest.blocks < 2 {
         all.push(

@@ -12,10 +12,10 @@ use crate::tables::summary;
 use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
-pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, base: &str) -> Vec<StepFindings> {
+pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
     let cells = cells_of(run, info);
     let names = step_names(info, &cells);
-    parallel::map(&names, |name| step_findings(run, &cells, name, base))
+    parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
 
 /// A workload with its tables, from its judged steps.
@@ -51,7 +51,7 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
     names
 }
 
-fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> StepFindings {
+fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
     // A damaged step may have lost its description; any other knows it as well.
     let described = records().find(|step| step.damaged.is_none()).or_else(|| records().next());
@@ -59,11 +59,13 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> St
     let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
         run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();
     let no_runs = Vec::new();
-    let base_runs = runs.iter().find(|(variant, _)| variant.name == base).map_or(&no_runs, |(_, runs)| runs);
+    let base_runs =
+        runs.iter().find(|(variant, _)| variant.name == rules.base).map_or(&no_runs, |(_, runs)| runs);
     StepFindings {
         name: name.to_owned(),
         headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
         target: spec
             .and_then(|spec| spec.target.as_ref())
@@ -117,6 +119,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
         verdict: None,
+        decided: None,
         drift: None,
         background_rate: median(&background),
         runs: runs.to_vec(),

@@ -34,6 +34,7 @@ fn manifest() -> Manifest {
         blocks: 2,
         base: "rollback".to_owned(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo { cpus: 4, ..HostInfo::default() },
         plan_toml: String::new(),

@@ -6,6 +6,7 @@ mod known_answer;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use dbdyno_plan::PlanDuration;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
@@ -59,13 +60,22 @@ pub(crate) struct RunArgs {
     /// Number of blocks, instead of the plan's.
     #[arg(long, value_name = "N")]
     pub(crate) blocks: Option<u32>,
+    /// A/A: run the base under a second name too, once in every block. The report then says what this machine calls a
+    /// difference where there is none, and `dbdyno plan --noise RUN` computes from it what a plan can detect.
+    #[arg(long)]
+    pub(crate) aa: bool,
+    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) the run is looked at; while something is
+    /// undecided and time is left, further blocks of the base and the undecided variants are run. Verdicts are corrected for
+    /// every look.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<PlanDuration>,
     /// Go on with a run that was stopped or killed. Cells that ended stay as they are; the others run from their start, in
     /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "out"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
 }
 
-/// Show what a plan would run, how long it takes and how much disk it needs; runs nothing.
+/// Show what a plan would run, how long it takes, how much disk it needs and which differences it can detect; runs nothing.
 #[derive(Debug, Parser)]
 pub(crate) struct PlanArgs {
     /// Plan file (TOML); the quickstart when left out.
@@ -74,6 +84,16 @@ pub(crate) struct PlanArgs {
     /// Change a value of the plan, as with `dbdyno run`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
+    /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left out, it is that of the runs
+    /// of the same workload that ended on this host.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) noise: Option<PathBuf>,
+    /// Difference to be found, in percent: how many blocks it needs. The margin of each step when left out.
+    #[arg(long, value_name = "PCT", value_parser = percent, conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) detect: Option<f64>,
+    /// Print time, disk, order and power as JSON instead.
+    #[arg(long, conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) json: bool,
     /// Print the JSON Schema of plan files instead.
     #[arg(long)]
     pub(crate) schema: bool,
@@ -112,7 +132,7 @@ pub(crate) struct CompareArgs {
     pub(crate) base: String,
     /// What is compared: RUN:VARIANT, RUN, or :VARIANT for another variant of the run of BASE.
     pub(crate) new: String,
-    /// Differences up to so many percent do not matter; the margin of the plan of BASE when left out.
+    /// Differences up to so many percent do not matter, in any step; the margins of the plan of BASE when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
     /// What ends with status 1; `slower` when left out.

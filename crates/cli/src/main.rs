@@ -7,6 +7,7 @@ mod doctor;
 mod exit;
 mod host;
 mod limits;
+mod power;
 mod progress;
 mod signals;
 mod terminal;

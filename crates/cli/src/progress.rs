@@ -65,6 +65,12 @@ impl Progress {
         }
     }
 
+    /// Cells (variant, workload) that were added while the run goes on.
+    pub(crate) fn more(&mut self, cells: &[(String, String)]) {
+        self.total += cells.iter().filter_map(|cell| self.forecasts.get(cell)).map(sum).sum::<Duration>();
+        self.bar.set_length(millis(self.total).max(1));
+    }
+
     /// A cell begins.
     pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
         let CellId { block, variant, workload } = id;

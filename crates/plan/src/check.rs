@@ -6,6 +6,7 @@ use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_oltp::oltp_problem;
 use crate::check_workload::insert_benchmark_problem;
 use crate::document::Segment;
+use crate::experiment::experiment_problem;
 use crate::load::load_problem;
 use crate::{Plan, TlsMode, Variant, VariantKind};
 
@@ -83,11 +84,8 @@ fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
     if !(1..=MAX_BLOCKS).contains(&plan.blocks) {
         return problem(&[Segment::Key("blocks")], format!("blocks must be 1 to {MAX_BLOCKS}"));
     }
-    if !(plan.margin > 0.0 && plan.margin < 1.0) {
-        return problem(
-            &[Segment::Key("margin")],
-            "margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %",
-        );
+    if let Some((key, message)) = experiment_problem(plan) {
+        return problem(&[Segment::Key(key)], message);
     }
     if plan.variants.is_empty() {
         let message = "the plan has no variant: add a [[variant]] with a name and a server";
@@ -141,7 +139,7 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
         return at("name", format!("variant {} has no name: add name = \"...\"", index + 1));
     }
     let name = &variant.name;
-    if !is_name(name) {
+    if !is_name(name) && plan.again_name().as_ref() != Some(name) {
         return at("name", format!("the variant name `{name}` does not fit: {NAME_HELP}"));
     }
     if plan.variants[..index].iter().any(|earlier| earlier.name == *name) {

@@ -1,11 +1,12 @@
 //! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's descriptions.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load, Oltp};
+use crate::{CpuList, InsertBenchmark, Load, Oltp, PlanDuration};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,18 @@ pub struct Plan {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
+    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what this machine calls a
+    /// difference where there is none, and how much it scatters.
+    #[serde(default)]
+    pub aa: bool,
+    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{ "scan*" = 0.05 }`. A step's own
+    /// name goes before a pattern, a pattern with more letters before one with fewer; other steps have `margin`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Time that the whole run may take: once the plan's blocks are over, further blocks of the undecided variants are run while
+    /// there is time. Needs `blocks` of 3 or more.
+    #[serde(default)]
+    pub budget: Option<PlanDuration>,
     #[serde(default)]
     pub host: Host,
     #[serde(default)]
@@ -89,7 +102,7 @@ pub struct Variant {
     /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
     pub engine: Option<String>,
     /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
-    pub pragmas: std::collections::BTreeMap<String, String>,
+    pub pragmas: BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
     pub password_env: Option<String>,
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a

@@ -53,10 +53,13 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
 pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
     let texts = Texts::new(text, origin, overrides);
     let document = Document::new(&texts)?;
-    let plan = Plan::deserialize(Deserializer::from(document.root.clone()))
+    let mut plan = Plan::deserialize(Deserializer::from(document.root.clone()))
         .map_err(|error| texts.error(error.span(), explain(error.message())))?;
     match check::first_problem(&plan) {
-        None => Ok(plan),
+        None => {
+            plan.add_again();
+            Ok(plan)
+        }
         Some(problem) => {
             Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message })
         }

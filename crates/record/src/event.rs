@@ -55,6 +55,18 @@ pub enum RunEvent {
         cell: CellId,
         to: String,
     },
+    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
+    /// cells of the next block, in the order in which they are to run; empty when there is none.
+    Look {
+        at: String,
+        /// Blocks count from 1, so this is how many there are.
+        blocks: u32,
+        /// Time that the run has taken so far, without the time between being stopped and going on.
+        elapsed_us: u64,
+        /// There is no time for another block like the last one: this look is the last, whatever it finds.
+        last: bool,
+        order: Vec<CellId>,
+    },
     Warning {
         at: String,
         text: String,

@@ -14,8 +14,16 @@ pub(crate) fn title(findings: &Findings) -> String {
 
 /// When, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
-    let blocks =
+    let mut blocks =
         if run.blocks_planned == 1 { "1 block".to_owned() } else { format!("{} blocks", run.blocks_planned) };
+    if let Some(budget) = &run.budget {
+        blocks.push_str(&format!(
+            " and {} further within {}, looked at {}",
+            budget.further_blocks,
+            seconds_text(budget.seconds),
+            if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
+        ));
+    }
     format!(
         "Run {} · started {} · {blocks} · {} of {} cells completed · seed {} · dbdyno {} ({}, {} build)",
         run.run_id,
@@ -27,6 +35,15 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
         run.tool.commit,
         run.tool.build
     )
+}
+
+/// `90 s`, `45 min`, `2 h`, `2.5 h`.
+fn seconds_text(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{} h", (s / 360.0).round() / 10.0),
+    }
 }
 
 /// The machine on one line.

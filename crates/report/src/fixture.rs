@@ -68,6 +68,9 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         seed: 42,
         base: NAMES[0].to_owned(),
         margin: 0.02,
+        margins: std::collections::BTreeMap::new(),
+        again: None,
+        budget: None,
         blocks_planned: blocks,
         cells_completed: cells - usize::from(variants > 1),
         cells_planned: cells,
@@ -140,6 +143,7 @@ fn summary(names: &[&str]) -> Summary {
         ),
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
+        control: None,
     }
 }
 
@@ -195,6 +199,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
+        margin: 0.02,
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
         target: (!load).then(|| (target(step), 0.95)),
         variants: (0..names.len())
@@ -217,6 +222,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
+        decided: None,
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
         runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),

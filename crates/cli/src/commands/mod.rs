@@ -6,5 +6,6 @@ pub(crate) mod known_answer;
 pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod plan;
+mod plan_json;
 pub(crate) mod report;
 pub(crate) mod run;

@@ -1,12 +1,13 @@
-//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs.
+//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can detect.
 
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
 
 use crate::args::PlanArgs;
+use crate::commands::plan_json;
 use crate::exit::{Ended, OURS};
-use crate::{terminal, time};
+use crate::{power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
@@ -25,14 +26,17 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    terminal::out(&describe(&plan, &estimate(&plan)));
+    let estimate = estimate(&plan);
+    let power = power::of_plan(&plan, args)?;
+    if args.json {
+        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
+        return Ok(());
+    }
+    terminal::out(&describe(&plan, &estimate));
+    if let Some(power) = power {
+        terminal::out(&format!("\n{}", power.text()));
+    }
     Ok(())
-}
-
-/// `--blocks N` is `--set blocks=N`.
-pub(crate) fn overrides(set: &[(String, String)], blocks: Option<u32>) -> Vec<(String, String)> {
-    let blocks = blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
-    set.iter().cloned().chain(blocks).collect()
 }
 
 fn describe(plan: &Plan, estimate: &Estimate) -> String {
@@ -75,6 +79,9 @@ fn describe(plan: &Plan, estimate: &Estimate) -> String {
         time::about(estimate.duration),
         time::bytes(estimate.peak_disk_bytes)
     ));
+    if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
+        text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
+    }
     if plan.blocks == 1 {
         text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
     }

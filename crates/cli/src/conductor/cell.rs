@@ -30,7 +30,7 @@ impl Conductor<'_> {
     pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
-        self.progress.cell(id, self.plan.blocks);
+        self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
         let ending = self.provided_cell(id, &mut writer)?;

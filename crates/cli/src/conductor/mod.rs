@@ -1,5 +1,6 @@
 //! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the rest goes on.
 
+mod budget;
 mod cell;
 mod database;
 mod step;
@@ -42,12 +43,28 @@ pub(crate) struct Tally {
 }
 
 impl Conductor<'_> {
-    /// Runs `cells` in order.
+    /// Runs `cells` in order, then what a budget of time adds to them.
     ///
     /// # Errors
     /// When the record cannot be written: figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId]) -> Result<Tally, Ended> {
         let mut tally = Tally::default();
+        self.walk(cells, &mut tally)?;
+        while let Some(block) = self.further_block()? {
+            self.walk(&block, &mut tally)?;
+        }
+        tally.interrupted = self.cancelled();
+        let outcome = match &tally {
+            Tally { interrupted: true, .. } => Outcome::Interrupted,
+            Tally { failed: 0, .. } => Outcome::Completed,
+            _ => Outcome::Failed,
+        };
+        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
+        self.progress.finish();
+        Ok(tally)
+    }
+
+    fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
         for cell in cells {
             if self.cancelled() {
                 break;
@@ -70,15 +87,7 @@ impl Conductor<'_> {
                 message,
             })?;
         }
-        tally.interrupted = self.cancelled();
-        let outcome = match &tally {
-            Tally { interrupted: true, .. } => Outcome::Interrupted,
-            Tally { failed: 0, .. } => Outcome::Completed,
-            _ => Outcome::Failed,
-        };
-        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
-        self.progress.finish();
-        Ok(tally)
+        Ok(())
     }
 
     fn cancelled(&self) -> bool {

@@ -6,6 +6,7 @@ mod bad_input;
 mod compare;
 mod damage;
 mod doctor;
+mod experiment;
 mod full_disk;
 mod help;
 mod interrupted;
@@ -15,6 +16,7 @@ mod oltp;
 mod run;
 #[path = "../support/mod.rs"]
 mod support;
+mod truth;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "

@@ -42,6 +42,7 @@ fn manifest() -> Manifest {
         blocks: 1,
         base: "rollback".into(),
         margin: 0.02,
+        experiment: crate::Experiment::default(),
         client_calibration: None,
         host: HostInfo {
             hostname: "lab1".into(),
