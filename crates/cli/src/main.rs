@@ -1,11 +1,13 @@
 //! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
 
 mod args;
+mod cold;
 mod commands;
 mod conductor;
 mod doctor;
 mod exit;
 mod host;
+mod leftovers;
 mod limits;
 mod progress;
 mod signals;

@@ -5,9 +5,10 @@ use std::path::Path;
 use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_oltp::oltp_problem;
 use crate::check_workload::insert_benchmark_problem;
+use crate::data::data_needs_own_server;
 use crate::document::Segment;
 use crate::load::load_problem;
-use crate::{Plan, TlsMode, Variant, VariantKind};
+use crate::{Plan, PlanBytes, TlsMode, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -104,7 +105,35 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
             "client_threads must be at least 1; leave it out to have as many as are needed",
         );
     }
-    None
+    let timeouts = [("start_timeout", plan.host.start_timeout), ("stop_timeout", plan.host.stop_timeout)];
+    if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {
+        let path = [Segment::Key("host"), Segment::Key(key)];
+        return problem(&path, format!("{key} must be longer than 0s"));
+    }
+    let memory = plan.host.server_memory?;
+    let path = [Segment::Key("host"), Segment::Key("server_memory")];
+    memory_problem(memory).and_then(|message| problem(&path, message)).or_else(|| {
+        let variant = plan.variants.iter().find(|variant| !is_started(variant))?;
+        problem(
+            &path,
+            format!(
+                "server_memory limits servers that dbdyno starts, and variant `{}` is none: say it in the variants that it \
+                 is for",
+                variant.name
+            ),
+        )
+    })
+}
+
+/// A server with less does not start, and says so at length.
+fn memory_problem(memory: PlanBytes) -> Option<String> {
+    const LEAST: PlanBytes = PlanBytes(32 << 20);
+    (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
+}
+
+/// dbdyno starts a server for it.
+fn is_started(variant: &Variant) -> bool {
+    matches!(variant.kind(), VariantKind::BaseDir(_) | VariantKind::Named(_))
 }
 
 fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
@@ -147,7 +176,8 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
     if plan.variants[..index].iter().any(|earlier| earlier.name == *name) {
         return at("name", format!("two variants are named `{name}`: give each its own name"));
     }
-    let (key, message) = server_problem(variant).or_else(|| option_problem(variant))?;
+    let own_server = || data_needs_own_server(variant, &plan.workload).map(|message| ("address", message));
+    let (key, message) = server_problem(variant).or_else(|| option_problem(variant)).or_else(own_server)?;
     at(key, format!("variant `{name}` {message}"))
 }
 
@@ -181,7 +211,7 @@ fn server_problem(variant: &Variant) -> Found {
 
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
-    let is_started = matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
+    let is_started = is_started(variant);
     let is_address = matches!(kind, VariantKind::Address(_));
     let is_sqlite = kind == VariantKind::Sqlite;
     let is_postgres =
@@ -200,6 +230,12 @@ fn option_problem(variant: &Variant) -> Found {
             (is_started || is_address) && !is_postgres,
             "a MariaDB or MySQL server",
         ),
+        (
+            "server_memory",
+            variant.server_memory.is_some(),
+            is_started,
+            "a server that dbdyno starts (server or basedir)",
+        ),
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
@@ -217,6 +253,9 @@ fn option_problem(variant: &Variant) -> Found {
     if variant.password_env.is_some() && variant.option_file.is_some() {
         let message = "has password_env and option_file at once: the password comes from one of them";
         return Some(("option_file", message.to_owned()));
+    }
+    if let Some(message) = variant.server_memory.and_then(memory_problem) {
+        return Some(("server_memory", format!("has a limit that does not fit: {message}")));
     }
     tls_problem(variant).or_else(|| text_problem(variant))
 }

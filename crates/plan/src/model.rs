@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load, Oltp};
+use crate::{CpuList, InsertBenchmark, Load, Oltp, PlanBytes, PlanDuration};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +47,15 @@ pub struct Host {
     pub client_threads: Option<u32>,
     /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
     pub data_dir: Option<PathBuf>,
+    /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
+    /// when left out.
+    pub server_memory: Option<PlanBytes>,
+    /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
+    pub no_memory_limit: NoLimit,
+    /// A server that does not answer this long after it was started is stopped, and its cell fails.
+    pub start_timeout: PlanDuration,
+    /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
+    pub stop_timeout: PlanDuration,
     /// Keep data directories after their cell (for a look at them); they are large.
     pub keep_data: bool,
     /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
@@ -62,10 +71,25 @@ impl Default for Host {
             client_cpus: None,
             client_threads: None,
             data_dir: None,
+            server_memory: None,
+            no_memory_limit: NoLimit::Refuse,
+            start_timeout: PlanDuration::from_secs(120),
+            stop_timeout: PlanDuration::from_secs(300),
             keep_data: false,
             sampling: true,
         }
     }
+}
+
+/// What to do where a memory limit cannot be set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NoLimit {
+    /// Figures of a server that had more memory than the plan says are false.
+    #[default]
+    Refuse,
+    /// The report says that the limit was not set.
+    Warn,
 }
 
 /// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
@@ -88,6 +112,8 @@ pub struct Variant {
     pub postgresql_conf: Option<PathBuf>,
     /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
     pub engine: Option<String>,
+    /// Memory of this variant's server; that of `[host]` when left out. Only for servers that dbdyno starts.
+    pub server_memory: Option<PlanBytes>,
     /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
     pub pragmas: std::collections::BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
@@ -172,6 +198,12 @@ impl Variant {
 }
 
 impl Plan {
+    /// Memory limit of the server of variant `name`.
+    pub fn server_memory(&self, name: &str) -> Option<PlanBytes> {
+        let variant = self.variants.iter().find(|variant| variant.name == name);
+        variant.and_then(|variant| variant.server_memory).or(self.host.server_memory)
+    }
+
     /// Connections that the largest step of any workload has open at once.
     pub fn most_connections(&self) -> u32 {
         let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);

@@ -62,6 +62,17 @@ pub enum Error {
     #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
     SocketTooLong { path: PathBuf },
 
+    /// The memory of a server cannot be limited.
+    #[error(
+        "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \
+         out"
+    )]
+    Cgroup { why: String },
+
+    /// A snapshot is not what it was when it was taken.
+    #[error("the snapshot {path} has changed since it was taken: {what}; start a new run", path = .path.display())]
+    Snapshot { path: PathBuf, what: String },
+
     /// PostgreSQL does not run as root.
     #[error("PostgreSQL does not run as root, and this machine {why}")]
     NoUser { why: String },
@@ -121,6 +132,17 @@ pub enum Error {
     /// A server that cannot be got.
     #[error("cannot get {name}: {why}")]
     Unfetchable { name: String, why: String },
+
+    /// A server that should have come to rest had to be killed.
+    #[error(
+        "{server} did not end within {seconds} s and was killed, so that its data would need recovery; give it longer \
+         (host.stop_timeout)"
+    )]
+    Killed { server: String, seconds: u64 },
+
+    /// A server that should have come to rest ended in another way.
+    #[error("{server} did not stop cleanly ({stopped}); the end of its log {log}:\n{log_tail}", log = .log.display())]
+    NotAtRest { server: String, stopped: String, log: PathBuf, log_tail: String },
 
     /// A file or folder.
     #[error("{what} {path}: {source}", path = .path.display())]

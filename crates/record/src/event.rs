@@ -127,6 +127,13 @@ pub struct ServerInfo {
     /// Default storage engine and its version, where there is one.
     pub engine: Option<String>,
     pub pid: Option<u32>,
+    /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded database, and where the
+    /// process is not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Limit on its memory and the page cache of its files; `None` = none was set by dbdyno.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
     /// Effective settings, read back after start.
     pub settings: BTreeMap<String, String>,
 }

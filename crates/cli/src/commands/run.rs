@@ -18,7 +18,7 @@ use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::store;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::{host, limits, signals, terminal, time};
+use crate::{host, leftovers, limits, signals, terminal, time};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -64,8 +64,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     conductor.progress.finish();
     drop(conductor);
     if !plan.host.keep_data {
-        // Templates are kept while the run goes on, data directories only while their cell does.
+        // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
         let _ = std::fs::remove_dir_all(data_root.join("templates"));
+        let _ = std::fs::remove_dir_all(data_root.join("snapshots"));
         let _ = std::fs::remove_dir(&data_root);
     }
     finish(walked, &dir)
@@ -106,6 +107,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     host::check(&plan, &args.out)?;
     limits::check(&plan)?;
+    leftovers::clean(&args.out, plan.host.data_dir.as_deref());
+    host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
     manifest.client_calibration = client_calibration(&plan, &manifest);
@@ -151,6 +154,7 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
         .collect();
     let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
     limits::check(&plan)?;
+    host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
     for (now, then) in variants.iter().zip(&manifest.variants) {
         if now.info != *then {

@@ -2,7 +2,9 @@
 
 mod cell;
 mod database;
+mod life;
 mod step;
+mod steps;
 mod variants;
 
 use std::path::PathBuf;
