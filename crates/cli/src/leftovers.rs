@@ -7,9 +7,8 @@ use dbdyno_provision::remove_leftovers;
 
 use crate::terminal;
 
-/// Removes homes of sockets and control groups of dbdynos that were killed, and names data that their runs below `runs` have
-/// left there or in `data_dir`: such a run can go on with them.
-pub(crate) fn clean(runs: &Path, data_dir: Option<&Path>) {
+/// Removes homes of sockets and control groups of dbdynos that were killed.
+pub(crate) fn remove() {
     let removed = remove_leftovers();
     if !removed.is_empty() {
         let paths: Vec<String> = removed.iter().map(|path| path.display().to_string()).collect();
@@ -18,6 +17,10 @@ pub(crate) fn clean(runs: &Path, data_dir: Option<&Path>) {
             paths.join(", ")
         ));
     }
+}
+
+/// Names data that runs below `runs` have left there or in `data_dir` when they were killed: such a run can go on with them.
+pub(crate) fn name(runs: &Path, data_dir: Option<&Path>) {
     for (run, data) in abandoned(runs, data_dir) {
         terminal::note(&format!(
             "note: a run that was cut off has left its data in {}; go on with it: dbdyno run --resume {}, or remove the data",

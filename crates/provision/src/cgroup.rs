@@ -103,6 +103,17 @@ impl Cgroup {
         self.memory_limit_bytes
     }
 
+    /// How often the kernel has killed a process of the group because there was no memory left to take back.
+    pub fn kills(&self) -> u64 {
+        let file = match self.version {
+            CgroupVersion::V1 => "memory.oom_control",
+            CgroupVersion::V2 => "memory.events",
+        };
+        let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+
     /// Words before a command that make its process a member before it becomes the command. What a process has used
     /// stays with the group that it was in then, so a server must not begin elsewhere.
     pub(crate) fn entering(&self) -> Vec<String> {

@@ -51,6 +51,8 @@ pub struct Running {
     log: PathBuf,
     command_line: Vec<String>,
     notes: Vec<String>,
+    /// Bytes of the log that belong to earlier starts.
+    log_start: u64,
 }
 
 impl Running {
@@ -70,27 +72,23 @@ impl Running {
         let mut command = launch::detached(&line.words, &log)?;
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
         let home = Some(home);
-        let server = Self { title, process, home, data_dir, log, command_line: line.words, notes };
+        let command_line = line.words;
+        let server = Self { title, process, home, data_dir, log, command_line, notes, log_start };
         datadir::note_server(&server.data_dir, server.pid())?;
-        server.wait_for_answer(timeout, log_start, answers)?;
+        server.wait_for_answer(timeout, answers)?;
         Ok(server)
     }
 
-    fn wait_for_answer(
-        &self,
-        limit: Duration,
-        log_start: u64,
-        answers: impl Fn() -> bool,
-    ) -> Result<(), Error> {
+    fn wait_for_answer(&self, limit: Duration, answers: impl Fn() -> bool) -> Result<(), Error> {
         let spawned = Instant::now();
         while !answers() {
             let (server, log) = (self.title.clone(), self.log.clone());
             if let Some(status) = self.exit_status() {
-                let log_tail = log::reason(&self.log, log_start);
-                return Err(Error::DiedAtStart { server, status: status.to_string(), log, log_tail });
+                let log_tail = self.last_words();
+                return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
             }
             if spawned.elapsed() >= limit {
-                let log_tail = log::reason(&self.log, log_start);
+                let log_tail = self.last_words();
                 return Err(Error::NoAnswer { server, seconds: limit.as_secs(), log, log_tail });
             }
             sleep(POLL);
@@ -129,9 +127,26 @@ impl Running {
         self.process.exit_status()
     }
 
+    /// An exit status in words, with the kernel's reason for it where that is known.
+    pub fn end_of(&self, status: ExitStatus) -> String {
+        match self.cgroup().filter(|group| group.kills() > 0) {
+            Some(group) => format!(
+                "{status}: the kernel killed it, because it needed more than its memory limit of {} bytes",
+                group.memory_limit_bytes()
+            ),
+            None => status.to_string(),
+        }
+    }
+
     /// The last `lines` lines of the log.
     pub fn log_tail(&self, lines: usize) -> String {
         log::tail(&self.log, lines)
+    }
+
+    /// The end of what this start has logged, with the errors that stand further above: servers that crash tell at length
+    /// how they do.
+    pub fn last_words(&self) -> String {
+        log::reason(&self.log, self.log_start)
     }
 
     /// Program and options as they were run, for the record; it holds no secret.
@@ -168,7 +183,6 @@ impl Running {
     /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in another way than by a clean
     /// stop; when the process cannot be waited for.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
-        let log_start = log::length(&self.log);
         let stopped =
             self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))?;
         let server = self.title.clone();
@@ -178,7 +192,7 @@ impl Running {
         match self.home.take() {
             Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
             _ => {
-                let log_tail = log::reason(&self.log, log_start);
+                let log_tail = self.last_words();
                 Err(Error::NotAtRest {
                     server,
                     stopped: stopped.to_string(),

@@ -166,7 +166,7 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
 /// A scan of more than the limit: the page cache of the server's files is the server's, and the limit holds for it.
 #[test]
 fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
-    const LIMIT: u64 = 192 << 20;
+    const LIMIT: u64 = 320 << 20;
     let folder = new_folder();
     let spec = mysql(MYSQLS[1], folder.path());
     let home = Home::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
@@ -179,7 +179,7 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     assert!(member.contains(group.file_name().unwrap().to_str().unwrap()), "{member}");
     let make = ["CREATE DATABASE d", "CREATE TABLE d.big (a LONGTEXT) ENGINE = MyISAM"];
     ask(&server, &[make[0], make[1], "INSERT INTO d.big VALUES (REPEAT('x', 1000000))"]);
-    for _ in 0..8 {
+    for _ in 0..9 {
         ask(&server, &["INSERT INTO d.big SELECT a FROM d.big"]);
     }
     ask(&server, &["SELECT MAX(LENGTH(a)) FROM d.big"]);
@@ -193,6 +193,16 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     assert!(used <= LIMIT && used > LIMIT / 2, "{used} bytes");
     server.stop().unwrap();
     assert!(!group.exists(), "the group outlives its server");
+}
+
+/// The buffer pool alone is larger than the limit.
+#[test]
+fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
+    let folder = new_folder();
+    let spec = mysql(MYSQLS[2], folder.path());
+    let home = Home::new().unwrap().with_memory_limit(64 << 20).unwrap();
+    let message = Server::start_in(home, &spec, Data::Fresh).unwrap_err().to_string();
+    assert!(message.contains("it needed more than its memory limit of 67108864 bytes"), "{message}");
 }
 
 #[test]

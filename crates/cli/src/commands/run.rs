@@ -38,6 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         .build()
         .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
     let cancel = signals::watch()?;
+    leftovers::remove();
     let ready = match &args.resume {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,
@@ -107,7 +108,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     host::check(&plan, &args.out)?;
     limits::check(&plan)?;
-    leftovers::clean(&args.out, plan.host.data_dir.as_deref());
+    leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;

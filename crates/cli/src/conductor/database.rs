@@ -232,10 +232,9 @@ impl Database {
 
     /// If the server is gone: how it ended, with the end of its log.
     pub(crate) fn obituary(&self) -> Option<String> {
-        const LINES: usize = 15;
         let server = self.server.as_ref()?;
-        let status = server.exit_status()?;
-        Some(format!("the server ended with {status}; the end of its log:\n{}", server.log_tail(LINES)))
+        let status = server.end_of(server.exit_status()?);
+        Some(format!("the server ended with {status}; the end of its log:\n{}", server.last_words()))
     }
 
     /// There is something that can be stopped, started and given other data: a server that dbdyno starts, or an embedded

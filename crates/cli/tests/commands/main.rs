@@ -5,6 +5,7 @@
 mod bad_input;
 mod compare;
 mod damage;
+mod data_modes;
 mod doctor;
 mod full_disk;
 mod help;
