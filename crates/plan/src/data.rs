@@ -166,7 +166,6 @@ pub(crate) fn data_needs_own_server(variant: &Variant, workloads: &Workloads) ->
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::parse;
 
     fn read(variant: &str, workload: &str) -> String {

@@ -47,11 +47,11 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, load, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, tls");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, tls");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, oltp");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
-    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, keep_data, sampling");
+    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, server_memory, no_memory_limit, start_timeout, stop_timeout, keep_data, sampling");
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 
 #[test]
 fn columns_count_characters_not_bytes() {
-    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
-    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, data, cold, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, data, cold, sla_share, first_id");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
 }
 
