@@ -1,9 +1,11 @@
 //! `cargo xtask servers`: gets servers of the catalogue into the servers folder.
 
+use std::sync::atomic::AtomicBool;
+
 use anyhow::Result;
 use clap::Parser;
 use dbdyno_provision::fetch::{self, Entry};
-use dbdyno_provision::{list, servers_dir};
+use dbdyno_provision::{list, servers, servers_dir};
 
 use crate::terminal;
 
@@ -33,21 +35,15 @@ const CI_SET: &[&str] = &[
 
 /// Get servers of the catalogue into the servers folder: $DBDYNO_SERVERS, else ~/.cache/dbdyno/servers.
 ///
-/// What is there is left as it is. System packages that are needed for it are installed, when this is root.
+/// As `dbdyno servers get`, but what is there is left as it is, and system packages that are needed are installed, when
+/// this is root.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
     /// Names in the catalogue; without any: the servers that the tests need.
     names: Vec<String>,
-    /// Print the catalogue instead.
-    #[arg(long, conflicts_with = "names")]
-    list: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    if args.list {
-        terminal::out(&catalogue());
-        return Ok(());
-    }
     let entries = match args.names.is_empty() {
         true => ci_set()?,
         false => args.names.iter().map(|name| fetch::by_name(name)).collect::<Result<_, _>>()?,
@@ -79,21 +75,11 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
 /// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and the network is what
 /// takes the time.
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
-    for entry in entries {
-        fetch::fetch(entry, &servers_dir(), &mut |line| terminal::note(line))?;
+    let there = list(&servers_dir());
+    for entry in entries.iter().filter(|entry| !there.contains(&entry.name)) {
+        servers::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| terminal::note(line))?;
     }
     Ok(())
-}
-
-fn catalogue() -> String {
-    let there = list(&servers_dir());
-    let line = |entry: &Entry| {
-        let mark = if there.contains(&entry.name) { "here" } else { "" };
-        let of_ci = if CI_SET.contains(&entry.name.as_str()) { "tests" } else { "" };
-        format!("{:22} {:6} {:6} {}", entry.name, mark, of_ci, entry.source)
-    };
-    let lines: Vec<String> = fetch::catalogue().iter().map(line).collect();
-    format!("servers folder: {}\n{}", servers_dir().display(), lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -101,10 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_of_the_tests_are_in_the_catalogue_and_listed_as_such() {
+    fn the_servers_of_the_tests_are_in_the_catalogue() {
         assert_eq!(ci_set().unwrap().len(), CI_SET.len());
-        let listed = catalogue();
-        assert_eq!(listed.lines().filter(|line| line.contains(" tests ")).count(), CI_SET.len());
-        assert_eq!(listed.lines().count(), 1 + fetch::catalogue().len());
     }
 }

@@ -1,5 +1,7 @@
 //! Whether two runs may be compared: what was asked, of how much data, on what class of host.
 
+use std::collections::BTreeMap;
+
 use dbdyno_record::{HostInfo, Manifest, WorkloadInfo};
 
 const GIB: u64 = 1 << 30;
@@ -39,6 +41,11 @@ const HOST_CLASS: [(&str, HostFact); 6] = [
     ("CPUs of the client", |host| cpus(host.client_cpus.as_deref())),
     ("filesystem of the data", |host| host.data_filesystem.clone()),
 ];
+
+/// What the class of a host is made of, by name: runs on hosts of one class can be compared, and scatter alike.
+pub fn host_class(host: &HostInfo) -> BTreeMap<String, String> {
+    HOST_CLASS.iter().map(|(what, value)| ((*what).to_owned(), value(host))).collect()
+}
 
 fn cpus(list: Option<&str>) -> String {
     list.unwrap_or("any").to_owned()

@@ -4,6 +4,9 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::differences;
+use crate::looks::{Compared, Decided, Look, judge_at, looks};
+use crate::margins::Margins;
+use crate::parity::between;
 use crate::ratio::valid;
 use crate::statistics::describe::{Group, geometric_mean, group};
 use crate::verdict::{Inference, Verdict, adjust, paired, unpaired, verdict};
@@ -19,7 +22,7 @@ pub struct Side<'a> {
 /// What the caller may choose about a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CompareChoices {
-    /// Margin as a fraction; `None` = the base run's.
+    /// Margin of all steps as a fraction; `None` = the base run's, step by step.
     pub margin: Option<f64>,
     /// Compare runs that are not alike too, and say so.
     pub anyway: bool,
@@ -32,6 +35,7 @@ pub struct Comparison {
     pub new: ComparedSide,
     /// `true` when both are of one run, so that ratios are formed within blocks.
     pub paired: bool,
+    /// Of steps that have none of their own.
     pub margin: f64,
     /// What a reader must know before any number.
     pub notes: Vec<String>,
@@ -54,18 +58,26 @@ pub struct ComparedStep {
     pub workload: String,
     pub step: String,
     pub rate_label: String,
+    /// Differences below this fraction count as none.
+    pub margin: f64,
     /// Median over the valid blocks.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
     /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
     pub base_blocks: usize,
     pub new_blocks: usize,
+    /// Ratio of each block, as (block, ratio); none for two runs.
+    #[serde(skip)]
+    pub ratios: Vec<(u32, f64)>,
     /// New ÷ base: geometric mean over pairs, or ratio of the geometric means.
     pub ratio: Option<f64>,
     /// `None` when a side has one block only.
     pub inference: Option<Inference>,
     /// `None` for one block and for a step that one of the two did not run.
     pub verdict: Option<Verdict>,
+    /// At which look at a run with a budget it was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
 }
 
 /// Compares `new` with `base`.
@@ -74,7 +86,7 @@ pub struct ComparedStep {
 /// class of host and kind of build. [`Error::NotAlike`] says what differs, unless `anyway` was chosen; then it is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
     let one_run = base.run.manifest.run_id == new.run.manifest.run_id;
-    let margin = choices.margin.unwrap_or(base.run.manifest.margin);
+    let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base)?;
     let mut notes = Vec::new();
     let mut steps = if one_run {
@@ -82,7 +94,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
         known(new)?;
-        in_pairs(&base_findings, new.variant, margin)
+        in_pairs(&base_findings, new.variant, margins)
     } else {
         let differences = differences(&base.run.manifest, &new.run.manifest);
         if !differences.is_empty() && !choices.anyway {
@@ -94,10 +106,13 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
              shows it. Better put both into one plan, whose blocks interleave them."
                 .to_owned(),
         );
-        apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margin)
+        apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margins)
     };
     notes.extend(debug_builds(base.run, new.run));
-    judge(&mut steps, margin);
+    notes.extend(between((base.run, base.variant), (new.run, new.variant)));
+    let looks = if one_run { looks(base.run) } else { Vec::new() };
+    notes.extend(looks_note(&looks));
+    judge(&mut steps, &looks);
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(|step| step.ratio.is_some()) {
         notes.push(
             "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
@@ -111,7 +126,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             false => compared_side(new, &of_variant(new)?),
         },
         paired: one_run,
-        margin,
+        margin: margins.general(),
         notes,
         ratios: group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>()),
         steps,
@@ -153,19 +168,20 @@ fn variant_of<'a>(step: &'a StepFindings, name: &str) -> Option<&'a VariantStep>
     step.variants.iter().find(|variant| variant.variant == name)
 }
 
-fn in_pairs(findings: &Findings, new: &str, margin: f64) -> Vec<ComparedStep> {
+fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
     let seed = findings.run.seed;
     let compared = |workload: &str, step: &StepFindings| {
         let base = variant_of(step, &findings.run.base)?;
         let new = variant_of(step, new)?;
-        let ratios: Vec<f64> =
-            new.ratio.iter().flat_map(|ratio| &ratio.blocks).map(|(_, ratio)| *ratio).collect();
+        let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
+        let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
         Some(ComparedStep {
             base_blocks: ratios.len(),
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
-            inference: paired(&ratios, margin, seed),
-            ..both(workload, step, base, new)
+            inference: paired(&ratios, margins.of(&step.name), seed),
+            ratios: blocks,
+            ..both(workload, step, (base, new), margins)
         })
     };
     let steps = findings
@@ -176,7 +192,13 @@ fn in_pairs(findings: &Findings, new: &str, margin: f64) -> Vec<ComparedStep> {
 }
 
 /// Steps of the base that the new run has too, by workload and name.
-fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margin: f64) -> Vec<ComparedStep> {
+fn apart(
+    base: &Findings,
+    base_name: &str,
+    new: &Findings,
+    new_name: &str,
+    margins: Margins<'_>,
+) -> Vec<ComparedStep> {
     let other = |workload: &str, name: &str| {
         let workload = new.workloads.iter().find(|other| other.name == workload)?;
         workload.steps.iter().find(|step| step.name == name)
@@ -192,8 +214,8 @@ fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margi
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
-            inference: unpaired(&base_rates, &new_rates, margin),
-            ..both(workload, step, base, new)
+            inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
+            ..both(workload, step, (base, new), margins)
         })
     };
     let steps = base
@@ -204,111 +226,57 @@ fn apart(base: &Findings, base_name: &str, new: &Findings, new_name: &str, margi
 }
 
 /// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
-fn both(workload: &str, step: &StepFindings, base: &VariantStep, new: &VariantStep) -> ComparedStep {
+fn both(
+    workload: &str,
+    step: &StepFindings,
+    (base, new): (&VariantStep, &VariantStep),
+    margins: Margins<'_>,
+) -> ComparedStep {
     let ran = !base.runs.is_empty() && !new.runs.is_empty();
     ComparedStep {
         workload: workload.to_owned(),
         step: step.name.clone(),
         rate_label: step.rate_label.clone(),
+        margin: margins.of(&step.name),
         base_rate: base.rate,
         new_rate: new.rate,
         base_blocks: 0,
         new_blocks: 0,
+        ratios: Vec::new(),
         ratio: None,
         inference: None,
+        decided: None,
         verdict: ran.then_some(Verdict::Invalid),
     }
 }
 
 /// Adjusts the p-values over the steps of this comparison and finds the words.
-fn judge(steps: &mut [ComparedStep], margin: f64) {
+fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
+    if !looks.is_empty() {
+        return judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
+    }
     adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
     for step in steps {
         if let Some(ratio) = step.ratio {
-            step.verdict = step.inference.as_ref().map(|inference| verdict(ratio, inference, margin));
+            step.verdict = step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use insta::assert_snapshot;
-
-    use super::*;
-    use crate::fixtures::{cell, load_step, run};
-
-    /// A run of `a` and `b` in `l.i0`, one pair of rates a block.
-    fn run_of(id: &str, blocks: &[(u64, u64)]) -> Run {
-        let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
-            [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
-        });
-        let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
-        run.manifest.run_id = id.to_owned();
-        run
-    }
-
-    fn side<'a>(run: &'a Run, variant: &'a str) -> Side<'a> {
-        Side { run, variant }
-    }
-
-    const STEADY: [(u64, u64); 4] =
-        [(100_000, 92_000), (80_000, 73_800), (120_000, 110_100), (100_000, 92_300)];
-
-    #[test]
-    fn two_variants_of_one_run_are_compared_in_pairs() {
-        let run = run_of("x", &STEADY);
-        let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
-        let step = &found.steps[0];
-        assert!(found.paired && found.notes.is_empty(), "{:?}", found.notes);
-        assert_eq!((step.verdict, step.base_blocks), (Some(Verdict::Slower), 4));
-        assert_eq!(found.ratios.map(|ratios| (ratios.count, Some(ratios.average))), Some((1, step.ratio)));
-        assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
-        let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
-        assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
-    }
-
-    #[test]
-    fn a_wider_margin_is_more_lenient() {
-        let run = run_of("x", &STEADY);
-        let choices = CompareChoices { margin: Some(0.15), anyway: false };
-        let found = compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
-        assert_eq!((found.margin, found.steps[0].verdict), (0.15, Some(Verdict::Same)));
-    }
-
-    #[test]
-    fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
-        let (one, two) = (run_of("x", &STEADY), run_of("y", &STEADY));
-        let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
-        assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
-        assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
-        assert!(found.notes[0].starts_with("Measured in two runs"), "{:?}", found.notes);
-    }
-
-    #[test]
-    fn runs_that_are_not_alike_are_refused_unless_anyway() {
-        let (one, mut two) = (run_of("x", &STEADY), run_of("y", &STEADY));
-        two.manifest.seed = 8;
-        let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
-        assert_snapshot!(error, @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
-        let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
-        let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
-        assert_snapshot!(found.notes[0], @"The runs are not alike: seed 7 and 8.");
-    }
-
-    #[test]
-    fn one_block_is_a_ratio_without_a_verdict() {
-        let run = run_of("x", &STEADY[..1]);
-        let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
-        assert_eq!((found.steps[0].ratio, found.steps[0].verdict), (Some(0.92), None));
-        assert!(found.notes[0].starts_with("One block"), "{:?}", found.notes);
-    }
-
-    #[test]
-    fn unknown_variants_and_a_comparison_with_itself_are_errors() {
-        let run = run_of("x", &STEADY);
-        let fail =
-            |base, new| compare(side(&run, base), side(&run, new), CompareChoices::default()).unwrap_err();
-        assert_snapshot!(fail("a", "c"), @r#"run x has no variant named "c"; its variants are: a, b"#);
-        assert_snapshot!(fail("a", "a"), @"a would be compared with itself: name two variants, or two runs");
-    }
+fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {
+    let ComparedStep { ratios, margin, inference, verdict, decided, .. } = step;
+    Some(Compared { blocks: ratios, margin: *margin, inference: inference.as_mut()?, verdict, decided })
 }
+
+fn looks_note(looks: &[Look]) -> Option<String> {
+    (!looks.is_empty()).then(|| {
+        format!(
+            "The run was looked at {} times while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
+            looks.len()
+        )
+    })
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

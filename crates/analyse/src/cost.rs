@@ -46,6 +46,9 @@ pub(crate) fn cost(step: &Measured<'_>) -> Cost {
         client_user_us: client.user_us,
         client_kernel_us: client.kernel_us,
         rest_cpu_us: rest(step, server, client),
+        host_iowait_us: step
+            .change("host", &["cpu_iowait_us"])
+            .and_then(|change| step.per_headline_unit(change)),
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
         fsyncs_per_commit: fsyncs_per_commit(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),

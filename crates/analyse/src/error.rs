@@ -11,4 +11,6 @@ pub enum Error {
     WithItself { variant: String },
     #[error("the runs are not alike: {}; --anyway compares them all the same", differences.join("; "))]
     NotAlike { differences: Vec<String> },
+    #[error("a history has two runs or more, not {count}")]
+    TooFewRuns { count: usize },
 }

@@ -1,9 +1,15 @@
 //! What a run says: the one type that reports are made from. Everything in it is computed from the records.
 
+use std::collections::BTreeMap;
+
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::account::Account;
+use crate::factorial::Effect;
+use crate::looks::Decided;
+use crate::parity::Parity;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -15,6 +21,9 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
+    /// What the variants were told and in what they differ all the same; `None` when the plan does not want to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parity: Option<Parity>,
     /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
     pub warnings: Vec<String>,
 }
@@ -28,13 +37,32 @@ pub struct RunSummary {
     pub host: HostInfo,
     pub seed: u64,
     pub base: String,
+    /// Of steps that `margins` has nothing for.
     pub margin: f64,
+    /// Margins of single steps, by pattern of the step's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Name of the variant that is the base under a second name (A/A).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// Time that the run could take, and how often it was looked at, in a run with a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     pub blocks_planned: u32,
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
     /// The order in which cells were planned, as `block variant workload`.
     pub order: Vec<String>,
+}
+
+/// How a run with a budget went on after the plan's blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Budget {
+    pub seconds: f64,
+    pub looks: u32,
+    /// Blocks that were added to those of the plan.
+    pub further_blocks: u32,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -68,8 +96,14 @@ pub struct WorkloadFindings {
 pub struct Summary {
     pub absolute: Table,
     pub relative: Table,
+    /// Of a full factorial design: rows = effects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
+    /// The base against itself; `None` for a run without A/A.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub control: Option<Table>,
 }
 
 /// A table ready to be drawn in any format.
@@ -128,11 +162,16 @@ pub struct StepFindings {
     pub headline_kind: String,
     /// `inserts/s`, `queries/s`, ...
     pub rate_label: String,
+    /// Differences below this fraction count as none.
+    pub margin: f64,
     /// Statement shapes by kind.
     pub statements: Vec<(String, String)>,
     /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
     pub target: Option<(f64, f64)>,
     pub variants: Vec<VariantStep>,
+    /// Of a full factorial design: what each factor, and each two together, do to the rate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
 }
 
 /// One variant in one step, over all blocks.
@@ -145,8 +184,13 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
+    pub account: Option<Account>,
     /// `None` for the base itself, for one block, and for a step that did not run.
     pub verdict: Option<Verdict>,
+    /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
     /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
@@ -312,6 +356,8 @@ pub struct Cost {
     pub client_kernel_us: Option<f64>,
     /// Host minus server minus client.
     pub rest_cpu_us: Option<f64>,
+    /// Time in which CPUs of the host had nothing to run while something waited for IO.
+    pub host_iowait_us: Option<f64>,
     pub server_switches: Option<f64>,
     /// fsyncs the server counts, for one committed insert or delete statement.
     pub fsyncs_per_commit: Option<f64>,

@@ -11,6 +11,7 @@ use dbdyno_record::{
 use serde_json::Map;
 
 use crate::counters::Counters;
+use crate::{Cost, MetricRow, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -211,15 +212,21 @@ pub(crate) fn cell_id(block: u32, variant: &str) -> CellId {
     CellId { block, variant: variant.to_owned(), workload: "insert-benchmark".to_owned() }
 }
 
-/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
-pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
-    let variant = |name: &&str| VariantInfo {
-        name: (*name).to_owned(),
+/// A MySQL server that dbdyno starts.
+pub(crate) fn variant(name: &str) -> VariantInfo {
+    VariantInfo {
+        name: name.to_owned(),
         driver: "mysql".to_owned(),
         server: format!("{name}-server"),
         config: String::new(),
+        intents: Default::default(),
         external: false,
-    };
+        factors: BTreeMap::new(),
+    }
+}
+
+/// A run of MySQL variants over the given cells, its steps `l.i0` and `qr100`.
+pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run {
     let order =
         (1..=blocks).flat_map(|block| variants.iter().map(move |name| cell_id(block, name))).collect();
     let manifest = Manifest {
@@ -232,6 +239,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         blocks,
         base: variants[0].to_owned(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo {
             cpus: 4,
@@ -240,7 +248,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
             ..HostInfo::default()
         },
         plan_toml: String::new(),
-        variants: variants.iter().map(variant).collect(),
+        variants: variants.iter().map(|name| variant(name)).collect(),
         workloads: vec![WorkloadInfo {
             name: "insert-benchmark".to_owned(),
             version: 1,
@@ -252,4 +260,23 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         order,
     };
     Run { dir: PathBuf::from("run"), manifest, events: Vec::new(), cells, warnings: Vec::new() }
+}
+
+/// A valid execution of a step of which only the rate is known.
+pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
+    StepRun {
+        block,
+        validity: Validity::Valid,
+        window_seconds: 1.0,
+        rate,
+        kinds: Vec::new(),
+        metrics: MetricRow::default(),
+        cost: Cost::default(),
+        client_reach: None,
+        seconds_on_target: None,
+        lookups: 0,
+        lookup_seconds: 0.0,
+        seconds: Vec::new(),
+        steadiness: None,
+    }
 }

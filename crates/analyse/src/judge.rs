@@ -1,22 +1,29 @@
 //! Verdicts of a whole run: every variant against the base in every step, judged together.
 
 use crate::findings::StepFindings;
+use crate::looks::{Compared, Look, judge_at};
+use crate::margins::Margins;
 use crate::ratio::valid;
+use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::trend;
-use crate::verdict::{Inference, LEVEL, Verdict, adjust, p_text, paired, verdict};
+use crate::verdict::{LEVEL, Verdict, adjust, p_text, paired, verdict};
 use crate::{VariantStep, WorkloadFindings};
 
 /// How comparisons are judged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) base: &'a str,
-    pub(crate) margin: f64,
+    /// The base under a second name, if the run has it.
+    pub(crate) again: Option<&'a str>,
+    pub(crate) margins: Margins<'a>,
     pub(crate) seed: u64,
+    /// Looks at a run with a budget; empty for one that is judged once, at its end.
+    pub(crate) looks: &'a [Look],
 }
 
 /// Fills in inference, verdict and drift of all steps of a run. Its comparisons are one family: the more of them there are,
-/// the surer each must be.
+/// the surer each must be. The base under its second name is a family of its own: it is the test of the others.
 pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
     for step in steps.iter_mut() {
         let base_ran =
@@ -30,27 +37,53 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             match &mut variant.ratio {
                 Some(ratio) => {
                     let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
-                    ratio.inference = paired(&ratios, rules.margin, rules.seed);
+                    ratio.inference = paired(&ratios, step.margin, rules.seed);
                 }
                 None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
                 None => {}
             }
         }
     }
-    let variants = steps.iter_mut().flat_map(|step| &mut step.variants);
-    let mut all: Vec<&mut Inference> = variants.filter_map(inference).collect();
-    adjust(&mut all);
-    for variant in steps.iter_mut().flat_map(|step| &mut step.variants) {
-        if let Some((value, inference)) =
-            variant.ratio.as_ref().and_then(|ratio| Some((ratio.value, ratio.inference.as_ref()?)))
-        {
-            variant.verdict = Some(verdict(value, inference, rules.margin));
-        }
+    for is_again in [false, true] {
+        let of_family =
+            |variant: &&mut VariantStep| (rules.again == Some(variant.variant.as_str())) == is_again;
+        let mut family: Vec<Compared<'_>> = steps
+            .iter_mut()
+            .flat_map(|step| {
+                let margin = step.margin;
+                step.variants
+                    .iter_mut()
+                    .filter(of_family)
+                    .filter_map(move |variant| compared(variant, margin))
+            })
+            .collect();
+        judge_family(&mut family, rules.looks);
     }
 }
 
-fn inference(variant: &mut VariantStep) -> Option<&mut Inference> {
-    variant.ratio.as_mut()?.inference.as_mut()
+fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {
+    let ratio = variant.ratio.as_mut()?;
+    let inference = ratio.inference.as_mut()?;
+    Some(Compared {
+        blocks: &ratio.blocks,
+        margin,
+        inference,
+        verdict: &mut variant.verdict,
+        decided: &mut variant.decided,
+    })
+}
+
+/// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and finds the words.
+fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
+    if !looks.is_empty() {
+        return judge_at(looks, all);
+    }
+    adjust(&mut all.iter_mut().map(|compared| &mut *compared.inference).collect::<Vec<_>>());
+    for compared in all {
+        let ratios: Vec<f64> = compared.blocks.iter().map(|(_, ratio)| *ratio).collect();
+        let ratio = geometric_mean(&ratios).unwrap_or(1.0);
+        *compared.verdict = Some(verdict(ratio, compared.inference, compared.margin));
+    }
 }
 
 /// Rates that rise or fall from block to block, adjusted over all steps and variants of the run.

@@ -2,31 +2,45 @@
 //!
 //! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
-//! blocks, `judge` turns ratios over blocks into verdicts, by the methods of `statistics`, `tables` and `colours` make the summary, `warnings` says what to know before reading it. Each figure's
-//! formula and source are in docs/reference/metrics.md.
+//! blocks. `judge` turns ratios over blocks into verdicts, by the methods of `statistics` and with the margins of `margins`,
+//! once or at the `looks` of a run with a budget. `tables`, `relative`, `control` and `colours` make the summary, `warnings`
+//! says what to know before reading it, `parity` in what the variants were not set alike. `account` and `factorial` say what differences
+//! come from. `noise` and `forecast` say what the next plan can detect. Each figure's formula and
+//! source are in docs/reference/metrics.md.
 
+mod account;
 mod alike;
 mod colours;
 mod compare;
+mod control;
 mod cost;
 mod counters;
+mod effects_table;
 mod encryption;
 mod error;
+mod factorial;
 mod findings;
 #[cfg(test)]
 mod fixtures;
+mod forecast;
 mod headroom;
+mod history;
 mod hosts;
 mod judge;
 mod latency;
+mod looks;
+mod margins;
 mod measured;
 mod metrics;
+mod noise;
 mod outages;
 mod overview;
 mod parallel;
+pub mod parity;
 mod rates;
 mod ratio;
 mod reach;
+mod relative;
 mod schedule;
 mod span;
 pub mod statistics;
@@ -40,13 +54,21 @@ mod workloads;
 
 use dbdyno_record::{Run, StepRecord};
 
+pub use account::{Account, Cause, Part};
+pub use alike::host_class;
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use error::Error;
+pub use factorial::Effect;
 pub use findings::{
-    Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
-    Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
-    VariantSummary, WorkloadFindings,
+    Bucket, Budget, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio,
+    RunSummary, Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    VariantStep, VariantSummary, WorkloadFindings,
 };
+pub use forecast::{Forecast, forecast};
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use looks::Decided;
+pub use margins::{margin_of, margins_without_step};
+pub use noise::{StepNoise, noise, pooled};
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
@@ -85,20 +107,37 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
 
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
-    let rules = judge::Rules { base, margin: manifest.margin, seed: manifest.seed };
+    let looks = looks::looks(run);
+    let rules = judge::Rules {
+        base,
+        again: manifest.experiment.again.as_deref(),
+        margins: margins::Margins::planned(manifest),
+        seed: manifest.seed,
+        looks: &looks,
+    };
     let mut steps: Vec<Vec<StepFindings>> =
-        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, base)).collect();
-    judge::judge(&mut steps.iter_mut().flatten().collect::<Vec<_>>(), rules);
+        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, rules)).collect();
+    let mut all: Vec<&mut StepFindings> = steps.iter_mut().flatten().collect();
+    judge::judge(&mut all, rules);
+    let design = factorial::Design::of(&manifest.variants, base);
+    if let Ok(Some(design)) = &design {
+        factorial::judge_effects(&mut all, design, manifest.seed);
+    }
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()
         .zip(steps)
         .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
         .collect();
+    let parity = parity::of_run(run);
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
-        warnings: warnings::warnings(run, &workloads),
+        warnings: warnings::warnings(run, &workloads, parity.as_ref())
+            .into_iter()
+            .chain(factorial::warning(design))
+            .collect(),
+        parity,
         workloads,
     }
 }

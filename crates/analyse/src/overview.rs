@@ -1,9 +1,9 @@
 //! What was compared, on which machine, in which order: the findings that are not measurements.
 
-use dbdyno_record::{CellEvent, Outcome, Run, ServerInfo, VariantInfo};
+use dbdyno_record::{CellEvent, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::encryption::encryption;
-use crate::{RunSummary, VariantSummary};
+use crate::{Budget, RunSummary, VariantSummary};
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let manifest = &run.manifest;
@@ -17,6 +17,9 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         seed: manifest.seed,
         base: base.to_owned(),
         margin: manifest.margin,
+        margins: manifest.experiment.margins.clone(),
+        again: manifest.experiment.again.clone(),
+        budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
         blocks_planned: manifest.blocks,
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
@@ -26,6 +29,19 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
             .map(|cell| format!("{} {} {}", cell.block, cell.variant, cell.workload))
             .collect(),
     }
+}
+
+fn budget(run: &Run, seconds: f64) -> Budget {
+    let orders: Vec<bool> = run
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::Look { order, .. } => Some(!order.is_empty()),
+            _ => None,
+        })
+        .collect();
+    let further = orders.iter().filter(|further| **further).count();
+    Budget { seconds, looks: orders.len() as u32, further_blocks: further as u32 }
 }
 
 pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummary {

@@ -31,25 +31,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Cost, MetricRow};
-
-    fn run(block: u32, rate: f64) -> StepRun {
-        StepRun {
-            block,
-            validity: Validity::Valid,
-            window_seconds: 1.0,
-            rate,
-            kinds: Vec::new(),
-            metrics: MetricRow::default(),
-            cost: Cost::default(),
-            client_reach: None,
-            seconds_on_target: None,
-            lookups: 0,
-            lookup_seconds: 0.0,
-            seconds: Vec::new(),
-            steadiness: None,
-        }
-    }
+    use crate::fixtures::step_run as run;
 
     #[test]
     fn ratios_are_paired_by_block_and_averaged_on_a_log_scale() {

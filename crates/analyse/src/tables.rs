@@ -3,18 +3,22 @@
 use dbdyno_record::{CellEvent, CellRecord, Outcome};
 
 use crate::colours::{self, Rated};
+use crate::control::control;
+use crate::effects_table::effects;
 use crate::judge::Rules;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
-use crate::verdict::{CONFIDENCE, Inference, LEVEL, p_text};
-use crate::{Cell, Colour, Ratio, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
+use crate::relative::relative;
+use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
 pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Summary {
     Summary {
         absolute: absolute(steps, cells),
         relative: relative(steps, cells, rules),
+        effects: effects(steps, rules),
         sla: sla(steps, cells),
+        control: control(steps, rules),
     }
 }
 
@@ -75,7 +79,7 @@ fn labels(steps: &[StepFindings]) -> String {
 }
 
 /// `a, b and c`
-fn listed(names: &[&str]) -> String {
+pub(crate) fn listed(names: &[&str]) -> String {
     match names {
         [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
         _ => names.concat(),
@@ -103,65 +107,6 @@ fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> 
     }
     notes.retain(|note| !note.is_empty());
     notes.join("; ")
-}
-
-fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
-    let base = rules.base;
-    let cell = |variant: &VariantStep| match &variant.ratio {
-        Some(ratio) => ratio_cell(variant, ratio, base),
-        None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
-        None => missing(variant, cells),
-    };
-    Table {
-        title: "Relative throughput".to_owned(),
-        caption: relative_caption(steps, rules),
-        columns: steps.iter().map(|step| step.name.clone()).collect(),
-        rows: rows(steps, steps.iter().map(|step| step.variants.iter().map(cell).collect()).collect()),
-    }
-}
-
-fn ratio_cell(variant: &VariantStep, ratio: &Ratio, base: &str) -> Cell {
-    let colour = colours::relative(ratio.value);
-    let mut notes = vec![colours::relative_note(colour, base)];
-    notes.extend(ratio.inference.as_ref().map(|inference| inference_note(ratio, inference)));
-    notes.retain(|note| !note.is_empty());
-    Cell {
-        value: Some(ratio.value),
-        text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
-        colour,
-        interval: ratio.inference.as_ref().map(|inference| inference.interval),
-        verdict: variant.verdict,
-        note: notes.join("; "),
-    }
-}
-
-fn inference_note(ratio: &Ratio, inference: &Inference) -> String {
-    format!(
-        "{} blocks; adjusted p of a difference {}, of being the same {}",
-        ratio.blocks.len(),
-        p_text(inference.q_difference),
-        p_text(inference.q_same)
-    )
-}
-
-/// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
-fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
-    let judged = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.ratio.as_ref());
-    let blocks: Vec<usize> =
-        judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
-    let what = format!("Rate divided by the rate of {} in the same block", rules.base);
-    let (Some(least), Some(most)) = (blocks.iter().min(), blocks.iter().max()) else {
-        return format!("{what}; the geometric mean where there are several blocks.");
-    };
-    let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
-    format!(
-        "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
-         shown and the ratio is beyond the margin of {} %. same: shown to be within the margin. Of the verdicts of a run \
-         at most {:.0} % are false on average.",
-        100.0 * CONFIDENCE,
-        (1e4 * rules.margin).round() / 100.0,
-        100.0 * LEVEL
-    )
 }
 
 fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
@@ -215,7 +160,7 @@ fn target_row(with_target: &[(&StepFindings, (f64, f64))]) -> TableRow {
 }
 
 /// Turns columns into rows labelled with the variants' names.
-fn rows(steps: &[StepFindings], columns: Vec<Vec<Cell>>) -> Vec<TableRow> {
+pub(crate) fn rows(steps: &[StepFindings], columns: Vec<Vec<Cell>>) -> Vec<TableRow> {
     let variants = steps.first().map_or(&[][..], |step| step.variants.as_slice());
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     let row = |variant: &VariantStep| TableRow {
@@ -227,7 +172,7 @@ fn rows(steps: &[StepFindings], columns: Vec<Vec<Cell>>) -> Vec<TableRow> {
 }
 
 /// The cell of a variant that has no valid run of a step: the worst that happened, and what it was.
-fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
+pub(crate) fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
     let find =
         |text: fn(&Validity) -> Option<String>| variant.runs.iter().find_map(|run| text(&run.validity));
     if let Some(message) = find(|validity| match validity {
@@ -261,7 +206,7 @@ pub(crate) fn end_message(cell: &CellRecord) -> String {
     message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
 }
 
-fn absent(text: &str, note: String) -> Cell {
+pub(crate) fn absent(text: &str, note: String) -> Cell {
     Cell { value: None, text: text.to_owned(), colour: Colour::None, interval: None, verdict: None, note }
 }
 

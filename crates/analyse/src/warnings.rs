@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::colours::missed_note;
+use crate::control;
 use crate::encryption::unequal;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
 use crate::outages;
 use crate::overview::servers;
+use crate::parity::Parity;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
 use crate::tables::end_message;
@@ -20,7 +22,7 @@ const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 /// In a shorter step the samples at its two ends are most of what there is, and their share says nothing.
 const SAMPLER_JUDGED_FROM_SECONDS: f64 = 2.0;
 
-pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String> {
+pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option<&Parity>) -> Vec<String> {
     let mut all = Vec::new();
     if run.manifest.tool.build != "release" {
         all.push(format!(
@@ -42,8 +44,13 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));
     all.extend(unequal(run));
+    all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(control::warning(
+        workloads.iter().flat_map(|workload| &workload.steps),
+        run.manifest.experiment.again.as_deref(),
+    ));
     all.extend(drift_warnings(workloads));
     if run.manifest.blocks < 2 {
         all.push(

@@ -2,6 +2,7 @@
 
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
+use crate::account::account;
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
@@ -9,13 +10,13 @@ use crate::ratio::{ratio, valid};
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
-use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
+use crate::{Ratio, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
-pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, base: &str) -> Vec<StepFindings> {
+pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
     let cells = cells_of(run, info);
     let names = step_names(info, &cells);
-    parallel::map(&names, |name| step_findings(run, &cells, name, base))
+    parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
 
 /// A workload with its tables, from its judged steps.
@@ -51,27 +52,39 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
     names
 }
 
-fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, base: &str) -> StepFindings {
+fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
     // A damaged step may have lost its description; any other knows it as well.
     let described = records().find(|step| step.damaged.is_none()).or_else(|| records().next());
     let spec = described.map(|step| &step.spec);
     let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
         run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();
-    let no_runs = Vec::new();
-    let base_runs = runs.iter().find(|(variant, _)| variant.name == base).map_or(&no_runs, |(_, runs)| runs);
+    let of_base = runs.iter().find(|(variant, _)| variant.name == rules.base);
+    let base_runs = of_base.map_or(&[][..], |(_, runs)| runs);
+    let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
+        let (base, _) = of_base.filter(|(base, _)| base.name != variant.name)?;
+        // Of a server and of an embedded database the CPUs are not the same.
+        let hosting = Some(Hosting::of(variant)).filter(|hosting| *hosting == Hosting::of(base))?;
+        account(runs, base_runs, ratio, hosting, &run.manifest.host)
+    };
     StepFindings {
         name: name.to_owned(),
         headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
         target: spec
             .and_then(|spec| spec.target.as_ref())
             .map(|target| (target.rows_per_second, target.share)),
         variants: runs
             .iter()
-            .map(|(variant, runs)| variant_step(&variant.name, runs, base_runs, spec))
+            .map(|(variant, runs)| {
+                let found = variant_step(&variant.name, runs, base_runs, spec);
+                let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
+                VariantStep { account, ..found }
+            })
             .collect(),
+        effects: Vec::new(),
     }
 }
 
@@ -116,7 +129,9 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
+        account: None,
         verdict: None,
+        decided: None,
         drift: None,
         background_rate: median(&background),
         runs: runs.to_vec(),

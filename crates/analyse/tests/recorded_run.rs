@@ -21,7 +21,9 @@ fn manifest() -> Manifest {
         driver: "sqlite".to_owned(),
         server: "SQLite (embedded)".to_owned(),
         config: String::new(),
+        intents: Default::default(),
         external: false,
+        factors: BTreeMap::new(),
     };
     let cell = |block, name: &str| CellId { block, variant: name.to_owned(), workload: "ib".to_owned() };
     Manifest {
@@ -34,6 +36,7 @@ fn manifest() -> Manifest {
         blocks: 2,
         base: "rollback".to_owned(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo { cpus: 4, ..HostInfo::default() },
         plan_toml: String::new(),

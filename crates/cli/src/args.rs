@@ -2,18 +2,21 @@
 
 mod doctor;
 mod known_answer;
+mod servers;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use dbdyno_plan::PlanDuration;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
+pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
 /// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
 /// IO to who used them, and compares what it measured.
 ///
-/// Without a command it says in ten lines what it can do.
+/// Without a command it says in a dozen lines what it can do.
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
 #[command(
@@ -32,7 +35,9 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
+    History(HistoryArgs),
     List(ListArgs),
+    Servers(ServersArgs),
     Doctor(DoctorArgs),
     KnownAnswer(Box<KnownAnswerArgs>),
 }
@@ -59,13 +64,22 @@ pub(crate) struct RunArgs {
     /// Number of blocks, instead of the plan's.
     #[arg(long, value_name = "N")]
     pub(crate) blocks: Option<u32>,
+    /// A/A: run the base under a second name too, once in every block. The report then says what this machine calls a
+    /// difference where there is none, and `dbdyno plan --noise RUN` computes from it what a plan can detect.
+    #[arg(long)]
+    pub(crate) aa: bool,
+    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) the run is looked at; while something is
+    /// undecided and time is left, further blocks of the base and the undecided variants are run. Verdicts are corrected for
+    /// every look.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) budget: Option<PlanDuration>,
     /// Go on with a run that was stopped or killed. Cells that ended stay as they are; the others run from their start, in
     /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "out"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
 }
 
-/// Show what a plan would run, how long it takes and how much disk it needs; runs nothing.
+/// Show what a plan would run, how long it takes, how much disk it needs and which differences it can detect; runs nothing.
 #[derive(Debug, Parser)]
 pub(crate) struct PlanArgs {
     /// Plan file (TOML); the quickstart when left out.
@@ -74,11 +88,24 @@ pub(crate) struct PlanArgs {
     /// Change a value of the plan, as with `dbdyno run`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
+    /// Run whose noise the plan's power is computed from: of its A/A, else of its ratios. When left out, it is that of the runs
+    /// of the same workload that ended on this host.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) noise: Option<PathBuf>,
+    /// Difference to be found, in percent: how many blocks it needs. The margin of each step when left out.
+    #[arg(long, value_name = "PCT", value_parser = percent, conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) detect: Option<f64>,
+    /// Print time, disk, order and power as JSON instead.
+    #[arg(long, conflicts_with_all = ["schema", "resolved"])]
+    pub(crate) json: bool,
     /// Print the JSON Schema of plan files instead.
     #[arg(long)]
     pub(crate) schema: bool,
-    /// Print the plan with all its defaults instead, as TOML.
+    /// Print the option files that the variants' config intents are rendered to instead.
     #[arg(long, conflicts_with = "schema")]
+    pub(crate) configs: bool,
+    /// Print the plan with all its defaults instead, as TOML.
+    #[arg(long, conflicts_with_all = ["schema", "configs"])]
     pub(crate) resolved: bool,
 }
 
@@ -112,7 +139,7 @@ pub(crate) struct CompareArgs {
     pub(crate) base: String,
     /// What is compared: RUN:VARIANT, RUN, or :VARIANT for another variant of the run of BASE.
     pub(crate) new: String,
-    /// Differences up to so many percent do not matter; the margin of the plan of BASE when left out.
+    /// Differences up to so many percent do not matter, in any step; the margins of the plan of BASE when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
     /// What ends with status 1; `slower` when left out.
@@ -146,6 +173,46 @@ pub(crate) enum ComparisonFormat {
     Json,
 }
 
+/// Show many runs of one plan in order, and where the rate of a step changed its level.
+///
+/// Each series, a step of a variant, has one value a run. The greatest shift of its level is judged against shuffled
+/// series, and over all series together, so that noise seldom has one. Runs must be alike, as for `dbdyno compare`.
+#[derive(Debug, Parser)]
+pub(crate) struct HistoryArgs {
+    /// Run directories, or folders that hold them; they are put into the order of their start.
+    #[arg(required = true, value_name = "RUN")]
+    pub(crate) runs: Vec<PathBuf>,
+    /// Only runs of the plan with this name, for folders that hold others too.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) plan: Option<String>,
+    /// Only this variant; all when left out.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+    /// Follow ratios to the base of the same run instead of rates: what befell the whole machine is then not in it.
+    #[arg(long)]
+    pub(crate) ratio: bool,
+    /// Changes up to so many percent do not matter; the margin of the last run's plan when left out.
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub(crate) margin: Option<f64>,
+    /// What ends with status 1; `never` when left out.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
+    pub(crate) fail_on: HistoryFailOn,
+    /// How the history is printed; `terminal` when left out.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
+    pub(crate) format: ComparisonFormat,
+    /// Put runs that are not alike into one series too; the output then begins with what differs.
+    #[arg(long)]
+    pub(crate) anyway: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HistoryFailOn {
+    /// A series whose newest change is to slower.
+    Slower,
+    /// Nothing.
+    Never,
+}
+
 /// List what there is: workloads, drivers, metrics, runs or servers.
 #[derive(Debug, Parser)]
 pub(crate) struct ListArgs {
@@ -166,7 +233,7 @@ pub(crate) enum Listed {
     Metrics,
     /// Runs in the folder --out, newest first.
     Runs,
-    /// Servers in the servers folder ($DBDYNO_SERVERS, else ~/.cache/dbdyno/servers); a plan can name them.
+    /// Servers in the servers folder; a plan can name them. `dbdyno servers list` shows also what can be got.
     Servers,
 }
 

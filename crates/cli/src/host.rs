@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use dbdyno_plan::{Plan, VariantKind, estimate};
+use dbdyno_plan::{NoLimit, Plan, VariantKind, estimate};
+use dbdyno_provision::Cgroup;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
 use crate::exit::{Ended, MACHINE};
-use crate::{terminal, time};
+use crate::{cold, terminal, time};
 
 /// Refuses what cannot work here, warns of what makes numbers doubtful.
 ///
@@ -49,6 +50,29 @@ pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
         ));
     }
     Ok(())
+}
+
+/// Refuses what the plan asks of servers' lives and this machine cannot do: empty caches, limits on memory.
+///
+/// # Errors
+/// One sentence.
+pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
+    cold::check(plan)?;
+    let mut limits = plan.variants.iter().filter_map(|variant| plan.server_memory(&variant.name));
+    let Some(limit) = limits.next() else { return Ok(()) };
+    match (Cgroup::with_memory(limit.0), plan.host.no_memory_limit) {
+        (Ok(_), _) => Ok(()),
+        (Err(error), NoLimit::Refuse) => Err(Ended::new(
+            MACHINE,
+            format!(
+                "{error}; no_memory_limit = \"warn\" in [host] runs without the limit, and the report says so"
+            ),
+        )),
+        (Err(error), NoLimit::Warn) => {
+            terminal::warning(&format!("servers run without their memory limit: {error}"));
+            Ok(())
+        }
+    }
 }
 
 fn check_cpus(plan: &Plan) -> Result<(), Ended> {

@@ -1,12 +1,17 @@
 //! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
 
 mod args;
+mod cold;
 mod commands;
 mod conductor;
+mod configs;
 mod doctor;
 mod exit;
 mod host;
+mod leftovers;
 mod limits;
+mod parity;
+mod power;
 mod progress;
 mod signals;
 mod terminal;
@@ -27,7 +32,9 @@ fn main() -> ExitCode {
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
+        Some(Command::History(history)) => commands::history::history(&history),
         Some(Command::List(list)) => commands::list::list(&list),
+        Some(Command::Servers(servers)) => commands::servers::servers(&servers),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
     };

@@ -2,7 +2,7 @@
 //! step otherwise.
 
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
@@ -19,8 +19,10 @@ type Forecast = Vec<(String, Duration)>;
 /// Progress of a whole run.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// By (variant, workload).
-    forecasts: HashMap<(String, String), Forecast>,
+    /// By (variant, workload), of its first cell and of its later ones.
+    forecasts: HashMap<(String, String), [Forecast; 2]>,
+    /// Cells by (variant, workload) that were begun.
+    begun: HashSet<(String, String)>,
     /// The current cell, in words.
     cell: String,
     /// Of the current cell.
@@ -40,11 +42,14 @@ impl Progress {
             .cells
             .iter()
             .map(|cell| {
-                let steps = cell.steps.iter().map(|step| (step.name.clone(), step.duration)).collect();
-                ((cell.variant.clone(), cell.workload.clone()), steps)
+                let steps = || cell.steps.iter().map(|step| (step.name.clone(), step.duration));
+                let later = steps().filter(|(name, _)| !cell.once.contains(name)).collect();
+                ((cell.variant.clone(), cell.workload.clone()), [steps().collect(), later])
             })
             .collect();
-        let total = cells.iter().filter_map(|cell| forecasts.get(cell)).map(sum).sum();
+        let mut seen = HashSet::new();
+        let forecast = |cell| Some(&forecasts.get(cell)?[usize::from(!seen.insert(cell))]);
+        let total = cells.iter().filter_map(forecast).map(sum).sum();
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(millis(total).max(1)), target);
@@ -56,6 +61,7 @@ impl Progress {
         Self {
             bar,
             forecasts,
+            begun: HashSet::new(),
             cell: String::new(),
             forecast: Vec::new(),
             over: Duration::ZERO,
@@ -65,11 +71,21 @@ impl Progress {
         }
     }
 
+    /// Cells (variant, workload) that were added while the run goes on. They are later ones of their variant.
+    pub(crate) fn more(&mut self, cells: &[(String, String)]) {
+        let later = cells.iter().filter_map(|cell| self.forecasts.get(cell)).map(|[_, later]| sum(later));
+        self.total += later.sum::<Duration>();
+        self.bar.set_length(millis(self.total).max(1));
+    }
+
     /// A cell begins.
     pub(crate) fn cell(&mut self, id: &CellId, blocks: u32) {
         let CellId { block, variant, workload } = id;
         self.cell = if blocks > 1 { format!("block {block}/{blocks} {variant}") } else { variant.clone() };
-        self.forecast = self.forecasts.get(&(variant.clone(), workload.clone())).cloned().unwrap_or_default();
+        let key = (variant.clone(), workload.clone());
+        let found = self.forecasts.get(&key).map(|both| &both[usize::from(self.begun.contains(&key))]);
+        self.forecast = found.cloned().unwrap_or_default();
+        self.begun.insert(key);
     }
 
     /// The cell is over: its forecast counts as done, however far it came.

@@ -8,12 +8,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::exit::{Ended, INTERRUPTED, MACHINE};
 use crate::terminal;
 
-/// A flag that the first signal sets. On the second the process ends; servers it started end with it, because the
+/// What a stopped run says.
+pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once more to stop at once)";
+
+/// A flag that the first signal sets, which also says `text`. On the second the process ends; servers it started end with it, because the
 /// kernel tells them (parent death signal).
 ///
 /// # Errors
 /// When signals cannot be watched.
-pub(crate) fn watch() -> Result<Arc<AtomicBool>, Ended> {
+pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -22,12 +25,12 @@ pub(crate) fn watch() -> Result<Arc<AtomicBool>, Ended> {
         .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
     let watcher = std::thread::Builder::new().name("signals".to_owned());
     watcher
-        .spawn(move || runtime.block_on(wait_for_signals(&flag)))
+        .spawn(move || runtime.block_on(wait_for_signals(&flag, text)))
         .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
     Ok(cancel)
 }
 
-async fn wait_for_signals(cancel: &AtomicBool) {
+async fn wait_for_signals(cancel: &AtomicBool, text: &str) {
     let (Ok(mut interrupt), Ok(mut terminate)) =
         (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
@@ -38,7 +41,7 @@ async fn wait_for_signals(cancel: &AtomicBool) {
         if cancel.swap(true, Ordering::Relaxed) {
             end_now();
         }
-        terminal::note("\nstopping: what was measured is kept (once more to stop at once)");
+        terminal::note(&format!("\n{text}"));
     }
 }
 

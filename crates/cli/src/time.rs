@@ -12,6 +12,12 @@ pub(crate) fn for_folder() -> String {
     jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
+/// From one recorded time to a later one; `None` when one of them is no time, or they are the other way round.
+pub(crate) fn between(from: &str, to: &str) -> Option<Duration> {
+    let [from, to] = [from, to].map(|text| text.parse::<jiff::Timestamp>());
+    Duration::try_from(to.ok()?.duration_since(from.ok()?)).ok()
+}
+
 /// `0:42`, `12:05`, `3:07:00`.
 pub(crate) fn clock(duration: Duration) -> String {
     let seconds = duration.as_secs();
@@ -44,6 +50,14 @@ pub(crate) fn bytes(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_of_a_record_are_apart_by_a_duration() {
+        let of = |to| between("2026-11-22T03:00:00.000Z", to);
+        assert_eq!(of("2026-11-22T03:01:00.250Z"), Some(Duration::from_millis(60_250)));
+        assert_eq!((of("2026-11-22T02:00:00Z"), of("noon")), (None, None));
+        assert!(between(&now(), &now()).is_some());
+    }
 
     #[test]
     fn durations_read_well() {

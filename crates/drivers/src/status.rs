@@ -1,6 +1,7 @@
 //! A server's own counters, and who it says it is.
 
 mod postgres;
+mod session;
 
 use std::collections::BTreeMap;
 
@@ -47,6 +48,10 @@ pub struct Description {
     pub engine: String,
     /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this session.
     pub settings: BTreeMap<String, String>,
+    /// Values of this session that may differ from the server's: isolation, autocommit, character set, SQL mode.
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, by name, as far as the server tells.
+    pub sources: BTreeMap<String, String>,
 }
 
 /// The server's counters now, under its own names: numbers as they are, fractions rounded, anything above the range
@@ -79,6 +84,8 @@ pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> 
             version_text: String::new(),
             engine: "null".to_owned(),
             settings: BTreeMap::new(),
+            session: BTreeMap::new(),
+            sources: BTreeMap::new(),
         }),
         AnySession::Sqlite(_) => describe_sqlite(session).await,
         AnySession::Mysql(_) => describe_mysql(session).await,
@@ -98,6 +105,8 @@ async fn describe_sqlite(session: &mut AnySession) -> Result<Description, DbErro
         version_text,
         engine: "SQLite".to_owned(),
         settings,
+        session: BTreeMap::new(),
+        sources: BTreeMap::new(),
     })
 }
 
@@ -125,6 +134,8 @@ async fn describe_mysql(session: &mut AnySession) -> Result<Description, DbError
         engine: engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")),
         version_text,
         settings,
+        session: session::mysql_session(session).await?,
+        sources: session::mysql_sources(session).await,
     })
 }
 

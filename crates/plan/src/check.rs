@@ -5,9 +5,11 @@ use std::path::Path;
 use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_oltp::oltp_problem;
 use crate::check_workload::insert_benchmark_problem;
+use crate::data::data_needs_own_server;
 use crate::document::Segment;
+use crate::experiment::experiment_problem;
 use crate::load::load_problem;
-use crate::{Plan, TlsMode, Variant, VariantKind};
+use crate::{Plan, PlanBytes, TlsMode, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -83,11 +85,8 @@ fn top_problem(plan: &Plan) -> Option<Problem<'_>> {
     if !(1..=MAX_BLOCKS).contains(&plan.blocks) {
         return problem(&[Segment::Key("blocks")], format!("blocks must be 1 to {MAX_BLOCKS}"));
     }
-    if !(plan.margin > 0.0 && plan.margin < 1.0) {
-        return problem(
-            &[Segment::Key("margin")],
-            "margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %",
-        );
+    if let Some((key, message)) = experiment_problem(plan) {
+        return problem(&[Segment::Key(key)], message);
     }
     if plan.variants.is_empty() {
         let message = "the plan has no variant: add a [[variant]] with a name and a server";
@@ -104,7 +103,35 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
             "client_threads must be at least 1; leave it out to have as many as are needed",
         );
     }
-    None
+    let timeouts = [("start_timeout", plan.host.start_timeout), ("stop_timeout", plan.host.stop_timeout)];
+    if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {
+        let path = [Segment::Key("host"), Segment::Key(key)];
+        return problem(&path, format!("{key} must be longer than 0s"));
+    }
+    let memory = plan.host.server_memory?;
+    let path = [Segment::Key("host"), Segment::Key("server_memory")];
+    memory_problem(memory).and_then(|message| problem(&path, message)).or_else(|| {
+        let variant = plan.variants.iter().find(|variant| !is_started(variant))?;
+        problem(
+            &path,
+            format!(
+                "server_memory limits servers that dbdyno starts, and variant `{}` is none: say it in the variants that it \
+                 is for",
+                variant.name
+            ),
+        )
+    })
+}
+
+/// A server with less does not start, and says so at length.
+fn memory_problem(memory: PlanBytes) -> Option<String> {
+    const LEAST: PlanBytes = PlanBytes(32 << 20);
+    (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
+}
+
+/// dbdyno starts a server for it.
+fn is_started(variant: &Variant) -> bool {
+    matches!(variant.kind(), VariantKind::BaseDir(_) | VariantKind::Named(_))
 }
 
 fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
@@ -141,13 +168,14 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
         return at("name", format!("variant {} has no name: add name = \"...\"", index + 1));
     }
     let name = &variant.name;
-    if !is_name(name) {
+    if !is_name(name) && plan.again_name().as_ref() != Some(name) {
         return at("name", format!("the variant name `{name}` does not fit: {NAME_HELP}"));
     }
     if plan.variants[..index].iter().any(|earlier| earlier.name == *name) {
         return at("name", format!("two variants are named `{name}`: give each its own name"));
     }
-    let (key, message) = server_problem(variant).or_else(|| option_problem(variant))?;
+    let own_server = || data_needs_own_server(variant, &plan.workload).map(|message| ("address", message));
+    let (key, message) = server_problem(variant).or_else(|| option_problem(variant)).or_else(own_server)?;
     at(key, format!("variant `{name}` {message}"))
 }
 
@@ -181,12 +209,18 @@ fn server_problem(variant: &Variant) -> Found {
 
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
-    let is_started = matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
+    let is_started = is_started(variant);
     let is_address = matches!(kind, VariantKind::Address(_));
     let is_sqlite = kind == VariantKind::Sqlite;
     let is_postgres =
         variant.postgresql_conf.is_some() || variant.address.as_deref().is_some_and(is_postgres_address);
     let misplaced = [
+        (
+            "config",
+            variant.config.is_some(),
+            is_started || is_sqlite,
+            "a server that dbdyno starts (server or basedir) and for sqlite",
+        ),
         ("my_cnf", variant.my_cnf.is_some(), is_started, "a server that dbdyno starts (server or basedir)"),
         (
             "postgresql_conf",
@@ -199,6 +233,12 @@ fn option_problem(variant: &Variant) -> Found {
             variant.engine.is_some(),
             (is_started || is_address) && !is_postgres,
             "a MariaDB or MySQL server",
+        ),
+        (
+            "server_memory",
+            variant.server_memory.is_some(),
+            is_started,
+            "a server that dbdyno starts (server or basedir)",
         ),
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
@@ -217,6 +257,9 @@ fn option_problem(variant: &Variant) -> Found {
     if variant.password_env.is_some() && variant.option_file.is_some() {
         let message = "has password_env and option_file at once: the password comes from one of them";
         return Some(("option_file", message.to_owned()));
+    }
+    if let Some(message) = variant.server_memory.and_then(memory_problem) {
+        return Some(("server_memory", format!("has a limit that does not fit: {message}")));
     }
     tls_problem(variant).or_else(|| text_problem(variant))
 }

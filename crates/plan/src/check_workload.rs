@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::InsertBenchmark;
+use crate::data::data_problem;
 
 /// The column `data` is a varchar of this many characters.
 const MAX_DATA_LENGTH: u32 = 4000;
@@ -14,8 +15,12 @@ const MAX_FIRST_ID: u64 = 1 << 62;
 pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
     number_problem(benchmark)
         .or_else(|| rates_problem(benchmark))
-        .or_else(|| data_problem(benchmark))
+        .or_else(|| data_length_problem(benchmark))
         .or_else(|| fraction_problem(benchmark))
+        .or_else(|| {
+            let measured = &benchmark.step_names()[InsertBenchmark::LOAD_STEPS..];
+            data_problem(benchmark.data, &benchmark.cold, measured, true)
+        })
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
@@ -64,7 +69,7 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> 
     Some(("rates", message))
 }
 
-fn data_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+fn data_length_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     if greatest > MAX_DATA_LENGTH {
         let message =

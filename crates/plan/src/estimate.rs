@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::estimate_data::by_data_mode;
 use crate::speed::{Size, Speed, assumed};
 use crate::{InsertBenchmark, Plan, Variant, Verify, estimate_oltp};
 
@@ -20,8 +21,8 @@ pub struct Estimate {
     pub duration: Duration,
     /// Initialised data directories that are kept to be copied, one a started server.
     pub template_bytes: u64,
-    /// The most disk in use at one time: the templates and the largest data directory, or all of them with
-    /// `host.keep_data`. The run directory's records come on top; they are small.
+    /// The most disk in use at one time: the templates, the snapshots of loaded data, and the largest data directory, or all
+    /// of them with `host.keep_data`. The run directory's records come on top; they are small.
     pub peak_disk_bytes: u64,
 }
 
@@ -34,6 +35,8 @@ pub struct CellEstimate {
     pub steps: Vec<StepEstimate>,
     /// Sum of the steps.
     pub duration: Duration,
+    /// Names of the steps that only the variant's first block runs: the load, where later blocks begin on a snapshot.
+    pub once: Vec<String>,
     /// The cell's data directory at its largest. For an address: the same on somebody else's disk.
     pub disk_bytes: u64,
 }
@@ -56,7 +59,13 @@ pub fn estimate(plan: &Plan) -> Estimate {
         cells.extend(plan.workload.insert_benchmark.iter().map(|benchmark| cell(variant, benchmark)));
         cells.extend(plan.workload.oltp.iter().map(|oltp| estimate_oltp::cell(variant, oltp)));
     }
+    for cell in &mut cells {
+        by_data_mode(cell, plan);
+    }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
+    let once: Duration = cells.iter().map(CellEstimate::once_duration).sum();
+    let snapshots = cells.iter().filter(|cell| !cell.once.is_empty());
+    let snapshot_bytes = snapshots.fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
     let data_bytes = if plan.host.keep_data {
         let block_bytes = cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
         block_bytes.saturating_mul(plan.blocks.into())
@@ -66,9 +75,9 @@ pub fn estimate(plan: &Plan) -> Estimate {
     Estimate {
         blocks: plan.blocks,
         cells,
-        duration: block.saturating_mul(plan.blocks),
+        duration: once.saturating_add(block.saturating_sub(once).saturating_mul(plan.blocks)),
         template_bytes,
-        peak_disk_bytes: data_bytes.saturating_add(template_bytes),
+        peak_disk_bytes: data_bytes.saturating_add(template_bytes).saturating_add(snapshot_bytes),
     }
 }
 
@@ -79,6 +88,7 @@ fn cell(variant: &Variant, benchmark: &InsertBenchmark) -> CellEstimate {
         variant: variant.name.clone(),
         workload: "insert-benchmark".to_owned(),
         duration: steps.iter().map(|step| step.duration).sum(),
+        once: Vec::new(),
         disk_bytes: disk_bytes(benchmark, &size),
         steps,
     }

@@ -25,6 +25,7 @@ pub(crate) fn cell(variant: &Variant, oltp: &Oltp) -> CellEstimate {
         variant: variant.name.clone(),
         workload: "oltp".to_owned(),
         duration: steps.iter().map(|step| step.duration).sum(),
+        once: Vec::new(),
         disk_bytes: disk_bytes(oltp, &size),
         steps,
     }

@@ -18,18 +18,28 @@ pub fn cells(plan: &Plan) -> Vec<Cell> {
     (1..=plan.blocks).flat_map(|block| block_cells(plan, block)).collect()
 }
 
-fn block_cells(plan: &Plan, block: u32) -> Vec<Cell> {
-    let workloads = plan.workload.names();
-    let mut cells: Vec<Cell> = Vec::with_capacity(plan.variants.len() * workloads.len());
-    for variant in &plan.variants {
-        cells.extend(workloads.iter().map(|workload| Cell {
-            block,
-            variant: variant.name.clone(),
-            workload: (*workload).to_owned(),
-        }));
-    }
+/// The cells of a block beyond the plan's, in random order: those of its variants and workloads that are `wanted`. The order
+/// depends on what that of a planned block does.
+pub fn further_cells(plan: &Plan, block: u32, wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
+    let mut cells = planned_cells(plan, block);
+    cells.retain(wanted);
     shuffle(&mut cells, &mut SplitMix64::for_block(plan.seed, block));
     cells
+}
+
+fn block_cells(plan: &Plan, block: u32) -> Vec<Cell> {
+    further_cells(plan, block, |_| true)
+}
+
+/// In the plan's order.
+fn planned_cells(plan: &Plan, block: u32) -> Vec<Cell> {
+    let workloads = plan.workload.names();
+    let of_variant = |variant: &str| {
+        let cell =
+            |workload: &&str| Cell { block, variant: variant.to_owned(), workload: (*workload).to_owned() };
+        workloads.iter().map(cell).collect::<Vec<_>>()
+    };
+    plan.variants.iter().flat_map(|variant| of_variant(&variant.name)).collect()
 }
 
 /// Fisher and Yates's shuffle (Durstenfeld's form): from the last place down, swap with a place at or before it.
@@ -83,6 +93,11 @@ mod tests {
             seed,
             margin: 0.02,
             base: None,
+            parity: crate::Parity::default(),
+            differs: Vec::new(),
+            aa: false,
+            margins: BTreeMap::new(),
+            budget: None,
             host: crate::Host::default(),
             load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),
@@ -139,6 +154,18 @@ mod tests {
     fn more_blocks_leave_the_earlier_ones_as_they_were() {
         let long = cells(&plan(4, 9, 5));
         assert_eq!(cells(&plan(4, 2, 5)), long[..8]);
+    }
+
+    #[test]
+    fn a_further_block_has_the_wanted_cells_and_is_that_of_the_plan_when_all_are() {
+        let plan = plan(4, 3, 5);
+        assert_eq!(further_cells(&plan, 2, |_| true), cells(&plan)[4..8]);
+        let mut names: Vec<String> = further_cells(&plan, 9, |cell| cell.variant != "v2")
+            .into_iter()
+            .map(|cell| format!("{} {}", cell.block, cell.variant))
+            .collect();
+        names.sort();
+        assert_eq!(names, ["9 v0", "9 v1", "9 v3"]);
     }
 
     #[test]

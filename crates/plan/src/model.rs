@@ -1,11 +1,12 @@
 //! What a plan says: variants, workloads, blocks, host. Field docs become the JSON Schema's descriptions.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load, Oltp};
+use crate::{Config, CpuList, InsertBenchmark, Load, Oltp, PlanBytes, PlanDuration};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +26,25 @@ pub struct Plan {
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
     pub base: Option<String>,
+    /// A/A: runs the base under a second name too, `BASE~again`, once in every block. It shows what this machine calls a
+    /// difference where there is none, and how much it scatters.
+    #[serde(default)]
+    pub aa: bool,
+    /// Margins of single steps by pattern of the step's name, `*` standing for any letters: `{ "scan*" = 0.05 }`. A step's own
+    /// name goes before a pattern, a pattern with more letters before one with fewer; other steps have `margin`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Time that the whole run may take: once the plan's blocks are over, further blocks of the undecided variants are run while
+    /// there is time. Needs `blocks` of 3 or more.
+    #[serde(default)]
+    pub budget: Option<PlanDuration>,
+    /// What is to happen when the variants are not set alike: nothing, a warning, or no run.
+    #[serde(default)]
+    pub parity: Parity,
+    /// Classes of settings in which the variants are meant to differ, e.g. `["torn-pages", "binlog"]`: no alarm is made of
+    /// them. `dbdyno plan` and docs/reference/parity.md name the classes.
+    #[serde(default)]
+    pub differs: Vec<String>,
     #[serde(default)]
     pub host: Host,
     #[serde(default)]
@@ -33,6 +53,19 @@ pub struct Plan {
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
     pub workload: Workloads,
+}
+
+/// What is to happen when variants are not set alike in a class of settings that decides results.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Parity {
+    /// Settings are not compared.
+    Off,
+    /// Differences are told before the run, as far as they can be predicted, and in the report.
+    #[default]
+    Warn,
+    /// Nothing is measured: at once when a difference can be predicted, else after each variant was started once.
+    Refuse,
 }
 
 /// Where server and client run on this machine.
@@ -47,6 +80,15 @@ pub struct Host {
     pub client_threads: Option<u32>,
     /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
     pub data_dir: Option<PathBuf>,
+    /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
+    /// when left out.
+    pub server_memory: Option<PlanBytes>,
+    /// What to do where this machine cannot limit the memory: `"refuse"` to run, or `"warn"` and run without the limit.
+    pub no_memory_limit: NoLimit,
+    /// A server that does not answer this long after it was started is stopped, and its cell fails.
+    pub start_timeout: PlanDuration,
+    /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
+    pub stop_timeout: PlanDuration,
     /// Keep data directories after their cell (for a look at them); they are large.
     pub keep_data: bool,
     /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
@@ -62,10 +104,25 @@ impl Default for Host {
             client_cpus: None,
             client_threads: None,
             data_dir: None,
+            server_memory: None,
+            no_memory_limit: NoLimit::Refuse,
+            start_timeout: PlanDuration::from_secs(120),
+            stop_timeout: PlanDuration::from_secs(300),
             keep_data: false,
             sampling: true,
         }
     }
+}
+
+/// What to do where a memory limit cannot be set.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NoLimit {
+    /// Figures of a server that had more memory than the plan says are false.
+    #[default]
+    Refuse,
+    /// The report says that the limit was not set.
+    Warn,
 }
 
 /// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
@@ -81,6 +138,10 @@ pub struct Variant {
     /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
     /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
     pub address: Option<String>,
+    /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list of these. They are rendered
+    /// to the options of the server's product and version; only for servers that dbdyno starts and SQLite. Own settings in
+    /// `my_cnf`, `postgresql_conf` and `pragmas` win over them.
+    pub config: Option<Config>,
     /// Option file of MariaDB or MySQL, relative to the plan; only for servers that dbdyno starts.
     pub my_cnf: Option<PathBuf>,
     /// Settings of PostgreSQL, relative to the plan; only for servers that dbdyno starts. They are added to those that
@@ -88,13 +149,18 @@ pub struct Variant {
     pub postgresql_conf: Option<PathBuf>,
     /// Storage engine of the tables (`innodb`, `rocksdb`, `myisam`); `innodb` when left out. Not for PostgreSQL.
     pub engine: Option<String>,
+    /// Memory of this variant's server; that of `[host]` when left out. Only for servers that dbdyno starts.
+    pub server_memory: Option<PlanBytes>,
     /// SQLite pragmas, set on every connection: `{ journal_mode = "wal", synchronous = "full" }`.
-    pub pragmas: std::collections::BTreeMap<String, String>,
+    pub pragmas: BTreeMap<String, String>,
     /// Environment variable that holds the password for `address`.
     pub password_env: Option<String>,
     /// File with the password for `address`: a MySQL option file, whose `[client]` group holds user and password, or a
     /// password file of PostgreSQL.
     pub option_file: Option<PathBuf>,
+    /// What this variant is in a factorial design: `{ doublewrite = "off", binlog = "on" }`. When the variants that have
+    /// factors are all combinations of their levels, the report shows the effect of each factor and of each two together.
+    pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<Tls>,
 }
@@ -172,6 +238,12 @@ impl Variant {
 }
 
 impl Plan {
+    /// Memory limit of the server of variant `name`.
+    pub fn server_memory(&self, name: &str) -> Option<PlanBytes> {
+        let variant = self.variants.iter().find(|variant| variant.name == name);
+        variant.and_then(|variant| variant.server_memory).or(self.host.server_memory)
+    }
+
     /// Connections that the largest step of any workload has open at once.
     pub fn most_connections(&self) -> u32 {
         let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);

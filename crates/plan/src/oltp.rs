@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{PlanDuration, Protocol, Verify};
+use crate::{Cold, DataMode, PlanDuration, Protocol, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
 /// values, except where a field says otherwise.
@@ -77,6 +77,10 @@ pub struct Oltp {
     pub settle_wait: PlanDuration,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
+    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
     pub time_cap: f64,
 }
@@ -204,6 +208,11 @@ impl Oltp {
         before.chain(tests).collect()
     }
 
+    /// Steps that only make the data: `load` and `index`.
+    pub fn load_steps(&self) -> usize {
+        1 + usize::from(self.create_secondary)
+    }
+
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
@@ -256,6 +265,8 @@ impl Default for Oltp {
             zipfian_exponent: 0.8,
             settle_wait: PlanDuration::from_secs(0),
             verify: Verify::EachStep,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
             time_cap: 4.0,
         }
     }

@@ -13,7 +13,7 @@ use crate::{Plan, check};
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`. Relative paths in it (`my_cnf`, `postgresql_conf`, `basedir`,
+/// Reads and checks the plan file at `path`. Relative paths in it (`config`, `my_cnf`, `postgresql_conf`, `basedir`,
 /// `option_file`, `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
 ///
 /// # Errors
@@ -53,10 +53,13 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
 pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
     let texts = Texts::new(text, origin, overrides);
     let document = Document::new(&texts)?;
-    let plan = Plan::deserialize(Deserializer::from(document.root.clone()))
+    let mut plan = Plan::deserialize(Deserializer::from(document.root.clone()))
         .map_err(|error| texts.error(error.span(), explain(error.message())))?;
     match check::first_problem(&plan) {
-        None => Ok(plan),
+        None => {
+            plan.add_again();
+            Ok(plan)
+        }
         Some(problem) => {
             Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message })
         }
@@ -76,6 +79,9 @@ fn resolve_paths(plan: &mut Plan, folder: &Path) {
     };
     resolve(&mut plan.host.data_dir);
     for variant in &mut plan.variants {
+        if let Some(config) = &mut variant.config {
+            config.resolve_paths(folder);
+        }
         resolve(&mut variant.basedir);
         resolve(&mut variant.my_cnf);
         resolve(&mut variant.postgresql_conf);

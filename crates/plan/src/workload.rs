@@ -5,8 +5,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::PlanDuration;
 use crate::units::no_unit;
+use crate::{Cold, DataMode, PlanDuration};
 
 /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,6 +61,10 @@ pub struct InsertBenchmark {
     pub settle_wait: SettleWait,
     /// When row counts and column sums are compared with what must be there. The original never does.
     pub verify: Verify,
+    /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
     /// Share of a background rate that counts as kept.
     pub sla_share: f64,
     /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
@@ -167,6 +171,9 @@ impl InsertBenchmark {
         write_steps.into_iter().chain(read_write_steps).collect()
     }
 
+    /// Steps that only make the data: `l.i0` and `l.x`.
+    pub const LOAD_STEPS: usize = 2;
+
     /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at least 1.
     pub fn write_split(&self) -> (u64, u64) {
         // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
@@ -230,6 +237,8 @@ impl Default for InsertBenchmark {
             clock: Clock::Addressed,
             settle_wait: SettleWait::Original,
             verify: Verify::EachStep,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
             sla_share: 0.95,
             first_id: 1,
         }

@@ -46,12 +46,12 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
-    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, load, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, my_cnf, postgresql_conf, engine, pragmas, password_env, option_file, tls");
+    insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, parity, differs, host, load, variant, workload");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, oltp");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
-    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, keep_data, sampling");
+    insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, server_memory, no_memory_limit, start_timeout, stop_timeout, keep_data, sampling");
 }
 
 #[test]
@@ -139,14 +139,14 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 
 #[test]
 fn columns_count_characters_not_bytes() {
-    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
-    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, data, cold, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle_wait, verify, data, cold, sla_share, first_id");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
 }
 
 #[test]
 fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
-    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, load, variant, workload");
+    insta::assert_snapshot!(overridden("block", "3"), @"--set block: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, parity, differs, host, load, variant, workload");
     insta::assert_snapshot!(overridden("blocks", "many"), @r#"--set blocks: found string "many" where a whole number from 0 to 4294967295 is wanted"#);
     insta::assert_snapshot!(overridden("blocks", "0"), @"--set blocks: blocks must be 1 to 10000");
     insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);

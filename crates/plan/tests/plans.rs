@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{Plan, QUICKSTART, Tls, TlsMode, VariantKind, cells, json_schema, parse, read, warnings};
+use dbdyno_plan::{
+    ConfigPart, Plan, QUICKSTART, Tls, TlsMode, VariantKind, cells, json_schema, parse, read, warnings,
+};
 
 fn crate_folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,8 +48,9 @@ fn paths_of_a_read_plan_count_from_its_folder() {
     let path = crate_folder().join("../../plans/mariadb-vs-mysql.toml");
     let plan = read(&path).expect("a shipped plan");
     for variant in &plan.variants {
-        let my_cnf = variant.my_cnf.as_ref().expect("both variants have one");
-        assert!(my_cnf.is_absolute() && my_cnf.is_file(), "{}", my_cnf.display());
+        let config = variant.config.as_ref().expect("both variants have one");
+        let [ConfigPart::File(path)] = config.parts() else { panic!("{config:?} is no file") };
+        assert!(path.is_absolute() && path.is_file(), "{}", path.display());
     }
 }
 
@@ -55,8 +58,15 @@ fn paths_of_a_read_plan_count_from_its_folder() {
 fn option_files_of_shipped_plans_exist() {
     for path in plan_files() {
         let plan = read(&path).expect("a shipped plan");
-        for my_cnf in plan.variants.iter().filter_map(|variant| variant.my_cnf.as_ref()) {
-            assert!(my_cnf.is_file(), "{} names {}", path.display(), my_cnf.display());
+        for variant in &plan.variants {
+            let parts = variant.config.iter().flat_map(|config| config.parts());
+            let configs = parts.filter_map(|part| match part {
+                ConfigPart::File(file) => Some(file),
+                ConfigPart::Intents(_) => None,
+            });
+            for file in configs.chain(&variant.my_cnf).chain(&variant.postgresql_conf) {
+                assert!(file.is_file(), "{} names {}", path.display(), file.display());
+            }
         }
     }
 }

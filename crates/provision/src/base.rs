@@ -1,6 +1,6 @@
 //! A base directory of any product that dbdyno can start.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::basedir::{self, BaseDir};
@@ -33,7 +33,13 @@ impl Base {
 
     /// Whether `path` holds a server, without running anything.
     pub(crate) fn is_in(path: &Path) -> bool {
-        basedir::find_program(path).is_some() || find_programs(path).is_some()
+        Self::program_in(path).is_some()
+    }
+
+    /// The server program in `path`, without running it.
+    pub(crate) fn program_in(path: &Path) -> Option<PathBuf> {
+        let of_mysql = basedir::find_program(path).map(|(_, program)| program);
+        of_mysql.or_else(|| find_programs(path).map(|folder| folder.join("postgres")))
     }
 
     /// The folder that was opened, absolute.
@@ -41,6 +47,22 @@ impl Base {
         match self {
             Self::Mysql(base) => base.path(),
             Self::Postgres(base) => base.path(),
+        }
+    }
+
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
+    pub fn product(&self) -> String {
+        match self {
+            Self::Mysql(base) => base.product().to_string(),
+            Self::Postgres(_) => "PostgreSQL".to_owned(),
+        }
+    }
+
+    /// The version as the program prints it, which may end in words of whoever built it.
+    pub fn version(&self) -> &str {
+        match self {
+            Self::Mysql(base) => &base.version().text,
+            Self::Postgres(base) => base.version(),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::Error;
+use crate::copy::{copy_tree, keep_owner, sync};
+use crate::process::{is_alive, parent_of, started};
 
 /// The file that says a data directory is dbdyno's to wipe.
 pub(crate) const MARK: &str = ".dbdyno-data";
@@ -20,7 +21,7 @@ const LEAVING: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// [`Error::NotOurs`] for anything else that lies there, [`Error::StillRunning`] when a server still uses it.
-pub(crate) fn prepare(path: &Path) -> Result<(), Error> {
+pub fn prepare(path: &Path) -> Result<(), Error> {
     let not_ours = || Error::NotOurs { path: path.to_path_buf(), mark: MARK };
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -72,23 +73,21 @@ pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
 /// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets the writes
 /// reach the disk, so that they are not charged to what is measured next.
 pub(crate) fn fill(template: &Path, data_dir: &Path) -> Result<(), Error> {
-    let output = Command::new("cp")
-        .args(["-a", "--reflink=auto", "--"])
-        .arg(template.join("."))
-        .arg(data_dir)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(Error::io("cannot run cp for", data_dir))?;
-    if !output.status.success() {
-        return Err(Error::Tool {
-            what: format!("copying the data directory to {}", data_dir.display()),
-            command: format!("cp -a --reflink=auto {}/. {}", template.display(), data_dir.display()),
-            status: output.status.to_string(),
-            output: String::from_utf8_lossy(&output.stderr).trim_end().to_owned(),
-        });
+    copy_tree(template, data_dir, MARK)?;
+    let metadata = fs::metadata(template).map_err(Error::io("cannot look at", template))?;
+    keep_owner(data_dir, &metadata)?;
+    sync(data_dir)
+}
+
+/// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
+///
+/// # Errors
+/// [`Error::NotOurs`], [`Error::StillRunning`].
+pub(crate) fn check_at_rest(path: &Path) -> Result<(), Error> {
+    if !path.join(MARK).is_file() {
+        return Err(Error::NotOurs { path: path.to_path_buf(), mark: MARK });
     }
-    let folder = fs::File::open(data_dir).map_err(Error::io("cannot open", data_dir))?;
-    nix::unistd::syncfs(&folder).map_err(|errno| Error::io("cannot sync", data_dir)(errno.into()))
+    wait_for_leaving_server(path)
 }
 
 fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -124,7 +123,7 @@ fn server_on(path: &Path) -> Option<u32> {
     let mark = fs::read_to_string(path.join(MARK)).ok()?;
     let (pid, noted) = mark.lines().find_map(|line| line.strip_prefix("server "))?.split_once(' ')?;
     let pid = pid.parse().ok()?;
-    (started(pid)? == noted).then_some(pid)
+    is_alive(pid, noted).then_some(pid)
 }
 
 /// A process of PostgreSQL that works in `path`: when the server's first process was killed, the others end a little
@@ -144,26 +143,10 @@ fn worker_in(path: &Path) -> Option<u32> {
     names.filter_map(|name| name.parse().ok()).find(works_there)
 }
 
-/// When process `pid` started, in clock ticks since boot; `None` when it has ended.
-fn started(pid: u32) -> Option<String> {
-    let fields = stat_fields(pid)?;
-    let ended = matches!(fields.first()?.as_str(), "Z" | "X");
-    if ended { None } else { fields.get(19).cloned() }
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    stat_fields(pid)?.get(1)?.parse().ok()
-}
-
-/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start), see proc(5). The
-/// second is a name that may hold anything, so they are counted from its closing bracket.
-fn stat_fields(pid: u32) -> Option<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]

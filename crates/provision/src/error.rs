@@ -19,15 +19,20 @@ pub enum Error {
     Version { program: PathBuf, why: String },
 
     /// No server of that name in the servers folder.
-    #[error(
-        "no server {name} in {folder} (there: {there}); `cargo xtask servers {name}` gets one of the catalogue",
-        folder = .folder.display()
-    )]
-    NotInFolder { name: String, folder: PathBuf, there: String },
+    #[error("no server {name} in {folder} (there: {there}); {help}", folder = .folder.display())]
+    NotInFolder { name: String, folder: PathBuf, there: String, help: String },
 
     /// An option file that cannot be read or understood.
     #[error("option file {path}: {why}", path = .path.display())]
     OptionFile { path: PathBuf, why: String },
+
+    /// Intents that a config cannot ask for, or that a server cannot do: a line each.
+    #[error("{why}")]
+    Config { why: String },
+
+    /// A config file that cannot be read or understood.
+    #[error("config file {path}: {why}", path = .path.display())]
+    ConfigFile { path: PathBuf, why: String },
 
     /// The base directory has no way to make a data directory.
     #[error(
@@ -61,6 +66,17 @@ pub enum Error {
     /// A unix socket path is limited to 107 bytes by the kernel.
     #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
     SocketTooLong { path: PathBuf },
+
+    /// The memory of a server cannot be limited.
+    #[error(
+        "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \
+         out"
+    )]
+    Cgroup { why: String },
+
+    /// A snapshot is not what it was when it was taken.
+    #[error("the snapshot {path} has changed since it was taken: {what}; start a new run", path = .path.display())]
+    Snapshot { path: PathBuf, what: String },
 
     /// PostgreSQL does not run as root.
     #[error("PostgreSQL does not run as root, and this machine {why}")]
@@ -107,8 +123,50 @@ pub enum Error {
     Database { what: String, source: DbError },
 
     /// A catalogue entry that does not exist.
-    #[error("no server {name} in the catalogue; it has: {there}")]
-    NotInCatalogue { name: String, there: String },
+    #[error("no server {name} in the catalogue; {help}")]
+    NotInCatalogue { name: String, help: String },
+
+    /// The reader's own catalogue is wrong.
+    #[error("{path}:{line}: {why}", path = .path.display())]
+    Catalogue { path: PathBuf, line: usize, why: String },
+
+    /// A card in the servers folder that cannot be understood.
+    #[error("{path} is not as dbdyno wrote it ({why}); remove the file to have the server asked again", path = .path.display())]
+    Card { path: PathBuf, why: String },
+
+    /// A name that cannot be given to a server.
+    #[error("cannot add {name}: {why}")]
+    NameTaken { name: String, why: String },
+
+    /// A server that dbdyno may not remove.
+    #[error("{name} stays: {why}")]
+    NotRemovable { name: String, why: String },
+
+    /// What was downloaded is not what the catalogue means.
+    #[error(
+        "cannot get {name}: the SHA-256 of what was downloaded is {found}, and should be {wanted}; \
+         the file was damaged or exchanged on its way, so nothing of it was kept"
+    )]
+    Checksum { name: String, wanted: String, found: String },
+
+    /// A Debian suite that has gone on.
+    #[error(
+        "cannot get {name}: Debian {suite} has {now} by now, and a suite keeps one version only; {instead}\
+         for this one unpack packages that you kept and `dbdyno servers add` their folder"
+    )]
+    Moved { name: String, suite: String, now: String, instead: String },
+
+    /// Another server than its entry promises.
+    #[error("{name} is not what its entry says: it answers as {answered}, and should be {wanted}")]
+    OtherVersion { name: String, wanted: String, answered: String },
+
+    /// The server is there but does not do what it should when it is started for the first time.
+    #[error("{name} does not run here, so it was not kept: {source}")]
+    DoesNotRun { name: String, source: Box<Error> },
+
+    /// Stopped by the user.
+    #[error("{what}: stopped")]
+    Cancelled { what: String },
 
     /// A program that dbdyno runs for its work failed.
     #[error("{what}: `{command}` {status}\n{output}")]
@@ -121,6 +179,17 @@ pub enum Error {
     /// A server that cannot be got.
     #[error("cannot get {name}: {why}")]
     Unfetchable { name: String, why: String },
+
+    /// A server that should have come to rest had to be killed.
+    #[error(
+        "{server} did not end within {seconds} s and was killed, so that its data would need recovery; give it longer \
+         (host.stop_timeout)"
+    )]
+    Killed { server: String, seconds: u64 },
+
+    /// A server that should have come to rest ended in another way.
+    #[error("{server} did not stop cleanly ({stopped}); the end of its log {log}:\n{log_tail}", log = .log.display())]
+    NotAtRest { server: String, stopped: String, log: PathBuf, log_tail: String },
 
     /// A file or folder.
     #[error("{what} {path}: {source}", path = .path.display())]

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are read from the end; a line of a server's log seldom exceeds 1 KiB.
-const TAIL_BYTES: u64 = 64 * 1024;
+/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes behind the error that matters.
+const TAIL_BYTES: u64 = 4 << 20;
 
 /// Last lines of a log that an error message shows.
 const LAST_LINES: usize = 15;
@@ -14,8 +14,8 @@ const LAST_LINES: usize = 15;
 /// how it shuts down.
 const ERROR_LINES: usize = 5;
 
-/// What marks such a line: MariaDB and MySQL, PostgreSQL.
-const ERRORS: [&str; 2] = ["[ERROR]", "FATAL:  "];
+/// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump, PostgreSQL.
+const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
 pub(crate) fn length(path: &Path) -> u64 {

@@ -8,9 +8,11 @@ use crate::{BaseDir, Error, Product};
 /// Settings that a data directory is made with and that a later start cannot change, or without which
 /// initialising may fail on this machine (native AIO).
 const FIXED_AT_INITIALISATION: &[&str] = &[
+    "aria_block_size",
     "innodb_checksum_algorithm",
     "innodb_data_file_path",
     "innodb_data_home_dir",
+    "innodb_log_block_size",
     "innodb_log_group_home_dir",
     "innodb_page_size",
     "innodb_undo_directory",
@@ -95,6 +97,11 @@ impl MyCnf {
             None => format!("--{name}"),
         };
         self.settings.iter().filter(|(name, _)| wanted(name)).map(option).collect()
+    }
+
+    /// The settings, names with underscores, in the order of the file.
+    pub(crate) fn into_settings(self) -> Vec<(String, Option<String>)> {
+        self.settings
     }
 
     fn outside_path(&self) -> Option<&str> {

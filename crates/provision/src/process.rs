@@ -1,5 +1,6 @@
 //! A server's process: whether it runs, and how it ends.
 
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,17 @@ pub struct Stopped {
     pub killed: bool,
     /// It had ended by itself before it was asked to.
     pub had_ended: bool,
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let by_itself = if self.had_ended { "it had ended by itself, " } else { "" };
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(f, "{by_itself}exit status {code}"),
+            (None, Some(signal)) => write!(f, "{by_itself}signal {signal}"),
+            (None, None) => write!(f, "{by_itself}in an unknown way"),
+        }
+    }
 }
 
 /// A child process that several threads may look at.
@@ -100,6 +112,29 @@ impl Process {
     fn lock(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// When process `pid` started, in clock ticks since boot; `None` when it has ended.
+pub(crate) fn started(pid: u32) -> Option<String> {
+    let fields = stat_fields(pid)?;
+    let ended = matches!(fields.first()?.as_str(), "Z" | "X");
+    if ended { None } else { fields.get(19).cloned() }
+}
+
+/// Whether process `pid` runs and is the one that started at `noted`; numbers of processes are reused.
+pub(crate) fn is_alive(pid: u32, noted: &str) -> bool {
+    started(pid).as_deref() == Some(noted)
+}
+
+pub(crate) fn parent_of(pid: u32) -> Option<u32> {
+    stat_fields(pid)?.get(1)?.parse().ok()
+}
+
+/// The fields of `/proc/PID/stat` from the third on (state, parent, ...; the 22nd is the start), see proc(5). The
+/// second is a name that may hold anything, so they are counted from its closing bracket.
+fn stat_fields(pid: u32) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
 }
 
 #[cfg(test)]

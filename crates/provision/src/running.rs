@@ -1,20 +1,13 @@
 //! A server that dbdyno started, of any product: its process, its files, and how it ends.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
 use crate::launch::Line;
 use crate::process::{Process, Stopped};
-use crate::{Error, datadir, launch, log};
-
-/// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
-const MAX_SOCKET_BYTES: usize = 107;
+use crate::{Cgroup, Error, Home, datadir, launch, log};
 
 /// Time that [`Running::stop`] gives a server to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -24,13 +17,22 @@ const DROP_LIMIT: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(10);
 
+/// What a server begins on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// A fresh data directory; one that is there is replaced if it is dbdyno's.
+    Fresh,
+    /// The data directory as it lies there, which dbdyno must have made.
+    AsItIs,
+}
+
 /// What is needed to start a server whose data directory is ready.
 pub(crate) struct Start<'a> {
     /// Product and version for people.
     pub(crate) title: String,
     pub(crate) line: Line,
     pub(crate) cpus: Option<&'a [u32]>,
-    pub(crate) run_dir: TempDir,
+    pub(crate) home: Home,
     pub(crate) data_dir: PathBuf,
     pub(crate) log: PathBuf,
     /// Time from spawning to the first answer.
@@ -43,12 +45,14 @@ pub(crate) struct Start<'a> {
 pub struct Running {
     title: String,
     process: Process,
-    /// Holds the socket and temporary files; a folder that only the server's user may enter.
-    run_dir: TempDir,
+    /// Holds the socket and temporary files. `None` only once the server has been stopped and its home taken.
+    home: Option<Home>,
     data_dir: PathBuf,
     log: PathBuf,
     command_line: Vec<String>,
     notes: Vec<String>,
+    /// Bytes of the log that belong to earlier starts.
+    log_start: u64,
 }
 
 impl Running {
@@ -57,34 +61,34 @@ impl Running {
     /// # Errors
     /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
-        let Start { title, line, cpus, run_dir, data_dir, log, timeout, mut notes } = start;
+        let Start { title, mut line, cpus, home, data_dir, log, timeout, mut notes } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
+        }
+        if let Some(cgroup) = home.cgroup() {
+            line.words = [cgroup.entering(), line.words].concat();
         }
         let log_start = log::length(&log);
         let mut command = launch::detached(&line.words, &log)?;
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
-        let server = Self { title, process, run_dir, data_dir, log, command_line: line.words, notes };
+        let home = Some(home);
+        let command_line = line.words;
+        let server = Self { title, process, home, data_dir, log, command_line, notes, log_start };
         datadir::note_server(&server.data_dir, server.pid())?;
-        server.wait_for_answer(timeout, log_start, answers)?;
+        server.wait_for_answer(timeout, answers)?;
         Ok(server)
     }
 
-    fn wait_for_answer(
-        &self,
-        limit: Duration,
-        log_start: u64,
-        answers: impl Fn() -> bool,
-    ) -> Result<(), Error> {
+    fn wait_for_answer(&self, limit: Duration, answers: impl Fn() -> bool) -> Result<(), Error> {
         let spawned = Instant::now();
         while !answers() {
             let (server, log) = (self.title.clone(), self.log.clone());
             if let Some(status) = self.exit_status() {
-                let log_tail = log::reason(&self.log, log_start);
-                return Err(Error::DiedAtStart { server, status: status.to_string(), log, log_tail });
+                let log_tail = self.last_words();
+                return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
             }
             if spawned.elapsed() >= limit {
-                let log_tail = log::reason(&self.log, log_start);
+                let log_tail = self.last_words();
                 return Err(Error::NoAnswer { server, seconds: limit.as_secs(), log, log_tail });
             }
             sleep(POLL);
@@ -98,9 +102,9 @@ impl Running {
         self.process.pid()
     }
 
-    /// The folder of the socket.
-    pub(crate) fn run_dir(&self) -> &Path {
-        self.run_dir.path()
+    /// The control group that limits its memory, if it has one.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.home.as_ref().and_then(Home::cgroup)
     }
 
     /// The data directory, absolute.
@@ -123,9 +127,26 @@ impl Running {
         self.process.exit_status()
     }
 
+    /// An exit status in words, with the kernel's reason for it where that is known.
+    pub fn end_of(&self, status: ExitStatus) -> String {
+        match self.cgroup().filter(|group| group.kills() > 0) {
+            Some(group) => format!(
+                "{status}: the kernel killed it, because it needed more than its memory limit of {} bytes",
+                group.memory_limit_bytes()
+            ),
+            None => status.to_string(),
+        }
+    }
+
     /// The last `lines` lines of the log.
     pub fn log_tail(&self, lines: usize) -> String {
         log::tail(&self.log, lines)
+    }
+
+    /// The end of what this start has logged, with the errors that stand further above: servers that crash tell at length
+    /// how they do.
+    pub fn last_words(&self) -> String {
+        log::reason(&self.log, self.log_start)
     }
 
     /// Program and options as they were run, for the record; it holds no secret.
@@ -155,23 +176,38 @@ impl Running {
     }
 }
 
+impl Running {
+    /// Stops the server so that another start can go on with its data, in the same home, under the same socket.
+    ///
+    /// # Errors
+    /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in another way than by a clean
+    /// stop; when the process cannot be waited for.
+    pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
+        let stopped =
+            self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))?;
+        let server = self.title.clone();
+        if stopped.killed {
+            return Err(Error::Killed { server, seconds: limit.as_secs() });
+        }
+        match self.home.take() {
+            Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),
+            _ => {
+                let log_tail = self.last_words();
+                Err(Error::NotAtRest {
+                    server,
+                    stopped: stopped.to_string(),
+                    log: self.log.clone(),
+                    log_tail,
+                })
+            }
+        }
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         // After `stop` this finds the process ended and does nothing. There is nobody to tell of a failure.
         let _ = self.process.stop(DROP_LIMIT);
-    }
-}
-
-/// A new folder that only this user may enter, short enough for the socket `socket_name` in it.
-pub(crate) fn private_folder(socket_name: &str) -> Result<TempDir, Error> {
-    let parent = std::env::temp_dir();
-    let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
-    let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir_in(&parent).map_err(cannot())?;
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
-    let socket = folder.path().join(socket_name);
-    match socket.as_os_str().len() <= MAX_SOCKET_BYTES {
-        true => Ok(folder),
-        false => Err(Error::SocketTooLong { path: socket }),
     }
 }
 

@@ -1,6 +1,5 @@
 //! A MariaDB or MySQL server that dbdyno starts: fresh data, private socket, given CPUs.
 
-use std::fs;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,13 +7,14 @@ use std::time::Duration;
 use dbdyno_drivers::mysql::Options;
 
 use crate::command::{Places, start_options};
+use crate::home::SOCKETS;
 use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
-use crate::running::{Running, Start, absolute, absolute_log, private_folder};
-use crate::{BaseDir, Error, datadir, launch, ready, template};
+use crate::running::{Data, Running, Start, absolute, absolute_log};
+use crate::{BaseDir, Error, Home, datadir, launch, ready, template};
 
 /// Name of the socket in its folder; short, because paths of sockets are limited.
-const SOCKET: &str = "s";
+const SOCKET: &str = SOCKETS[0];
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -41,6 +41,7 @@ pub struct ServerSpec {
 #[derive(Debug)]
 pub struct Server {
     base: BaseDir,
+    socket: PathBuf,
     running: Running,
 }
 
@@ -54,36 +55,47 @@ impl Server {
     /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::NotOurs`],
     /// [`Error::StillRunning`] for the data directory; those of the option file, initialising and pinning.
     pub fn start(spec: &ServerSpec) -> Result<Self, Error> {
+        Self::start_in(Home::new()?, spec, Data::Fresh)
+    }
+
+    /// [`Server::start`] in a home of the caller's, on fresh data or on what an earlier start has left.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`].
+    pub fn start_in(home: Home, spec: &ServerSpec, data: Data) -> Result<Self, Error> {
         let my_cnf = match &spec.my_cnf {
             Some(path) => MyCnf::read(path, &spec.base)?,
             None => MyCnf::default(),
         };
-        let run_dir = private_folder(SOCKET)?;
-        let socket = run_dir.path().join(SOCKET);
+        let socket = home.path().join(SOCKET);
         let log = absolute_log(&spec.log)?;
         let data_dir = absolute(&spec.data_dir)?;
-        let tmp_dir = run_dir.path().join("tmp");
-        fs::create_dir(&tmp_dir).map_err(Error::io("cannot make", tmp_dir.clone()))?;
+        let tmp_dir = home.empty_tmp_dir()?;
         let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
         let as_root = nix::unistd::geteuid().is_root();
         let options = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;
 
-        let template = template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?;
-        datadir::prepare(&data_dir)?;
-        datadir::fill(&template, &data_dir)?;
+        match data {
+            Data::Fresh => {
+                let template = template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?;
+                datadir::prepare(&data_dir)?;
+                datadir::fill(&template, &data_dir)?;
+            }
+            Data::AsItIs => datadir::check_at_rest(&data_dir)?,
+        }
 
         let start = Start {
             title: spec.base.title(),
             line: launch::command_line(spec.base.program(), &options.options),
             cpus: spec.cpus.as_deref(),
-            run_dir,
+            home,
             data_dir,
             log,
             timeout: spec.start_timeout,
             notes: options.notes,
         };
         let running = Running::start(start, || ready::greets(&socket))?;
-        Ok(Self { base: spec.base.clone(), running })
+        Ok(Self { base: spec.base.clone(), socket, running })
     }
 
     /// The build that runs.
@@ -93,7 +105,7 @@ impl Server {
 
     /// The unix socket: the only way in.
     pub fn socket(&self) -> PathBuf {
-        self.running.run_dir().join(SOCKET)
+        self.socket.clone()
     }
 
     /// How to log in as root, who has no password and may come over the socket only.

@@ -44,6 +44,7 @@ fn spec(base: &PgBase, folder: &Path) -> PgServerSpec {
     PgServerSpec {
         base: base.clone(),
         conf: None,
+        initdb: Vec::new(),
         cpus: None,
         data_dir: folder.join("data"),
         log: folder.join("server.log"),

@@ -55,6 +55,18 @@ pub enum RunEvent {
         cell: CellId,
         to: String,
     },
+    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
+    /// cells of the next block, in the order in which they are to run; empty when there is none.
+    Look {
+        at: String,
+        /// Blocks count from 1, so this is how many there are.
+        blocks: u32,
+        /// Time that the run has taken so far, without the time between being stopped and going on.
+        elapsed_us: u64,
+        /// There is no time for another block like the last one: this look is the last, whatever it finds.
+        last: bool,
+        order: Vec<CellId>,
+    },
     Warning {
         at: String,
         text: String,
@@ -127,8 +139,21 @@ pub struct ServerInfo {
     /// Default storage engine and its version, where there is one.
     pub engine: Option<String>,
     pub pid: Option<u32>,
+    /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded database, and where the
+    /// process is not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Limit on its memory and the page cache of its files; `None` = none was set by dbdyno.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
     /// Effective settings, read back after start.
     pub settings: BTreeMap<String, String>,
+    /// Values of a connection as the load gets it, where they may differ from the server's: isolation, autocommit, character set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, as far as the server tells: `configuration file`, `CONFIG`, `EXPLICIT`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
 }
 
 /// `events.jsonl` of a step. `at_us` counts from the barrier.

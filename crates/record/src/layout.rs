@@ -14,6 +14,7 @@ pub(crate) const COUNTERS_ENDING: &str = ".jsonl";
 pub(crate) const CELLS: &str = "cells";
 pub(crate) const LOGS: &str = "logs";
 pub(crate) const ASIDE: &str = "aside";
+pub(crate) const REPEATED: &str = "repeated";
 
 /// `<block>/<variant>/<workload>`, the cell's folder below `cells` or `aside/<n>`.
 pub(crate) fn cell_path(cell: &CellId) -> Result<PathBuf, Error> {

@@ -27,7 +27,7 @@ pub use event::{
 };
 pub use histogram::{Clock, HistogramSpan};
 pub use interval::{ErrorCounts, Interval};
-pub use manifest::{CellId, Deviation, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
+pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 pub use reader::{CellRecord, Run};
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};

@@ -1,5 +1,7 @@
 //! `manifest.json`: what was asked, of whom, on which machine, in which order. Written once, before anything runs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -23,6 +25,9 @@ pub struct Manifest {
     pub base: String,
     /// Margin of practical equality, as a fraction (0.02 = 2 %).
     pub margin: f64,
+    /// What the plan asks of the comparison beyond that; left out when it asks nothing.
+    #[serde(default, skip_serializing_if = "Experiment::is_empty")]
+    pub experiment: Experiment,
     pub host: HostInfo,
     /// What the client could reach on this host, where that was measured before the run (`dbdyno doctor --client`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,8 +36,31 @@ pub struct Manifest {
     pub plan_toml: String,
     pub variants: Vec<VariantInfo>,
     pub workloads: Vec<WorkloadInfo>,
-    /// Every cell in the order in which it was to run.
+    /// Every cell in the order in which it was to run. What `Run::open` gives holds those of blocks that were added while
+    /// the run went on too (`RunEvent::Look`).
     pub order: Vec<CellId>,
+}
+
+/// How variants are compared, beyond blocks, base and margin.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Experiment {
+    /// Name of the variant that is the base under a second name (A/A).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// Margins of single steps, as fractions, by pattern of the step's name (`*` stands for any letters).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Time that the whole run may take, in seconds: while there is some, undecided variants get further blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_seconds: Option<f64>,
+}
+
+impl Experiment {
+    /// Nothing beyond blocks, base and margin was asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Which build of dbdyno made the run.
@@ -65,17 +93,23 @@ pub struct HostInfo {
 }
 
 /// What is compared: a server with a configuration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     pub name: String,
     /// Driver that speaks to it: `sqlite`, `mysql`, `null`.
     pub driver: String,
     /// Which server, in words: base directory's name, address without password, `SQLite (embedded)`.
     pub server: String,
-    /// The configuration as given: text of the my.cnf or the pragmas, one a line.
+    /// The configuration as the server got it: text of its option file or the pragmas, one a line.
     pub config: String,
+    /// The intents that the option file was rendered from, with their values; empty without any.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub intents: Map<String, Value>,
     /// `true` when somebody else runs the server and dbdyno only connects.
     pub external: bool,
+    /// What it is in a factorial design, level by factor: `{ "binlog": "on" }`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, String>,
 }
 
 /// A workload as it was configured, with every way in which it differs from the original.

@@ -44,12 +44,13 @@ impl CellRecord {
 }
 
 impl Run {
-    /// Reads the run in `dir`, whether or not it has ended.
+    /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with the cells that were added
+    /// while it ran.
     ///
     /// Fails with `NotARun` without a manifest, with `TooNew` when a newer dbdyno wrote it, with `DamagedManifest` or
     /// `Damaged` when the manifest or the run's own events hold something that no crash explains.
     pub fn open(dir: &Path) -> Result<Run, Error> {
-        let manifest = read_manifest(dir)?;
+        let mut manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
         let events = read_json_lines(&dir.join(EVENTS), Some(resumes))?;
@@ -57,6 +58,11 @@ impl Run {
             return Err(damage);
         }
         warnings.extend(events.cut_off);
+        for event in &events.items {
+            if let RunEvent::Look { order, .. } = event {
+                manifest.order.extend(order.iter().cloned());
+            }
+        }
         let cells = read_cells(dir, &manifest, &mut warnings)?;
         Ok(Run { dir: dir.into(), manifest, events: events.items, cells, warnings })
     }

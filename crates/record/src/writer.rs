@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::layout::{ASIDE, CELLS, EVENTS, LOGS, MANIFEST};
+use crate::layout::{ASIDE, CELLS, EVENTS, LOGS, MANIFEST, REPEATED};
 use crate::layout::{cell_path, create_folder, folder_name, sync_folder};
 use crate::lines::LineWriter;
 use crate::{CellEvent, CellId, Error, Manifest, RunEvent, StepWriter, reader};
@@ -67,7 +67,8 @@ impl RunWriter {
         create_folder(&dir)?;
         sync_folders_between(&self.dir, &dir)?;
         let events = LineWriter::open(dir.join(EVENTS))?;
-        Ok(CellWriter { dir, events })
+        let repeated = self.dir.join(REPEATED).join(cell_path(cell)?);
+        Ok(CellWriter { dir, repeated, events })
     }
 
     /// Moves the folder of a cell that did not end to `aside/<n>/<block>/<variant>/<workload>`, `n` being the least
@@ -102,6 +103,8 @@ impl RunWriter {
 /// Writes the folder of one cell.
 pub struct CellWriter {
     dir: PathBuf,
+    /// Where steps go that run once more.
+    repeated: PathBuf,
     events: LineWriter,
 }
 
@@ -122,6 +125,16 @@ impl CellWriter {
         let dir = self.dir.join(folder_name(name)?);
         create_folder(&dir)?;
         sync_folder(&self.dir)?;
+        StepWriter::open(dir)
+    }
+
+    /// Creates the folder of a step that runs once more, only to make the data again: readers of the run pass over it. It is
+    /// `repeated/<block>/<variant>/<workload>/<n>.<step>`, `n` being the least number that is free.
+    pub fn repeated(&self, name: &str) -> Result<StepWriter, Error> {
+        let name = folder_name(name)?;
+        let place = |number: u32| self.repeated.join(format!("{number}.{name}"));
+        let dir = (1..).map(place).find(|dir| !dir.exists()).unwrap_or_else(|| place(0));
+        create_folder(&dir)?;
         StepWriter::open(dir)
     }
 }

@@ -89,11 +89,20 @@ fn method(comparison: &Comparison) -> String {
         "two runs, unpaired (Welch)".to_owned()
     };
     one_line(&format!(
-        "Base {}; new {}. {how}; margin {} %; p adjusted over all steps.",
+        "Base {}; new {}. {how}; margin {}; p adjusted over all steps.",
         side(&comparison.base),
         side(&comparison.new),
-        fixed(Some(100.0 * comparison.margin), 1)
+        margins(comparison)
     ))
+}
+
+/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have their own.
+fn margins(comparison: &Comparison) -> String {
+    let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
+    let others = comparison.steps.iter().filter(|step| step.margin != comparison.margin);
+    let others: Vec<String> = others.map(|step| format!("{} {}", step.step, percent(step.margin))).collect();
+    let general = percent(comparison.margin);
+    if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
 }
 
 fn answer(comparison: &Comparison) -> String {
@@ -166,6 +175,9 @@ mod tests {
                 workload: workload.name.clone(),
                 step: step.name.clone(),
                 rate_label: step.rate_label.clone(),
+                margin: 0.02,
+                ratios: Vec::new(),
+                decided: None,
                 base_rate: base.rate,
                 new_rate: new.rate,
                 base_blocks: 3,
@@ -226,6 +238,13 @@ mod tests {
 
         Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
         "#);
+    }
+
+    #[test]
+    fn steps_with_a_margin_of_their_own_are_named() {
+        let mut comparison = comparison();
+        comparison.steps[1].margin = 0.05;
+        assert_eq!(margins(&comparison), "2.0 % (qp100 5.0 %)");
     }
 
     #[test]

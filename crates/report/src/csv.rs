@@ -43,6 +43,9 @@ const STEADINESS: [&str; 7] = [
     "two_modes",
 ];
 
+/// Column of the classes of settings in which a variant is not like the base, meant or not.
+const UNLIKE_BASE: &str = "settings_unlike_base";
+
 /// Columns of each kind of operation, after `<kind>_`.
 const KIND_COLUMNS: [&str; 9] = [
     "connections",
@@ -102,6 +105,7 @@ fn header(kinds: &[String]) -> Vec<String> {
     names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
     names.extend(["seconds_on_target", "lookups", "lookup_seconds"].map(str::to_owned));
     names.extend(STEADINESS.map(str::to_owned));
+    names.push(UNLIKE_BASE.to_owned());
     for kind in kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
@@ -138,6 +142,7 @@ fn row(
     row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
     row.extend([number(run.seconds_on_target), run.lookups.to_string(), run.lookup_seconds.to_string()]);
     push_steadiness(&mut row, run);
+    row.push(unlike_base(findings, variant));
     for name in kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
@@ -168,6 +173,12 @@ fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
     row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| (!found.never_steady).to_string()));
     row.push(count(found.and_then(|found| found.period_seconds)));
     row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.modes.is_some().to_string()));
+}
+
+/// Classes of settings in which the variant is not like the base.
+fn unlike_base(findings: &Findings, variant: &VariantStep) -> String {
+    let Some(parity) = &findings.parity else { return NOT_AVAILABLE.to_owned() };
+    parity.differences(&findings.run.base, &variant.variant).join(" ")
 }
 
 fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {

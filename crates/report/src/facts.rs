@@ -5,6 +5,7 @@ use dbdyno_analyse::{
 };
 use serde_json::Value;
 
+use crate::evidence::explanations;
 use crate::number::{fixed, gib, rate};
 
 /// Heading of every report.
@@ -14,8 +15,16 @@ pub(crate) fn title(findings: &Findings) -> String {
 
 /// When, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
-    let blocks =
+    let mut blocks =
         if run.blocks_planned == 1 { "1 block".to_owned() } else { format!("{} blocks", run.blocks_planned) };
+    if let Some(budget) = &run.budget {
+        blocks.push_str(&format!(
+            " and {} further within {}, looked at {}",
+            budget.further_blocks,
+            seconds_text(budget.seconds),
+            if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
+        ));
+    }
     format!(
         "Run {} · started {} · {blocks} · {} of {} cells completed · seed {} · dbdyno {} ({}, {} build)",
         run.run_id,
@@ -27,6 +36,15 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
         run.tool.commit,
         run.tool.build
     )
+}
+
+/// `90 s`, `45 min`, `2 h`, `2.5 h`.
+fn seconds_text(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7_200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{} h", (s / 360.0).round() / 10.0),
+    }
 }
 
 /// The machine on one line.
@@ -70,11 +88,12 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     parts.join(" · ")
 }
 
-/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base.
+/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base; then
+/// what the greatest differences are made of.
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
     if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
-        return verdicts(run, relative);
+        return verdicts(run, relative).into_iter().chain(explanations(workload)).collect();
     }
     let mut lines: Vec<String> = relative
         .rows
@@ -199,7 +218,12 @@ mod tests {
     #[test]
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
         let findings = fixture::with_blocks(3);
-        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"<b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps."#);
+        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
+        <b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps.
+        <b>&" has 9.87 times the base's rate in l.i2 by: CPU an operation, user ×10.07, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        "#);
     }
 
     #[test]

@@ -7,9 +7,11 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod parity;
 mod verdicts;
 
-use self::verdicts::{inference, judged, steadiness, verdict};
+pub(crate) use self::parity::parity;
+use self::verdicts::{account, inference, judged, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
 const STEPS: [&str; 10] =
@@ -38,6 +40,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     Findings {
         run: run_summary(blocks, names.len(), order.collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
+        parity: Some(parity(names)),
         workloads: vec![judged(workload(names, blocks, seconds), blocks)],
         warnings: vec![
             "This is a debug build of dbdyno: its numbers are not worth comparing.".to_owned(),
@@ -68,6 +71,9 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         seed: 42,
         base: NAMES[0].to_owned(),
         margin: 0.02,
+        margins: std::collections::BTreeMap::new(),
+        again: None,
+        budget: None,
         blocks_planned: blocks,
         cells_completed: cells - usize::from(variants > 1),
         cells_planned: cells,
@@ -139,7 +145,9 @@ fn summary(names: &[&str]) -> Summary {
             &STEPS,
         ),
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
+        effects: None,
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
+        control: None,
     }
 }
 
@@ -195,11 +203,13 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
+        margin: 0.02,
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
         target: (!load).then(|| (target(step), 0.95)),
         variants: (0..names.len())
             .map(|variant| variant_step(step, variant, names, blocks, seconds))
             .collect(),
+        effects: Vec::new(),
     }
 }
 
@@ -216,7 +226,9 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
+        account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
+        decided: None,
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
         runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),
@@ -349,6 +361,7 @@ fn cost(variant: usize) -> Cost {
         client_user_us: Some(5.25),
         client_kernel_us: Some(2.25),
         rest_cpu_us: Some(1.75),
+        host_iowait_us: Some(0.5),
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         sampler_core_share: Some(0.003_1),

@@ -11,10 +11,12 @@ mod evidence;
 mod facts;
 #[cfg(test)]
 mod fixture;
+mod history;
 mod html;
 mod json;
 mod markdown;
 mod number;
+mod parity;
 mod summary;
 mod terminal;
 mod text_table;
@@ -25,10 +27,11 @@ pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
+pub use history::{history_json, history_markdown, history_terminal};
 pub use html::Html;
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;
-pub use terminal::{Terminal, TerminalOptions};
+pub use terminal::{Terminal, TerminalOptions, parity_terminal};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {

@@ -4,6 +4,7 @@ use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
+use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, marked, sections};
 use crate::{Error, Format};
 
@@ -25,6 +26,10 @@ impl Format for Markdown {
         page.head(findings);
         for workload in &findings.workloads {
             page.summary(findings, workload);
+        }
+        if let Some(parity) = &findings.parity {
+            page.list(TITLE, &lines(parity));
+            page.grid(&grid(parity));
         }
         for workload in &findings.workloads {
             for step in &workload.steps {

@@ -12,6 +12,7 @@ enum TableKind {
     Absolute,
     Relative,
     Sla,
+    Control,
 }
 
 /// A table of the summary with what must be said below it.
@@ -34,7 +35,9 @@ impl Section<'_> {
 /// The summary's tables in their order.
 pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
+    tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
+    tables.extend(summary.control.as_ref().map(|table| (TableKind::Control, table)));
     let mut said: Vec<String> = Vec::new();
     let mut sections = Vec::new();
     for (kind, table) in tables {

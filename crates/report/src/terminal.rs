@@ -1,9 +1,11 @@
 //! Findings for a terminal: the answer first, in a width that fits.
 
+use dbdyno_analyse::parity::Parity;
 use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, TableRow, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
+use crate::parity::{TITLE, grid, lines, short_lines};
 use crate::summary::{Section, interval_text, mark_in, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, Format};
@@ -45,6 +47,9 @@ impl Format for Terminal {
         for workload in &findings.workloads {
             screen.summary(findings, workload);
         }
+        if let Some(parity) = &findings.parity {
+            screen.parity(parity);
+        }
         if self.options.evidence {
             for workload in &findings.workloads {
                 for step in &workload.steps {
@@ -60,6 +65,13 @@ impl Format for Terminal {
         }
         Ok(screen.text)
     }
+}
+
+/// What the variants of a plan would be told, for a terminal: remarks and the table of classes.
+pub fn parity_terminal(parity: &Parity, options: TerminalOptions) -> String {
+    let mut screen = Screen { text: String::new(), options: TerminalOptions { evidence: true, ..options } };
+    screen.parity(parity);
+    screen.text
 }
 
 struct Screen {
@@ -168,6 +180,21 @@ impl Screen {
     fn table(&mut self, table: &TextTable) {
         for line in table.lines(self.options.width, self.options.colour) {
             self.line(&line);
+        }
+    }
+
+    /// The findings first; the table is evidence.
+    fn parity(&mut self, parity: &Parity) {
+        let lines = if self.options.evidence { lines(parity) } else { short_lines(parity) };
+        if lines.is_empty() && !self.options.evidence {
+            return;
+        }
+        self.part(TITLE);
+        for line in &lines {
+            self.item(line);
+        }
+        if self.options.evidence {
+            self.grid(&grid(parity));
         }
     }
 

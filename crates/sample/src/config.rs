@@ -12,6 +12,8 @@ pub struct Config {
     pub server_pid: Option<u32>,
     /// The server is that process and its children, as PostgreSQL is; all are sampled together.
     pub server_tree: bool,
+    /// The control group that the server is in, if dbdyno made one: its folder.
+    pub server_cgroup: Option<PathBuf>,
     /// The server's data directory: its size, and the block device that holds it.
     pub data_dir: Option<PathBuf>,
     /// Files of the benchmark's own database: `<data_dir>/ib`, or the folder of an SQLite file.
@@ -30,6 +32,7 @@ impl Default for Config {
         Self {
             server_pid: None,
             server_tree: false,
+            server_cgroup: None,
             data_dir: None,
             database_dir: None,
             status: None,

@@ -10,7 +10,7 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Disk, Host, Load, Own, Server, ServerSwitches, ServerTree, Size, Source, Status,
+    Client, Disk, Group, Host, Load, Own, Server, ServerSwitches, ServerTree, Size, Source, Status,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -182,6 +182,9 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     } else if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
         quick.push(source("switches", move || Ok(ServerSwitches::new(pid))));
+    }
+    if let Some(folder) = config.server_cgroup.clone() {
+        quick.push(source("cgroup", move || Group::open(&folder)));
     }
     quick.push(source("client", Client::open));
     quick.push(source("load", Load::open));

@@ -9,6 +9,8 @@ pub enum Error {
     Database { work: String, source: DbError },
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
+    #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]
+    Knowledge(String),
 }
 
 impl Error {

@@ -47,6 +47,32 @@ pub trait Workload {
     /// Names of the steps, in order.
     fn steps(&self) -> Vec<String>;
 
+    /// How many of the first steps only make the data. The others are measured on them, and the workload's data mode says what
+    /// each of those finds.
+    fn load_steps(&self) -> usize {
+        0
+    }
+
+    /// Whether the data may be put back, and the server stopped and started, before the measured step `index`. `false` for a
+    /// step that goes on with what the one before it has left, even if the plan asks for data of its own for each step.
+    fn begins_group(&self, _index: usize) -> bool {
+        true
+    }
+
+    /// What it knows of the data now (which rows there are), to be taken over by [`Workload::recall`]. A workload with load
+    /// steps must have both.
+    fn knowledge(&self) -> Value {
+        Value::Null
+    }
+
+    /// The database holds the data of which [`Workload::knowledge`] said this, perhaps in another cell.
+    ///
+    /// # Errors
+    /// [`Error::Knowledge`] when it was not said by the same workload.
+    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Brings the database to where step `index` can begin.
     fn before(
         &mut self,

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the load client costs and whether what it says is true, against the project's targets.
 
+mod analysis;
 mod connections;
 mod grid;
 mod insert_benchmark;
@@ -23,6 +24,7 @@ use machine::Moment;
 /// The figures come from the runs' own reports. Without a name all of them run, which takes a while; nothing else should
 /// run on the machine meanwhile. Exit status 1 when a target is missed.
 ///
+/// analysis: time that findings and report of a large run take (half a minute).
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
@@ -53,6 +55,7 @@ struct Bench {
 }
 
 const ALL: &[Bench] = &[
+    Bench { name: "analysis", run: analysis::run },
     Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
     Bench { name: "sysbench", run: sysbench::run },

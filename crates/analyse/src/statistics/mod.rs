@@ -11,6 +11,7 @@ pub mod equivalence;
 pub mod false_discovery;
 pub mod kendall;
 pub mod power;
+pub mod power_same;
 pub mod sequential;
 pub mod series;
 pub mod signed_rank;

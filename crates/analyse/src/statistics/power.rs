@@ -51,11 +51,15 @@ pub fn detectable(deviation: f64, blocks: u32, level: f64, wanted: f64) -> Optio
 /// The least number of blocks that find a true `difference` (log ratio) with `wanted` power; `None` when even
 /// [`MOST_BLOCKS`] do not.
 pub fn blocks_needed(difference: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    let enough = |blocks| power(difference, deviation, blocks, level) >= wanted;
-    if !enough(MOST_BLOCKS) {
+    least_blocks(MOST_BLOCKS, |blocks| power(difference, deviation, blocks, level) >= wanted)
+}
+
+/// The least number from 2 to `most` that is `enough`, of which more are enough too.
+pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u32> {
+    if !enough(most) {
         return None;
     }
-    let (mut too_few, mut blocks) = (1, MOST_BLOCKS);
+    let (mut too_few, mut blocks) = (1, most);
     while blocks - too_few > 1 {
         let middle = u32::midpoint(too_few, blocks);
         if enough(middle) { blocks = middle } else { too_few = middle }
@@ -68,13 +72,17 @@ fn power_at(shift: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
     let critical = quantile(1.0 - level / 2.0, degrees);
     let normal = Normal::standard();
+    mean_over_deviation(degrees, |s| normal.cdf(shift - critical * s) + normal.cdf(-shift - critical * s))
+}
+
+/// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ² ÷ `degrees`).
+pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
     let log_scale = std::f64::consts::LN_2 + degrees / 2.0 * (degrees / 2.0).ln() - ln_gamma(degrees / 2.0);
     let density = |s: f64| {
         // At 0 only one degree of freedom has any weight, and 0 × ln 0 would be no number.
         let power_of_s = if degrees > 1.0 { (degrees - 1.0) * s.max(f64::MIN_POSITIVE).ln() } else { 0.0 };
         (log_scale + power_of_s - degrees * s * s / 2.0).exp()
     };
-    let found = |s: f64| normal.cdf(shift - critical * s) + normal.cdf(-shift - critical * s);
     // s lies around 1 with a deviation of about 1 ÷ √(2 degrees); beyond nine of them there is nothing.
     let reach = 9.0 / (2.0 * degrees).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
@@ -86,7 +94,7 @@ fn power_at(shift: f64, blocks: u32, level: f64) -> f64 {
     };
     let term = |panel: u32| {
         let s = from + width * f64::from(panel);
-        weight(panel) * density(s) * found(s)
+        weight(panel) * density(s) * of(s)
     };
     ((0..=PANELS).map(term).sum::<f64>() * width / 3.0).clamp(0.0, 1.0)
 }

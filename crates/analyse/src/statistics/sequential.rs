@@ -11,14 +11,21 @@
 /// The level at each look: after `looks[i]` blocks a p of at most the i-th value is a finding. `level` (0.05) is spent by
 /// the time of `most_blocks`; looks must rise and not pass it, and a look beyond it gets nothing.
 pub fn levels(looks: &[u32], most_blocks: u32, level: f64) -> Vec<f64> {
+    let share = |look: &u32| f64::from(*look) / f64::from(most_blocks.max(1));
+    levels_at(&looks.iter().map(share).collect::<Vec<_>>(), level)
+}
+
+/// The same for looks at given shares of the whole, be it of the blocks or of the time. Shares should rise; a look at no
+/// greater share than one before gets nothing. All levels together are at most `level`, whatever the shares are.
+pub fn levels_at(shares: &[f64], level: f64) -> Vec<f64> {
     let mut spent = 0.0;
-    let newly = |look: &u32| {
-        let until_now = spending(f64::from(*look) / f64::from(most_blocks.max(1)), level).max(spent);
+    let newly = |share: &f64| {
+        let until_now = spending(*share, level).max(spent);
         let own = until_now - spent;
         spent = until_now;
         own
     };
-    looks.iter().map(newly).collect()
+    shares.iter().map(newly).collect()
 }
 
 /// What may have been spent of `level` when this share of all blocks is measured.
@@ -46,6 +53,7 @@ mod tests {
         close(levels(&looks, 10, 0.05).iter().sum(), 0.05, 1e-15);
         assert_eq!(levels(&[10, 12], 10, 0.05)[1], 0.0);
         assert_eq!(levels(&[10], 10, 0.05), [0.05]);
+        assert_eq!(levels_at(&[0.5, 0.2, 7.0], 0.05), levels_at(&[0.5, 0.5, 1.0], 0.05));
     }
 
     #[test]

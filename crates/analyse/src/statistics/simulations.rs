@@ -146,8 +146,9 @@ fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_s
             verdict(estimate.value.exp(), &of_estimate(estimate, 0.02), 0.02) == Verdict::Same
         })
     };
-    let (at_margin, equal) = (said(1.02_f64.ln()), said(0.0));
+    let (at_margin, outside, equal) = (said(1.02_f64.ln()), said(1.021_f64.ln()), said(0.0));
     assert!(at_margin <= 0.06, "{at_margin}");
+    assert!(outside <= 0.05, "{outside}");
     assert!(equal >= 0.9, "and of equal servers it is said: {equal}");
 }
 

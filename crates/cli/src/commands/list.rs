@@ -15,7 +15,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
         Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
         Listed::Metrics => metrics(),
         Listed::Runs => runs(&args.out),
-        Listed::Servers => servers(),
+        Listed::Servers => super::servers::here(),
     };
     terminal::out(&text);
     Ok(())
@@ -79,20 +79,6 @@ fn state(run: &Run) -> String {
         None => "not ended; --resume goes on",
     };
     format!("{completed} of {} cells, {word}", run.manifest.order.len())
-}
-
-fn servers() -> String {
-    let folder = dbdyno_provision::servers_dir();
-    let names = dbdyno_provision::list(&folder);
-    if names.is_empty() {
-        return format!("no servers in {}; `cargo xtask servers` gets some\n", folder.display());
-    }
-    let lines = names.iter().map(|name| {
-        let title =
-            dbdyno_provision::find_named(name).map_or_else(|error| error.to_string(), |base| base.title());
-        (name.clone(), title)
-    });
-    format!("servers in {}\n\n{}", folder.display(), pairs(lines))
 }
 
 /// Names and what they are, aligned.

@@ -2,9 +2,13 @@
 
 pub(crate) mod compare;
 pub(crate) mod doctor;
+pub(crate) mod history;
 pub(crate) mod known_answer;
 pub(crate) mod list;
 pub(crate) mod overview;
 pub(crate) mod plan;
+mod plan_configs;
+mod plan_json;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod servers;

@@ -1,4 +1,4 @@
-//! `dbdyno` alone: what can be done here, in ten lines.
+//! `dbdyno` alone: what can be done here, in a dozen lines.
 
 use crate::exit::Ended;
 use crate::terminal;
@@ -6,12 +6,13 @@ use crate::terminal;
 const OVERVIEW: &str = "\
 dbdyno runs the same work against database servers and configurations and compares what it measured.
 
-  dbdyno run                    the Insert Benchmark on SQLite, about a minute, no server needed
-  dbdyno run PLAN               run a plan: which servers, which workload, how often
+  dbdyno run [PLAN]             run a plan; without one the Insert Benchmark on SQLite, about a minute
   dbdyno plan PLAN              what a plan would run, how long it takes, how much disk it needs
   dbdyno report RUN             what a run found: tables; with -o FILE.html also charts
   dbdyno compare RUN:A RUN:B    is B faster, slower or the same; status 1 if slower, for a CI job
-  dbdyno list workloads         what can be run (also: drivers, metrics, runs, servers)
+  dbdyno history RUNS           many runs of one plan: where did a rate change its level
+  dbdyno servers list           database servers that can be got, and those here
+  dbdyno list workloads         what can be run (also: drivers, metrics, runs)
 
 `dbdyno COMMAND --help` explains a command.
 ";

@@ -1,12 +1,14 @@
-//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs.
+//! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can detect.
 
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
+use dbdyno_report::{TerminalOptions, parity_terminal};
 
 use crate::args::PlanArgs;
+use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
-use crate::{terminal, time};
+use crate::{parity, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
@@ -22,20 +24,35 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
         return Ok(());
     }
+    let configs = plan_configs::section(&plan, args.configs)?;
+    if args.configs {
+        let none = "no variant of this plan has config intents".to_owned();
+        terminal::out(if configs.is_empty() { &none } else { configs.trim() });
+        return Ok(());
+    }
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    terminal::out(&describe(&plan, &estimate(&plan)));
+    let parity = parity::of_plan(&plan)?;
+    let estimate = estimate(&plan);
+    let power = power::of_plan(&plan, args)?;
+    if args.json {
+        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
+        return Ok(());
+    }
+    terminal::out(&describe(&plan, &configs, &estimate));
+    if let Some(power) = power {
+        terminal::out(&format!("\n{}", power.text()));
+    }
+    if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
+        let options =
+            TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
+        terminal::out(&format!("\n{}", parity_terminal(&parity, options)));
+    }
     Ok(())
 }
 
-/// `--blocks N` is `--set blocks=N`.
-pub(crate) fn overrides(set: &[(String, String)], blocks: Option<u32>) -> Vec<(String, String)> {
-    let blocks = blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
-    set.iter().cloned().chain(blocks).collect()
-}
-
-fn describe(plan: &Plan, estimate: &Estimate) -> String {
+fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
     let mut text = format!(
         "plan {}: {} x {}\n\n",
         plan.name,
@@ -47,6 +64,7 @@ fn describe(plan: &Plan, estimate: &Estimate) -> String {
         let base = if variant.name == plan.base_name() { "  (base)" } else { "" };
         text.push_str(&format!("  {:<width$}  {}{base}\n", variant.name, server(&variant.kind())));
     }
+    text.push_str(configs);
     text.push_str("\norder of cells\n");
     for block in 1..=plan.blocks {
         let order: Vec<String> =
@@ -75,6 +93,9 @@ fn describe(plan: &Plan, estimate: &Estimate) -> String {
         time::about(estimate.duration),
         time::bytes(estimate.peak_disk_bytes)
     ));
+    if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
+        text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
+    }
     if plan.blocks == 1 {
         text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
     }

@@ -3,22 +3,22 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use dbdyno_analyse::{host_class, margins_without_step};
 use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
-    CellId, ClientCalibration, FORMAT_VERSION, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo,
-    VariantInfo, WorkloadInfo,
+    CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run, RunEvent,
+    RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::{About, insert_benchmark, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
-use crate::commands::plan::overrides;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::store;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::{host, limits, signals, terminal, time};
+use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -37,7 +37,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         .enable_all()
         .build()
         .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(signals::RUN_STOPS)?;
+    leftovers::remove();
     let ready = match &args.resume {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,
@@ -60,15 +61,23 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         data_root: data_root.clone(),
         server_cpus,
     };
-    let walked = conductor.run(&cells);
+    let refused = match plan.parity {
+        dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
+        _ => Ok(()),
+    };
+    let walked = refused.is_ok().then(|| conductor.run(&cells));
     conductor.progress.finish();
     drop(conductor);
     if !plan.host.keep_data {
-        // Templates are kept while the run goes on, data directories only while their cell does.
+        // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
         let _ = std::fs::remove_dir_all(data_root.join("templates"));
+        let _ = std::fs::remove_dir_all(data_root.join("snapshots"));
         let _ = std::fs::remove_dir(&data_root);
     }
-    finish(walked, &dir)
+    match walked {
+        Some(walked) => finish(walked, &dir),
+        None => refused,
+    }
 }
 
 /// Reports on what there is, however the run ended, and says how to go on.
@@ -82,6 +91,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
     })?;
     let run = Run::open(dir)?;
     let findings = dbdyno_analyse::analyse(&run);
+    power::remember(&run.manifest, &findings);
     let options =
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
     terminal::out(&Terminal { options }.render(&findings)?);
@@ -96,7 +106,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
-    let overrides = overrides(&args.overrides, args.blocks);
+    let overrides = overrides(args);
     let plan = match &args.plan {
         Some(path) => read_with(path, &overrides)?,
         None => parse_with(QUICKSTART, "the built-in quickstart", &overrides)?,
@@ -106,13 +116,27 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     host::check(&plan, &args.out)?;
     limits::check(&plan)?;
+    leftovers::name(&args.out, plan.host.data_dir.as_deref());
+    host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
+    parity::before_a_run(&plan, &variants)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
+    for pattern in margins_without_step(&manifest) {
+        terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
+    }
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
     let cells = manifest.order.clone();
     Ok(Ready { plan, variants, writer, cells })
+}
+
+/// `--blocks N` is `--set blocks=N`, and so on.
+fn overrides(args: &RunArgs) -> Vec<(String, String)> {
+    let blocks = args.blocks.map(|blocks| ("blocks".to_owned(), blocks.to_string()));
+    let aa = args.aa.then(|| ("aa".to_owned(), "true".to_owned()));
+    let budget = args.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
+    args.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
 }
 
 /// What the client could reach in this run's way of using it, as far as that was measured. Of a run over the wire without
@@ -142,7 +166,9 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
 /// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
 fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     let (mut writer, manifest) = RunWriter::resume(dir)?;
+    // The manifest of what was opened knows the blocks that a budget has added.
     let record = Run::open(dir)?;
+    let order = &record.manifest.order;
     let ended: HashSet<CellId> = record
         .cells
         .iter()
@@ -151,6 +177,7 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
         .collect();
     let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
     limits::check(&plan)?;
+    host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
     for (now, then) in variants.iter().zip(&manifest.variants) {
         if now.info != *then {
@@ -163,15 +190,43 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     // Nothing is written to a run that cannot go on.
     writer.event(&RunEvent::Started { at: time::now(), resumed: true })?;
-    let cells: Vec<CellId> = manifest.order.iter().filter(|cell| !ended.contains(cell)).cloned().collect();
+    if let Some(text) = other_host(&plan, dir, &manifest.host) {
+        terminal::warning(&text);
+        writer.event(&RunEvent::Warning { at: time::now(), text })?;
+    }
+    let cells: Vec<CellId> = order.iter().filter(|cell| !ended.contains(cell)).cloned().collect();
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
             writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
         }
     }
-    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), manifest.order.len()));
+    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
     Ok(Ready { plan, variants, writer, cells })
+}
+
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
+/// each other in every report.
+fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
+    let now = host_info(plan, dir.parent().unwrap_or(dir));
+    let (then, now) = (host_class(then), host_class(&now));
+    let differs = |(what, value): (&String, &String)| {
+        let now = now.get(what).map_or("unknown", String::as_str);
+        (now != value).then(|| format!("{what} {value} then, {now} now"))
+    };
+    let all: Vec<String> = then.iter().filter_map(differs).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "the run went on where another class of host is: {}; rates of its blocks differ by that",
+            all.join(", ")
+        )
+    })
+}
+
+fn host_info(plan: &Plan, out: &Path) -> HostInfo {
+    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
+    let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
+    dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
 }
 
 /// What a run is: written before anything runs.
@@ -179,8 +234,6 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
 /// # Errors
 /// A fault of dbdyno: a plan that cannot be written down.
 pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
-    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
-    let data_dir = plan.host.data_dir.clone().unwrap_or_else(|| out.to_owned());
     let plan_toml = toml::to_string(plan)
         .map_err(|error| Ended::new(OURS, format!("the plan cannot be written down: {error}")))?;
     Ok(Manifest {
@@ -193,8 +246,13 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
         blocks: plan.blocks,
         base: plan.base_name().to_owned(),
         margin: plan.margin,
+        experiment: Experiment {
+            again: plan.again_name(),
+            margins: plan.margins.clone(),
+            budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
+        },
         client_calibration: None,
-        host: dbdyno_sample::host_info(&data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus)),
+        host: host_info(plan, out),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
         workloads: workloads(plan),
@@ -206,7 +264,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 }
 
 /// In the order in which a plan names them.
-fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
     let oltp = plan.workload.oltp.as_ref().map(oltp::about);
     [insert_benchmark, oltp].into_iter().flatten().map(info).collect()

@@ -1,23 +1,18 @@
 //! One cell: a variant with fresh data, through all steps of a workload.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use dbdyno_drivers::{ConnectionLog, Tls, describe};
+use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
+use dbdyno_provision::{Cgroup, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::oltp::Oltp;
-use dbdyno_workloads::{Context, Work, Workload};
+use dbdyno_workloads::{Context, Work};
 
-use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
-use crate::conductor::step::StepRun;
+use crate::conductor::{Conductor, Prepared};
 use crate::exit::{Ended, OURS};
 use crate::{limits, time};
-
-/// Place for the name of a step in the line that tells of it.
-const LEAST_WIDTH: usize = 8;
 
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
@@ -30,7 +25,7 @@ impl Conductor<'_> {
     pub(crate) fn cell(&mut self, id: &CellId) -> Result<Ending, Ended> {
         let mut writer = self.writer.cell(id)?;
         writer.event(&CellEvent::Started { at: time::now() })?;
-        self.progress.cell(id, self.plan.blocks);
+        self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
         let ending = self.provided_cell(id, &mut writer)?;
@@ -57,61 +52,77 @@ impl Conductor<'_> {
     }
 
     fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
-        self.progress.busy("starting on fresh data");
-        let Some(variant) = self.variants.iter().find(|variant| variant.info.name == id.variant) else {
-            return Err(Ended::new(
-                OURS,
-                format!("the run names a variant {} that its plan lacks", id.variant),
-            ));
-        };
-        let place = self.place(id);
-        let database = match self.runtime.block_on(Database::provide(variant, &place)) {
+        let snapshot = self.snapshot(id);
+        self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
+        let mut database = match self.provide(id, writer, snapshot.as_ref())? {
             Ok(database) => database,
             Err(message) => {
                 if !self.plan.host.keep_data {
                     // What is not dbdyno's stays; why the cell failed is said already.
-                    let _ = dbdyno_provision::remove_data(&place.data_dir);
+                    let _ = dbdyno_provision::remove_data(&self.data_dir(id));
                 }
                 return Ok((Outcome::Failed, Some(message)));
             }
         };
-        let mut ending = self.described_cell(id, writer, &database)?;
+        let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
         if ending.0 == Outcome::Failed
             && let Some(obituary) = database.obituary()
         {
             ending.1 = Some(format!("{}; {obituary}", ending.1.unwrap_or_default()));
         }
         self.progress.busy("stopping");
-        if let Some(warning) = database.end(self.plan.host.keep_data) {
+        if let Some(warning) = database.end(self.plan.host.keep_data, self.stop_limit()) {
             writer.event(&CellEvent::Warning { at: time::now(), text: warning })?;
         }
         Ok(ending)
     }
 
-    fn place(&self, id: &CellId) -> Place {
+    /// The variant of a cell, ready to run.
+    pub(crate) fn prepared(&self, id: &CellId) -> Result<&Prepared, Ended> {
+        let found = self.variants.iter().find(|variant| variant.info.name == id.variant);
+        found.ok_or_else(|| {
+            Ended::new(OURS, format!("the run names a variant {} that its plan lacks", id.variant))
+        })
+    }
+
+    fn data_dir(&self, id: &CellId) -> PathBuf {
+        self.data_root.join(format!("{}-{}", id.block, id.variant))
+    }
+
+    pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> Place {
         Place {
-            data_dir: self.data_root.join(format!("{}-{}", id.block, id.variant)),
+            data_dir: self.data_dir(id),
             template_dir: self.data_root.join("templates"),
-            log: self.log_file(id),
+            log,
+            config_dir: self.writer.dir().join("configs"),
             server_cpus: self.server_cpus.clone(),
+            start_timeout: self.plan.host.start_timeout.0,
         }
     }
 
-    /// Logs of cells that run again are kept apart.
-    fn log_file(&self, id: &CellId) -> PathBuf {
-        let name = |attempt: u32| match attempt {
-            1 => format!("{}-{}-{}.log", id.block, id.variant, id.workload),
-            _ => format!("{}-{}-{}.{attempt}.log", id.block, id.variant, id.workload),
-        };
-        let file = |attempt| self.writer.logs_dir().join(name(attempt));
-        (1..).map(file).find(|path| !path.exists()).unwrap_or_else(|| file(1))
+    /// A new log: those of cells that run again are kept apart.
+    pub(crate) fn log_file(&self, id: &CellId) -> PathBuf {
+        let mut files = (1..).map(|attempt| self.log_of(id, attempt));
+        files.find(|path| !path.exists()).unwrap_or_else(|| self.log_of(id, 1))
+    }
+
+    /// The log of the cell that runs.
+    pub(crate) fn last_log_file(&self, id: &CellId) -> PathBuf {
+        let files = (1..).map(|attempt| self.log_of(id, attempt));
+        files.take_while(|path| path.exists()).last().unwrap_or_else(|| self.log_of(id, 1))
+    }
+
+    fn log_of(&self, id: &CellId, attempt: u32) -> PathBuf {
+        let ending = if attempt == 1 { "log".to_owned() } else { format!("{attempt}.log") };
+        self.writer.logs_dir().join(format!("{}-{}-{}.{ending}", id.block, id.variant, id.workload))
     }
 
     fn described_cell(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
-        database: &Database,
+        database: &mut Database,
+        snapshot: Option<&Snapshot>,
     ) -> Result<Ending, Ended> {
         for text in database.notes() {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
@@ -127,90 +138,48 @@ impl Conductor<'_> {
             Ok((_, _, Err(message))) => return Ok((Outcome::Failed, Some(message))),
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
         };
-        let [major, minor, patch] = description.version;
-        let server = ServerInfo {
-            product: description.product,
-            version: format!("{major}.{minor}.{patch}"),
-            version_text: description.version_text,
-            engine: Some(description.engine).filter(|engine| !engine.is_empty()),
-            pid: database.pid(),
-            settings: description.settings,
-        };
+        let server = server_info(description, database);
+        if let Some(text) = self.warming_note(id, &server) {
+            writer.event(&CellEvent::Note { at: time::now(), text })?;
+        }
         writer.event(&CellEvent::Server { at: time::now(), server })?;
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
         let workloads = &self.plan.workload;
         match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
             ("insert-benchmark", Some(options), _) => {
-                self.steps(id, writer, database, InsertBenchmark::new(options, context), session)
+                let workload = InsertBenchmark::new(options, context);
+                self.steps(id, writer, database, workload, session, snapshot)
             }
             ("oltp", _, Some(options)) => {
-                self.steps(id, writer, database, Oltp::new(options, context), session)
+                self.steps(id, writer, database, Oltp::new(options, context), session, snapshot)
             }
             (name, ..) => {
                 Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")))
             }
         }
     }
-
-    fn steps<W: Workload>(
-        &mut self,
-        id: &CellId,
-        writer: &mut CellWriter,
-        database: &Database,
-        mut workload: W,
-        mut session: dbdyno_drivers::AnySession,
-    ) -> Result<Ending, Ended> {
-        let names = workload.steps();
-        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
-        for (index, name) in names.iter().enumerate() {
-            let before = self.runtime.block_on(workload.before(index, &mut session));
-            if let Some(failed) = write_works(writer, before)? {
-                return Ok(failed);
-            }
-            let step = StepRun { conductor: self, cell: id, database, index, name, name_width };
-            let (outcome, message) = step.run(writer, &mut workload, &mut session)?;
-            if outcome != Outcome::Completed {
-                let message = message.map(|message| format!("step {name}: {message}"));
-                return Ok((outcome, message));
-            }
-            self.progress.passed(name);
-            self.progress.busy("between steps");
-            // The pause in it may last many minutes: Ctrl-C does not wait for its end.
-            let after = self.runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    after = workload.after(index, &mut session) => Some(after),
-                    () = cancelled(&self.cancel) => None,
-                }
-            });
-            if let Some(after) = after
-                && let Some(failed) = write_works(writer, after)?
-            {
-                return Ok(failed);
-            }
-            if self.cancelled() {
-                return Ok((
-                    Outcome::Interrupted,
-                    Some(format!("interrupted by the user after step {name}")),
-                ));
-            }
-        }
-        self.runtime.block_on(dbdyno_drivers::Session::close(session));
-        Ok((Outcome::Completed, None))
-    }
 }
 
-/// Ends when the user wants the run to end.
-async fn cancelled(cancel: &AtomicBool) {
-    const POLL: Duration = Duration::from_millis(50);
-    while !cancel.load(Ordering::Relaxed) {
-        tokio::time::sleep(POLL).await;
+/// A server as it is recorded.
+pub(crate) fn server_info(description: Description, database: &Database) -> ServerInfo {
+    let [major, minor, patch] = description.version;
+    ServerInfo {
+        product: description.product,
+        version: format!("{major}.{minor}.{patch}"),
+        version_text: description.version_text,
+        engine: Some(description.engine).filter(|engine| !engine.is_empty()),
+        pid: database.pid(),
+        cpus: database.effective_cpus(),
+        memory_limit_bytes: database.cgroup().map(Cgroup::memory_limit_bytes),
+        settings: description.settings,
+        session: description.session,
+        sources: description.sources,
     }
 }
 
 /// Writes work beside the clock down; an ending if it failed.
-fn write_works(
+pub(crate) fn write_works(
     writer: &mut CellWriter,
     works: Result<Vec<Work>, dbdyno_workloads::Error>,
 ) -> Result<Option<Ending>, Ended> {

@@ -1,19 +1,21 @@
-//! The database of one cell, from fresh data to its end.
+//! The database of one cell: started on fresh data or on what lies there, stopped, ended.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use dbdyno_drivers::{
-    AnySession, Class, DbError, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres, sqlite,
+    AnySession, DbError, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres, sqlite,
 };
-use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, remove_data};
+use dbdyno_provision::{
+    Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
+    remove_data,
+};
 
 use crate::conductor::variants::{Prepared, Source};
+use crate::configs::VariantConfig;
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";
-/// MariaDB builds with TLS make a key at start, which has taken up to 20 s.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// The greatest value that every server of the family takes for `wait_timeout`: a year.
 const LONGEST_IDLE_SECONDS: u32 = 31_536_000;
 /// The same for PostgreSQL, where 0 is for ever; the setting came with 14.
@@ -31,7 +33,10 @@ pub(crate) struct Place {
     pub(crate) template_dir: PathBuf,
     /// The server's log, kept in the run.
     pub(crate) log: PathBuf,
+    /// Folder of the option files that are rendered from intents, kept in the run.
+    pub(crate) config_dir: PathBuf,
     pub(crate) server_cpus: Option<Vec<u32>>,
+    pub(crate) start_timeout: Duration,
 }
 
 /// A database that is ready for its workload.
@@ -45,20 +50,30 @@ pub(crate) struct Database {
     data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables.
     database_dir: Option<PathBuf>,
+    /// What became of intents that are no option.
+    config_notes: Vec<String>,
 }
 
 impl Database {
-    /// Makes fresh data and starts what has to be started. Blocks for seconds.
+    /// Starts what has to be started, in `home` or in a new one, on fresh data or on those that lie at the place. Blocks for seconds.
     ///
     /// # Errors
     /// One sentence, with the end of the server's log where there is one.
-    pub(crate) async fn provide(variant: &Prepared, place: &Place) -> Result<Self, String> {
+    pub(crate) async fn provide(
+        variant: &Prepared,
+        place: &Place,
+        home: Option<Home>,
+        data: Data,
+    ) -> Result<Self, String> {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
                 Ok(Self::in_process(Endpoint { target, capabilities: null::capabilities() }, None))
             }
-            Source::Sqlite { pragmas } => Self::sqlite(pragmas, place).map_err(|error| error.to_string()),
+            Source::Sqlite { pragmas, notes } => {
+                let database = Self::sqlite(pragmas, place, data)?;
+                Ok(Self { config_notes: notes.clone(), ..database })
+            }
             Source::External { options, engine } => {
                 let target = Target::Mysql(options.clone());
                 let capabilities = mysql::capabilities(engine, false);
@@ -69,83 +84,118 @@ impl Database {
                 let capabilities = postgres::capabilities();
                 Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
             }
-            Source::Owned { base, my_cnf, engine } => {
+            Source::Owned { base, my_cnf, config, engine } => {
+                let config = config.as_deref();
                 let spec = ServerSpec {
                     base: (**base).clone(),
-                    my_cnf: my_cnf.clone(),
+                    my_cnf: option_file(config, my_cnf.as_ref(), variant, place)?,
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
                     template_dir: place.template_dir.clone(),
-                    start_timeout: START_TIMEOUT,
+                    start_timeout: place.start_timeout,
                     engine: engine.clone(),
                 };
-                let server = Server::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_schema(server, engine, variant.tls.as_ref())
-                    .await
-                    .map_err(|error| error.to_string())
+                let server = home.map_or_else(Home::new, Ok);
+                let server = server.and_then(|home| Server::start_in(home, &spec, data));
+                let server = server.map_err(|error| blamed(config, &error))?;
+                let noted = Self::with_schema(server, engine, variant.tls.as_ref(), data).await;
+                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
-            Source::OwnedPostgres { base, conf } => {
+            Source::OwnedPostgres { base, conf, config } => {
+                let config = config.as_deref();
                 let spec = PgServerSpec {
                     base: (**base).clone(),
-                    conf: conf.clone(),
+                    conf: option_file(config, conf.as_ref(), variant, place)?,
+                    initdb: config.map(|config| config.rendered.initdb_options()).unwrap_or_default(),
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
                     template_dir: place.template_dir.clone(),
-                    start_timeout: START_TIMEOUT,
+                    start_timeout: place.start_timeout,
                 };
-                let server = PgServer::start(&spec).map_err(|error| error.to_string())?;
-                Self::with_postgres_database(server).await.map_err(|error| error.to_string())
+                let server = home.map_or_else(Home::new, Ok);
+                let server = server.and_then(|home| PgServer::start_in(home, &spec, data));
+                let server = server.map_err(|error| blamed(config, &error))?;
+                let noted = Self::with_postgres_database(server, data).await;
+                noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
         }
     }
 
+    fn noting(mut self, config: Option<&VariantConfig>) -> Self {
+        self.config_notes = config.map(|config| config.notes.clone()).unwrap_or_default();
+        self
+    }
+
     /// On a server that somebody else runs.
     fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
-        Self { endpoint, owned: false, server: None, found_pid, data_dir: None, database_dir: None }
+        Self {
+            endpoint,
+            owned: false,
+            server: None,
+            found_pid,
+            data_dir: None,
+            database_dir: None,
+            config_notes: Vec::new(),
+        }
     }
 
     /// Without a server; its files, if it has any, lie in `folder`.
     fn in_process(endpoint: Endpoint, folder: Option<PathBuf>) -> Self {
         let (data_dir, database_dir) = (folder.clone(), folder);
-        Self { endpoint, owned: true, server: None, found_pid: None, data_dir, database_dir }
+        Self {
+            endpoint,
+            owned: true,
+            server: None,
+            found_pid: None,
+            data_dir,
+            database_dir,
+            config_notes: Vec::new(),
+        }
     }
 
-    fn sqlite(pragmas: &[(String, String)], place: &Place) -> Result<Self, DbError> {
-        std::fs::create_dir_all(&place.data_dir).map_err(|error| {
-            let message = format!("cannot make folder {}: {error}", place.data_dir.display());
-            DbError::new(Class::Fatal, "io", message)
-        })?;
+    fn sqlite(pragmas: &[(String, String)], place: &Place, data: Data) -> Result<Self, String> {
         let options = sqlite::Options {
             path: place.data_dir.join("ib.db"),
             pragmas: pragmas.to_vec(),
             busy_timeout: BUSY_TIMEOUT,
         };
-        sqlite::wipe(&options.path)?;
-        sqlite::create_marked(&options)?;
+        if data == Data::Fresh {
+            prepare_data(&place.data_dir).map_err(|error| error.to_string())?;
+            sqlite::create_marked(&options).map_err(|error| error.to_string())?;
+        }
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
         Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
     }
 
-    async fn with_schema(server: Server, engine: &str, tls: Option<&Tls>) -> Result<Self, DbError> {
+    async fn with_schema(
+        server: Server,
+        engine: &str,
+        tls: Option<&Tls>,
+        data: Data,
+    ) -> Result<Self, DbError> {
         let capabilities = mysql::capabilities(engine, true);
         let target = |database| Target::Mysql(server.options(database).with_tls(tls.cloned()));
-        let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
-        let mut session = without.connect_as(CONDUCTOR).await?;
-        session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
-        session.close().await;
+        if data == Data::Fresh {
+            let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
+            let mut session = without.connect_as(CONDUCTOR).await?;
+            session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
+            session.close().await;
+        }
         let endpoint = Endpoint { target: target(Some(DATABASE)), capabilities };
         let database_dir = server.data_dir().join(DATABASE);
         Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
     }
 
-    async fn with_postgres_database(server: PgServer) -> Result<Self, DbError> {
+    async fn with_postgres_database(server: PgServer, data: Data) -> Result<Self, DbError> {
         const MAINTENANCE: &str = "postgres";
         let capabilities = postgres::capabilities();
         let target = Target::Postgres(server.options(MAINTENANCE));
         let mut session = Endpoint { target, capabilities: capabilities.clone() }.connect().await?;
-        session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
+        if data == Data::Fresh {
+            session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
+        }
         let oid = format!("SELECT oid FROM pg_database WHERE datname = '{DATABASE}'");
         let oid = first_i64(&session.rows(&oid).await?);
         session.close().await;
@@ -156,7 +206,15 @@ impl Database {
 
     fn with_server(endpoint: Endpoint, server: Running, database_dir: Option<PathBuf>) -> Self {
         let data_dir = Some(server.data_dir().to_owned());
-        Self { endpoint, owned: true, server: Some(server), found_pid: None, data_dir, database_dir }
+        Self {
+            endpoint,
+            owned: true,
+            server: Some(server),
+            found_pid: None,
+            data_dir,
+            database_dir,
+            config_notes: Vec::new(),
+        }
     }
 
     /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
@@ -209,42 +267,81 @@ impl Database {
             format!("the server is process {pid} of this machine, found through its socket; its CPU, memory and IO are charged to it")
         });
         let of_server = self.server.iter().flat_map(|server| server.notes());
-        found.into_iter().chain(of_server.cloned()).collect()
+        found.into_iter().chain(of_server.chain(&self.config_notes).cloned()).collect()
     }
 
     /// If the server is gone: how it ended, with the end of its log.
     pub(crate) fn obituary(&self) -> Option<String> {
-        const LINES: usize = 15;
         let server = self.server.as_ref()?;
-        let status = server.exit_status()?;
-        Some(format!("the server ended with {status}; the end of its log:\n{}", server.log_tail(LINES)))
+        let status = server.end_of(server.exit_status()?);
+        Some(format!("the server ended with {status}; the end of its log:\n{}", server.last_words()))
+    }
+
+    /// There is something that can be stopped, started and given other data: a server that dbdyno starts, or an embedded
+    /// database's files.
+    pub(crate) fn can_turn(&self) -> bool {
+        self.owned && self.data_dir.is_some()
+    }
+
+    /// CPUs that the server's first process may run on, as the kernel tells them.
+    pub(crate) fn effective_cpus(&self) -> Option<String> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
+        let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+        Some(cpus.trim().to_owned())
+    }
+
+    /// The control group that limits the server's memory, if it has one.
+    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
+        self.server.as_ref().and_then(Running::cgroup)
+    }
+
+    /// Stops the server cleanly and returns its home, in which it can be started again: the endpoint stays as it is. `None`
+    /// where there is no server of dbdyno's. All sessions must be closed.
+    ///
+    /// # Errors
+    /// One sentence; the data need recovery then.
+    pub(crate) fn halt(&mut self, limit: Duration) -> Result<Option<Home>, String> {
+        let halted = self.server.take().map(|server| server.halt(limit)).transpose();
+        halted.map(|halted| halted.map(|(_, home)| home)).map_err(|error| error.to_string())
     }
 
     /// Stops what was started and removes the data, unless it is to be kept. What is odd about the end is returned.
-    pub(crate) fn end(self, keep_data: bool) -> Option<String> {
+    pub(crate) fn end(self, keep_data: bool, limit: Duration) -> Option<String> {
         let mut warning = None;
         if let Some(server) = self.server {
-            match server.stop() {
+            match server.stop_within(limit) {
                 Ok(stopped) if stopped.killed => {
-                    warning = Some("the server had to be killed: it did not stop in time".to_owned())
+                    warning = Some(format!(
+                        "the server had to be killed: it did not stop within {} s (host.stop_timeout)",
+                        limit.as_secs_f64()
+                    ));
                 }
                 Ok(_) => {}
                 Err(error) => warning = Some(error.to_string()),
             }
         }
         if let (Some(data_dir), false) = (&self.data_dir, keep_data) {
-            let removed = match &self.endpoint.target {
-                Target::Sqlite(options) => remove_sqlite(options, data_dir),
-                _ => remove_data(data_dir).map_err(|error| error.to_string()),
-            };
-            warning = removed.err().or(warning);
+            warning = remove_data(data_dir).err().map(|error| error.to_string()).or(warning);
         }
         warning
     }
 }
 
-/// Only dbdyno's own files go: the folder must be empty without them.
-fn remove_sqlite(options: &sqlite::Options, folder: &Path) -> Result<(), String> {
-    sqlite::wipe(&options.path).map_err(|error| error.to_string())?;
-    std::fs::remove_dir(folder).map_err(|error| format!("cannot remove folder {}: {error}", folder.display()))
+/// The option file to start with: rendered into the run if the variant has intents, else its own.
+fn option_file(
+    config: Option<&VariantConfig>,
+    own: Option<&PathBuf>,
+    variant: &Prepared,
+    place: &Place,
+) -> Result<Option<PathBuf>, String> {
+    match config {
+        Some(config) => config.write(&place.config_dir, &variant.info.name).map(Some),
+        None => Ok(own.cloned()),
+    }
+}
+
+/// A server that did not start says which option it does not like; the reader knows the intent.
+fn blamed(config: Option<&VariantConfig>, error: &dbdyno_provision::Error) -> String {
+    let error = error.to_string();
+    config.map_or(error.clone(), |config| config.blame(error))
 }

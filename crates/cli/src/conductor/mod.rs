@@ -1,8 +1,12 @@
 //! Walks blocks and cells in the recorded order. A cell that fails is recorded as failed, and the rest goes on.
 
+mod budget;
 mod cell;
 mod database;
+mod life;
+mod look;
 mod step;
+mod steps;
 mod variants;
 
 use std::path::PathBuf;
@@ -17,7 +21,7 @@ use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::time;
 
-pub(crate) use variants::{Prepared, prepare};
+pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {
@@ -42,12 +46,28 @@ pub(crate) struct Tally {
 }
 
 impl Conductor<'_> {
-    /// Runs `cells` in order.
+    /// Runs `cells` in order, then what a budget of time adds to them.
     ///
     /// # Errors
     /// When the record cannot be written: figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId]) -> Result<Tally, Ended> {
         let mut tally = Tally::default();
+        self.walk(cells, &mut tally)?;
+        while let Some(block) = self.further_block()? {
+            self.walk(&block, &mut tally)?;
+        }
+        tally.interrupted = self.cancelled();
+        let outcome = match &tally {
+            Tally { interrupted: true, .. } => Outcome::Interrupted,
+            Tally { failed: 0, .. } => Outcome::Completed,
+            _ => Outcome::Failed,
+        };
+        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
+        self.progress.finish();
+        Ok(tally)
+    }
+
+    fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
         for cell in cells {
             if self.cancelled() {
                 break;
@@ -70,15 +90,7 @@ impl Conductor<'_> {
                 message,
             })?;
         }
-        tally.interrupted = self.cancelled();
-        let outcome = match &tally {
-            Tally { interrupted: true, .. } => Outcome::Interrupted,
-            Tally { failed: 0, .. } => Outcome::Completed,
-            _ => Outcome::Failed,
-        };
-        self.writer.event(&RunEvent::Ended { at: time::now(), outcome })?;
-        self.progress.finish();
-        Ok(tally)
+        Ok(())
     }
 
     fn cancelled(&self) -> bool {

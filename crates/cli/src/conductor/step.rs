@@ -25,6 +25,8 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) name: &'a str,
     /// Characters of the longest name of a step.
     pub(crate) name_width: usize,
+    /// It runs once more, only to make the data: its record is kept apart, and no rate is told.
+    pub(crate) is_repeated: bool,
 }
 
 impl StepRun<'_, '_> {
@@ -36,7 +38,7 @@ impl StepRun<'_, '_> {
         session: &mut AnySession,
     ) -> Result<Ending, Ended> {
         let spec = workload.spec(self.index);
-        let mut writer = cell.step(self.name)?;
+        let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
         let sampler = self.sampler(&mut writer)?;
         let conductor = self.conductor;
@@ -139,6 +141,7 @@ impl StepRun<'_, '_> {
         Config {
             server_pid: self.database.pid(),
             server_tree: self.database.is_process_tree(),
+            server_cgroup: self.database.cgroup().map(|group| group.folder().to_path_buf()),
             data_dir: self.database.data_dir(),
             database_dir: self.database.database_dir(),
             status: self.database.status_endpoint(),
@@ -184,6 +187,7 @@ impl StepRun<'_, '_> {
         let width = names.max().unwrap_or(0);
         let head = format!("{block:>3}  {variant:<width$}  {:<steps$}", self.name, steps = self.name_width);
         let text = match outcome {
+            Outcome::Completed if self.is_repeated => return,
             Outcome::Completed => headline(writer.dir()),
             Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),
             Outcome::Interrupted => "interrupted".to_owned(),

@@ -12,6 +12,7 @@ use dbdyno_provision::{
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
+use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
 use crate::{limits, terminal};
 
@@ -29,17 +30,23 @@ pub(crate) struct Prepared {
 pub(crate) enum Source {
     Sqlite {
         pragmas: Vec<(String, String)>,
+        /// What became of intents that are no pragma.
+        notes: Vec<String>,
     },
     Null,
     /// dbdyno starts it.
     Owned {
         base: Box<BaseDir>,
         my_cnf: Option<PathBuf>,
+        /// Rendered from intents; its text holds that of `my_cnf`.
+        config: Option<Box<VariantConfig>>,
         engine: String,
     },
     OwnedPostgres {
         base: Box<PgBase>,
         conf: Option<PathBuf>,
+        /// Rendered from intents; its text holds that of `conf`.
+        config: Option<Box<VariantConfig>>,
     },
     /// Somebody else runs it.
     External {
@@ -51,8 +58,6 @@ pub(crate) enum Source {
     },
 }
 
-const DEFAULT_ENGINE: &str = "innodb";
-
 /// Checks all variants of a plan. An address is connected to, and its database claimed.
 ///
 /// # Errors
@@ -61,7 +66,8 @@ pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, E
     plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
 }
 
-fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+/// As [`prepare`], one variant.
+pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
     let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
     let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
     let info = |driver: &str, server: String, config: String, external| VariantInfo {
@@ -69,14 +75,24 @@ fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prep
         driver: driver.to_owned(),
         server,
         config,
+        intents: serde_json::Map::new(),
         external,
+        factors: variant.factors.clone(),
     };
     match variant.kind() {
         VariantKind::Sqlite => {
-            let pragmas: Vec<_> = variant.pragmas.clone().into_iter().collect();
+            let rendered = configs::for_sqlite(variant).map_err(|error| of_variant(USAGE, error))?;
+            let of_config = rendered.as_ref().map(|config| config.rendered.pragmas()).unwrap_or_default();
+            let pragmas: Vec<_> = of_config
+                .into_iter()
+                .filter(|(name, _)| !variant.pragmas.contains_key(name))
+                .chain(variant.pragmas.clone())
+                .collect();
             let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
-            let info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
-            Ok(Prepared { source: Source::Sqlite { pragmas }, info, tls: None })
+            let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
+            let notes = rendered.map(|config| config.notes).unwrap_or_default();
+            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None })
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);
@@ -113,7 +129,11 @@ fn owned(
 ) -> Result<Prepared, Ended> {
     let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
     let title = base.title();
-    let folder = base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // The plan's word for it; the folder behind the name may be a link to one that is called otherwise.
+    let folder = match variant.kind() {
+        VariantKind::Named(name) => name,
+        _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
     let (Variant { my_cnf, postgresql_conf, .. }, is_postgres) = (variant, matches!(base, Base::Postgres(_)));
     let misplaced = [
         ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
@@ -130,16 +150,22 @@ fn owned(
             refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
+    let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
+    let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
+    let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let (driver, source) = match base {
         Base::Mysql(base) => {
-            ("mysql", Source::Owned { base: Box::new(base), my_cnf: my_cnf.clone(), engine })
+            let base = Box::new(base);
+            ("mysql", Source::Owned { base, my_cnf: my_cnf.clone(), config: rendered, engine })
         }
         Base::Postgres(base) => {
-            ("postgres", Source::OwnedPostgres { base: Box::new(base), conf: postgresql_conf.clone() })
+            let (base, conf) = (Box::new(base), postgresql_conf.clone());
+            ("postgres", Source::OwnedPostgres { base, conf, config: rendered })
         }
     };
     let tls = owned_tls(variant, is_postgres).map_err(refuse)?;
-    Ok(Prepared { source, info: info(driver, format!("{title} ({folder})"), config, false), tls })
+    let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
+    Ok(Prepared { source, info, tls })
 }
 
 /// TLS to a server that dbdyno starts, which listens on a unix socket only.

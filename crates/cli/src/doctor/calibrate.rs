@@ -57,7 +57,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     let folder = Folder::make()?;
     let plan = plan(args, &folder)?;
     // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from this one.
-    let cancel = signals::watch()?;
+    let cancel = signals::watch(signals::RUN_STOPS)?;
     host::check(&plan, &folder.0)?;
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);

@@ -23,7 +23,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
 #[test]
 fn an_unknown_key_of_an_override_is_shown_there() {
     let said = refused(&Desk::new(), &plan(ONE_VARIANT, ""), &["--set", "bloks=3"]);
-    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, host, load, variant, workload");
+    insta::assert_snapshot!(said, @"exit 2: error: --set bloks: unknown key `bloks` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, parity, differs, host, load, variant, workload");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn an_unknown_server_lists_those_that_are_there() {
     desk.write("p.toml", &plan(&ONE_VARIANT.replace("sqlite", "mysql-8.0.99"), ""));
     let mut command = desk.command(&["run", "p.toml"]);
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("servers")));
-    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers (there: mysql-8.0.31); `cargo xtask servers mysql-8.0.99` gets one of the catalogue");
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 4: error: variant a: no server mysql-8.0.99 in FOLDER/servers (there: mysql-8.0.31); near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
 }
 
 #[test]

@@ -4,17 +4,24 @@
 
 mod bad_input;
 mod compare;
+mod configs;
 mod damage;
+mod data_modes;
 mod doctor;
+mod experiment;
 mod full_disk;
 mod help;
+mod history;
 mod interrupted;
 mod known_answer;
 mod lists;
 mod oltp;
+mod parity;
 mod run;
+mod servers;
 #[path = "../support/mod.rs"]
 mod support;
+mod truth;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "

@@ -6,11 +6,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod catalogue;
+mod configs;
 mod end_to_end;
 mod external;
 mod killed;
+mod life;
 mod oltp;
 mod options;
+mod parity;
 mod postgres;
 mod restart;
 mod statements;

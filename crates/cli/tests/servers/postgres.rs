@@ -16,6 +16,7 @@ fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
     let server = PgServer::start(&PgServerSpec {
         base,
         conf: None,
+        initdb: Vec::new(),
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),

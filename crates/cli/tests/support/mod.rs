@@ -65,6 +65,8 @@ impl Desk {
     pub(crate) fn prepare(&self, command: &mut Command) {
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("COLUMNS", "100").env("LINES", "50").env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
+        // What is remembered of runs is remembered of this desk's.
+        command.env("XDG_STATE_HOME", self.folder.path().join("state"));
     }
 
     pub(crate) fn dbdyno(&self, args: &[&str]) -> Ended {

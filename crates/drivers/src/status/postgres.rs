@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Description, name_value_pairs, version_numbers};
+use super::{Description, name_value_pairs, session, version_numbers};
 use crate::{AnySession, Class, DbError};
 
 /// Settings that may hold a password; their values are never kept.
@@ -86,6 +86,8 @@ pub(super) async fn describe(session: &mut AnySession) -> Result<Description, Db
         // Before 12 there was only one.
         engine: settings.get("default_table_access_method").map_or("heap", String::as_str).to_owned(),
         settings,
+        session: session::postgres_session(session).await,
+        sources: session::postgres_sources(session).await,
     })
 }
 

@@ -116,6 +116,7 @@ fn manifest() -> Manifest {
         blocks: 1,
         base: "a".into(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo::default(),
         plan_toml: String::new(),

@@ -3,17 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
+use super::apt::{Apt, upstream};
 use super::run::run;
-use super::{Goal, Source, unfetchable};
+use super::{Entry, Goal, Source, catalogue, unfetchable};
 use crate::Error;
 use crate::postgres::find_programs;
 
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
-
-/// Suites with security updates in a place of their own.
-const WITH_SECURITY: &[&str] = &["bullseye", "bookworm", "trixie"];
 
 /// Packages besides `lib*` that hold libraries.
 const MORE_LIBRARIES: &[&str] = &["zlib1g", "openssl-provider-legacy"];
@@ -25,22 +23,25 @@ const NO_LIBRARIES: &[&str] =
 /// Folders that the server does not read.
 const LEFT_OUT: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "etc"];
 
-/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to their own libraries.
+/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to their own libraries. apt
+/// checks the packages by the signature of their suite.
 pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
-    let Source::Debian { suite, packages, keep, alone } = &goal.entry.source else {
+    let Source::Debian { suite, alone, .. } = &goal.entry.source else {
         return Err(unfetchable(goal.entry, "it is not in Debian packages"));
     };
-    let apt = Apt::new(suite, goal.lists)?;
-    log(&format!("{}: reading the package lists of {suite}", goal.entry.name));
-    run(&format!("reading the package lists of {suite}"), apt.get().arg("update"))?;
-    let plan = run("resolving packages", apt.get().args(["install", "-s"]).args(packages))?;
-    let mut wanted = to_unpack(&plan, packages, keep);
+    let name = &goal.entry.name;
+    let apt = Apt::new(suite, goal.lists, goal.cancel)?;
+    log(&format!("{name}: reading the package lists of {suite}"));
+    run(&format!("reading the package lists of {suite}"), apt.get().arg("update"), goal.cancel)?;
+    let mut wanted = resolve(goal, &apt)?;
     wanted.extend(alone.iter().cloned());
-    log(&format!("{}: downloading {} packages", goal.entry.name, wanted.len()));
-    run("downloading packages", apt.get().arg("download").args(&wanted).current_dir(goal.downloads))?;
+    log(&format!("{name}: downloading {} packages, which apt checks by their signature", wanted.len()));
+    let mut download = apt.get();
+    download.arg("download").args(&wanted).current_dir(goal.downloads);
+    run("downloading packages", &mut download, goal.cancel)?;
     for file in debs(goal.downloads)? {
         let what = format!("unpacking {}", file.display());
-        run(&what, Command::new("dpkg-deb").arg("-x").arg(&file).arg(goal.partial))?;
+        run(&what, Command::new("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
     // Releases before the merge of /lib and /usr/lib have both, later ones only the second.
     let lib = goal.partial.join("lib");
@@ -53,96 +54,56 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     tie_to_own_libraries(goal)
 }
 
-/// `apt-get` that sees one suite and thinks that nothing is installed, so that it names every package needed; it
-/// touches nothing of the machine's own package state.
-struct Apt {
-    options: Vec<String>,
-}
-
-impl Apt {
-    fn new(suite: &str, state: &Path) -> Result<Self, Error> {
-        let lists = state.join("lists");
-        let cache = state.join(format!("cache-{suite}"));
-        for folder in [lists.join("partial"), cache.join("archives/partial")] {
-            fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
+/// The packages to unpack, each as `name=version`.
+///
+/// # Errors
+/// [`Error::Moved`] when the suite has gone on to another version than the entry's.
+fn resolve(goal: &Goal<'_>, apt: &Apt) -> Result<Vec<String>, Error> {
+    let Source::Debian { suite, packages, keep, .. } = &goal.entry.source else { return Ok(Vec::new()) };
+    let server = plain(packages.first().map_or("", String::as_str));
+    let planned = run("resolving packages", apt.get().args(["install", "-s"]).args(packages), goal.cancel);
+    let wanted = match planned {
+        Ok(plan) => to_unpack(&plan, packages, keep),
+        Err(Error::Tool { output, .. }) if output.contains("was not found") => {
+            let now = apt.versions(server, goal.cancel)?;
+            return Err(moved(goal.entry, suite, &now));
         }
-        let status = state.join("empty-status");
-        let sources = state.join(format!("{suite}.list"));
-        let text = sources_list(suite, &mirrors()?);
-        fs::write(&status, "").map_err(Error::io("cannot write", status.clone()))?;
-        fs::write(&sources, text).map_err(Error::io("cannot write", sources.clone()))?;
-        let settings = [
-            format!("Dir::Etc::sourcelist={}", sources.display()),
-            "Dir::Etc::sourceparts=/dev/null".to_owned(),
-            format!("Dir::State::lists={}", lists.display()),
-            format!("Dir::State::status={}", status.display()),
-            format!("Dir::Cache={}", cache.display()),
-            "APT::Get::List-Cleanup=0".to_owned(),
-            "APT::Install-Recommends=0".to_owned(),
-            "APT::Sandbox::User=root".to_owned(),
-            "Acquire::Languages=none".to_owned(),
-        ];
-        let options = settings.into_iter().flat_map(|setting| ["-o".to_owned(), setting]).collect();
-        Ok(Self { options })
-    }
-
-    fn get(&self) -> Command {
-        let mut command = Command::new("apt-get");
-        command.arg("-q").args(&self.options).env("LC_ALL", "C");
-        command
+        Err(error) => return Err(error),
+    };
+    let version = wanted.iter().find_map(|package| package.strip_prefix(server)?.strip_prefix('='));
+    match version.map(upstream) {
+        Some(version) if !goal.entry.means(version) => Err(moved(goal.entry, suite, &[version.to_owned()])),
+        _ => Ok(wanted),
     }
 }
 
-/// The machine's own mirror, and its mirror of security updates if it has one.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Mirrors {
-    main: String,
-    security: Option<String>,
+fn moved(entry: &Entry, suite: &str, now: &[String]) -> Error {
+    let now = if now.is_empty() { "no such package".to_owned() } else { now.join(", ") };
+    let is_instead = |other: &Entry| {
+        let same_suite = matches!(&other.source, Source::Debian { suite: theirs, .. } if theirs == suite);
+        same_suite && other.product == entry.product && other.name != entry.name && other.means_line_of(entry)
+    };
+    let instead = catalogue().into_iter().find(is_instead);
+    let instead = instead
+        .map_or(String::new(), |other| format!("`dbdyno servers get {}` takes what it has; ", other.name));
+    Error::Moved { name: entry.name.clone(), suite: suite.to_owned(), now, instead }
 }
 
-fn mirrors() -> Result<Mirrors, Error> {
-    let mut command = Command::new("apt-get");
-    command.args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]);
-    let text = run("asking apt for the machine's Debian mirror", &mut command)?;
-    let mut mirrors = Mirrors::default();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        if line.contains("security") {
-            mirrors.security.get_or_insert_with(|| line.to_owned());
-        } else if mirrors.main.is_empty() {
-            line.clone_into(&mut mirrors.main);
-        }
-    }
-    match mirrors.main.is_empty() {
-        false => Ok(mirrors),
-        true => Err(Error::Tool {
-            what: "finding a Debian mirror".to_owned(),
-            command: "apt-get indextargets".to_owned(),
-            status: "named none".to_owned(),
-            output: "the machine's own package sources are empty; run apt-get update".to_owned(),
-        }),
-    }
-}
-
-fn sources_list(suite: &str, mirrors: &Mirrors) -> String {
-    let line = |mirror: &str, suite: &str| format!("deb [signed-by={KEYRING}] {mirror} {suite} main\n");
-    let mut text = line(&mirrors.main, suite);
-    if let Some(security) = mirrors.security.as_deref().filter(|_| WITH_SECURITY.contains(&suite)) {
-        text.push_str(&line(security, &format!("{suite}-security")));
-    }
-    text
+/// A package's name without the version that may be asked for.
+fn plain(package: &str) -> &str {
+    package.split('=').next().unwrap_or_default()
 }
 
 /// Of what apt would install, the libraries, the packages asked for and those to keep, each as `name=version`.
 fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
-    let plain = |package: &String| package.split('=').next().unwrap_or_default().to_owned();
-    let named: Vec<String> = packages.iter().chain(keep).map(plain).collect();
+    let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
     let library = |name: &str| {
         let lib = name.starts_with("lib") && !NO_LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
         lib || MORE_LIBRARIES.contains(&name)
     };
     plan.lines()
         .filter_map(|line| line.strip_prefix("Inst ")?.split_once(" ("))
-        .filter(|(name, _)| library(name) || named.iter().any(|wanted| wanted == name))
+        .filter(|(name, _)| library(name) || named.contains(name))
         .filter_map(|(name, rest)| Some(format!("{name}={}", rest.split_whitespace().next()?)))
         .collect()
 }
@@ -172,7 +133,7 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
             let mut command = Command::new("patchelf");
             command.arg("--set-interpreter").arg(&loader);
             command.args(["--force-rpath", "--set-rpath", &libraries]).arg(&program);
-            run(&format!("telling {} its libraries", program.display()), &mut command)?;
+            run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
         }
     }
     Ok(())
@@ -181,7 +142,8 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
 /// A file that is itself a dynamically linked program: no link to one, no script, nothing static.
 fn is_program(path: &Path) -> bool {
     let file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    file && run("", Command::new("patchelf").arg("--print-interpreter").arg(path)).is_ok()
+    file && run("", Command::new("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))
+        .is_ok()
 }
 
 #[cfg(test)]
@@ -205,12 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn suites_with_security_updates_list_both_places() {
-        let mirrors = Mirrors { main: "m/debian".to_owned(), security: Some("m/security".to_owned()) };
-        insta::assert_snapshot!(sources_list("bookworm", &mirrors), @r"
-        deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] m/debian bookworm main
-        deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] m/security bookworm-security main
-        ");
-        assert_eq!(sources_list("sid", &mirrors).lines().count(), 1);
+    fn a_suite_that_has_gone_on_says_what_it_has_and_what_takes_that() {
+        let entry = crate::fetch::by_name("mariadb-11.8.6").unwrap();
+        insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; for this one unpack packages that you kept and `dbdyno servers add` their folder");
+        let entry = crate::fetch::by_name("pg-19-debian").unwrap();
+        insta::assert_snapshot!(moved(&entry, "experimental", &[]), @"cannot get pg-19-debian: Debian experimental has no such package by now, and a suite keeps one version only; for this one unpack packages that you kept and `dbdyno servers add` their folder");
     }
 }

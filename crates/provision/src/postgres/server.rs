@@ -11,8 +11,8 @@ use super::conf::Conf;
 use super::user::Runner;
 use super::{PgBase, data, ready};
 use crate::process::Stopped;
-use crate::running::{Running, Start, absolute, absolute_log, private_folder};
-use crate::{Error, launch};
+use crate::running::{Data, Running, Start, absolute, absolute_log};
+use crate::{Error, Home, datadir, launch};
 
 /// Part of the socket's name; the server listens on no port.
 const PORT: u16 = 5432;
@@ -26,6 +26,8 @@ pub struct PgServerSpec {
     pub base: PgBase,
     /// Settings that are added to those that `initdb` writes; paths and network settings are overridden.
     pub conf: Option<PathBuf>,
+    /// Further options of `initdb`, such as `--data-checksums`. A data directory is made for each set of them.
+    pub initdb: Vec<String>,
     /// CPUs of all processes of the server; those of the calling thread when `None`.
     pub cpus: Option<Vec<u32>>,
     /// Folder of the data: made, or wiped if it carries dbdyno's mark, else refused.
@@ -43,6 +45,7 @@ pub struct PgServerSpec {
 #[derive(Debug)]
 pub struct PgServer {
     base: PgBase,
+    socket: PathBuf,
     running: Running,
 }
 
@@ -56,33 +59,45 @@ impl PgServer {
     /// cannot become another user; [`Error::NotOurs`], [`Error::StillRunning`] for the data directory; those of the
     /// configuration file, initialising and pinning.
     pub fn start(spec: &PgServerSpec) -> Result<Self, Error> {
+        Self::start_in(Home::new()?, spec, Data::Fresh)
+    }
+
+    /// [`PgServer::start`] in a home of the caller's, on fresh data or on what an earlier start has left.
+    ///
+    /// # Errors
+    /// Those of [`PgServer::start`].
+    pub fn start_in(home: Home, spec: &PgServerSpec, on: Data) -> Result<Self, Error> {
         let conf = spec.conf.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
-        let run_dir = private_folder(&format!(".s.PGSQL.{PORT}"))?;
-        let socket = socket_path(run_dir.path(), PORT);
+        let socket = socket_path(home.path(), PORT);
         let (log, data_dir) = (absolute_log(&spec.log)?, absolute(&spec.data_dir)?);
         let template_dir = absolute(&spec.template_dir)?;
         let program = spec.base.program();
-        let runner = Runner::choose(&[&program, &data_dir, &template_dir, run_dir.path()])?;
+        let runner = Runner::choose(&[&program, &data_dir, &template_dir, home.path()])?;
 
-        let template = data::template(&spec.base, &runner, &template_dir)?;
-        data::make(&data_dir, &template, &conf, &runner)?;
-        runner.own(run_dir.path())?;
+        match on {
+            Data::Fresh => {
+                let template = data::template(&spec.base, &spec.initdb, &runner, &template_dir)?;
+                data::make(&data_dir, &template, &conf, &runner)?;
+            }
+            Data::AsItIs => datadir::check_at_rest(&data_dir)?,
+        }
+        runner.own(home.path())?;
 
-        let options = start_options(&data_dir, run_dir.path());
+        let options = start_options(&data_dir, home.path());
         // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would wait for them.
         let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, &program, &options);
         let start = Start {
             title: spec.base.title(),
             line,
             cpus: spec.cpus.as_deref(),
-            run_dir,
+            home,
             data_dir,
             log,
             timeout: spec.start_timeout,
             notes: runner.notes(),
         };
         let running = Running::start(start, || ready::lets_in(&socket))?;
-        Ok(Self { base: spec.base.clone(), running })
+        Ok(Self { base: spec.base.clone(), socket, running })
     }
 
     /// The build that runs.
@@ -90,9 +105,14 @@ impl PgServer {
         &self.base
     }
 
+    /// The unix socket: the only way in.
+    pub fn socket(&self) -> PathBuf {
+        self.socket.clone()
+    }
+
     /// How to log in as the superuser, who has no password and may come over the socket only.
     pub fn options(&self, database: &str) -> Options {
-        Options::socket(socket_path(self.running.run_dir(), PORT), SUPERUSER).with_database(database)
+        Options::socket(self.socket.clone(), SUPERUSER).with_database(database)
     }
 
     /// See [`Running::stop`].

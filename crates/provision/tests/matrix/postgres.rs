@@ -22,6 +22,7 @@ pub(crate) fn check(name: &str, base: &PgBase) {
     let server = PgServer::start(&PgServerSpec {
         base: base.clone(),
         conf: Some(conf),
+        initdb: Vec::new(),
         cpus: None,
         data_dir: folder.path().join("data"),
         log: folder.path().join("server.log"),

@@ -30,7 +30,9 @@ fn manifest() -> Manifest {
         driver: "sqlite".into(),
         server: "SQLite (embedded)".into(),
         config: config.into(),
+        intents: Default::default(),
         external: false,
+        factors: BTreeMap::new(),
     };
     Manifest {
         format_version: FORMAT_VERSION,
@@ -42,6 +44,7 @@ fn manifest() -> Manifest {
         blocks: 1,
         base: "rollback".into(),
         margin: 0.02,
+        experiment: crate::Experiment::default(),
         client_calibration: None,
         host: HostInfo {
             hostname: "lab1".into(),
@@ -200,7 +203,11 @@ fn cell_events() -> Vec<CellEvent> {
         version: "3.51.0".into(),
         version_text: "3.51.0 2026-01-01".into(),
         engine: None,
+        cpus: None,
+        memory_limit_bytes: None,
         pid: Some(4711),
+        session: BTreeMap::new(),
+        sources: BTreeMap::new(),
         settings: BTreeMap::from([("journal_mode".into(), "wal".into())]),
     };
     vec![

@@ -28,6 +28,22 @@ fn a_run_comes_back_as_it_was_written() {
 }
 
 #[test]
+fn cells_that_a_look_has_added_belong_to_the_run() {
+    let (_parent, dir) = sample_run();
+    let (mut writer, planned) = RunWriter::resume(&dir).unwrap();
+    let added = CellId { block: 2, ..cell_id("rollback") };
+    let order = vec![added.clone()];
+    writer.event(&RunEvent::Started { at: AT.into(), resumed: true }).unwrap();
+    let at = AT.to_owned();
+    writer.event(&RunEvent::Look { at, blocks: 1, elapsed_us: 7, last: false, order }).unwrap();
+    writer.cell(&added).unwrap();
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(run.manifest.order, [planned.order, vec![added.clone()]].concat());
+    assert_eq!((run.cells.len(), &run.cells[1].id), (2, &added));
+    assert_eq!(run.warnings, Vec::<String>::new());
+}
+
+#[test]
 fn a_step_tells_its_window_outcome_reasons_and_checks() {
     let (_parent, dir) = sample_run();
     let run = Run::open(&dir).unwrap();

@@ -81,6 +81,14 @@ pub const COSTS: &[CostColumn] = &[
         "CPU of the host that was neither server nor client.",
     ),
     column(
+        "IO wait",
+        "host_iowait_us",
+        "µs/op",
+        2,
+        |c| c.host_iowait_us,
+        "Time in which CPUs of the host had nothing to run while something waited for IO.",
+    ),
+    column(
         "switches",
         "server_switches",
         "1/op",
@@ -152,6 +160,7 @@ mod tests {
             fsyncs_per_commit: Some(9.0),
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),
+            host_iowait_us: Some(12.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
         assert_eq!(json.as_object().expect("a struct").len(), COSTS.len());

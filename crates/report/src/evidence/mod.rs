@@ -1,5 +1,6 @@
 //! Evidence of a step as tables of text, the same in every format.
 
+mod account;
 mod buckets;
 mod client;
 mod cost;
@@ -14,6 +15,7 @@ mod verdicts;
 use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep};
 use serde::Serialize;
 
+pub(crate) use account::explanations;
 pub use cost::{COSTS, CostColumn};
 pub use metrics::{METRICS, MetricColumn};
 
@@ -63,6 +65,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     let mut grids = vec![rates::by_variant(step)];
     grids.extend(rates::by_block(step));
     grids.push(verdicts::grid(step));
+    grids.push(account::grid(step));
     grids.push(metrics::grid(step));
     grids.push(cost::grid(step));
     grids.push(client::grid(step));

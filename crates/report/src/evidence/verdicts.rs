@@ -1,6 +1,6 @@
 //! What the blocks say of each ratio: intervals by three methods, p-values, power.
 
-use dbdyno_analyse::{Inference, Paired, StepFindings, p_text};
+use dbdyno_analyse::{Inference, Paired, StepFindings, VariantStep, p_text};
 
 use super::{Column, Grid};
 use crate::number::{NOT_AVAILABLE, fixed};
@@ -10,7 +10,8 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes from it. BCa: bootstrap, too \
                 narrow for few blocks. Hodges–Lehmann: little moved by one wild block.";
     let figures = [
-        ("verdict", "", "From the adjusted p-values and the plan's margin."),
+        ("verdict", "", "From the adjusted p-values and the margin; with the look at which it was reached."),
+        ("margin", "%", "Differences below it count as none."),
         ("blocks", "", "Blocks in which variant and base are both valid."),
         ("ratio", "", "Geometric mean of the blocks' ratios."),
         ("t", "95 %", "Interval of the ratio by Student's t."),
@@ -34,12 +35,22 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
             continue;
         };
         let mut row = vec![variant.variant.clone()];
-        row.push(variant.verdict.map_or("", |verdict| verdict.word()).to_owned());
+        row.push(verdict_text(variant));
+        row.push(fixed(Some(100.0 * step.margin), 1));
         row.extend([ratio.blocks.len().to_string(), fixed(Some(ratio.value), 4)]);
         row.extend(figures_of(inference));
         grid.rows.push(row);
     }
     grid
+}
+
+/// `faster`, or `faster, look 2 of 4` in a run with a budget.
+fn verdict_text(variant: &VariantStep) -> String {
+    let word = variant.verdict.map_or("", |verdict| verdict.word());
+    match variant.decided {
+        Some(at) => format!("{word}, look {} of {}", at.look, at.of),
+        None => word.to_owned(),
+    }
 }
 
 fn figures_of(inference: &Inference) -> Vec<String> {
@@ -72,7 +83,7 @@ mod tests {
     fn the_base_and_a_single_block_have_no_row() {
         let several = grid(&fixture::with_blocks(3).workloads[0].steps[0]);
         assert_eq!(several.rows.len(), 1);
-        assert_eq!(several.rows[0][..3], ["<b>&\"", "undecided", "3"].map(str::to_owned));
+        assert_eq!(several.rows[0][..4], ["<b>&\"", "undecided", "2.0", "3"].map(str::to_owned));
         assert!(grid(&fixture::findings().workloads[0].steps[0]).rows.is_empty());
     }
 }

@@ -10,6 +10,7 @@ use super::chart::{Line, chart};
 use super::svg::swatch;
 use crate::evidence::{Grid, grids, has_blocks, problems};
 use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
+use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 
 /// Points of a line at most: about one a pixel and a half.
@@ -24,6 +25,7 @@ pub(super) struct Page {
     host_line: String,
     warnings: Vec<String>,
     variants: Vec<VariantView>,
+    parity: Option<ParityView>,
     workloads: Vec<WorkloadView>,
     order: Vec<String>,
 }
@@ -36,6 +38,13 @@ struct VariantView {
     config: String,
     /// SVG.
     swatch: String,
+}
+
+#[derive(Serialize)]
+struct ParityView {
+    title: &'static str,
+    lines: Vec<String>,
+    classes: Grid,
 }
 
 #[derive(Serialize)]
@@ -120,6 +129,11 @@ impl Page {
             host_line: host_line(&findings.run),
             warnings: findings.warnings.clone(),
             variants: variants(findings),
+            parity: findings.parity.as_ref().map(|parity| ParityView {
+                title: TITLE,
+                lines: lines(parity),
+                classes: grid(parity),
+            }),
             workloads: workloads
                 .map(|(number, workload)| workload_view(findings, workload, &names, number, points))
                 .collect(),

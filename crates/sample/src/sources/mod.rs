@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
+mod cgroup;
 mod client;
 mod disk;
 mod footprint;
@@ -21,6 +22,7 @@ mod switches;
 mod threads;
 mod tree;
 
+pub(crate) use cgroup::Group;
 pub(crate) use client::Client;
 pub(crate) use disk::{Disk, parse_diskstats};
 pub(crate) use host::{Host, parse_stat};
@@ -37,6 +39,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("host", "CPU time of the whole machine, context switches, pressure"),
     ("server", "CPU time, memory and IO of the server's process"),
     ("switches", "context switches of the server's threads"),
+    ("cgroup", "memory, page cache included, of the server's control group, where its memory is limited"),
     ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
     ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),

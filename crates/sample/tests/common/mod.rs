@@ -30,6 +30,7 @@ impl Recording {
             blocks: 1,
             base: "base".into(),
             margin: 0.02,
+            experiment: dbdyno_record::Experiment::default(),
             client_calibration: None,
             host: HostInfo::default(),
             plan_toml: String::new(),

@@ -1,11 +1,12 @@
 //! Which rows each client has inserted and how many were deleted: what verification compares the tables with.
 
 use dbdyno_loadgen::{Coupling, StepEnd};
+use serde::{Deserialize, Serialize};
 
 use crate::insert_benchmark::steps::StepPlan;
 
 /// INSERT statements of one client in one step that were sent, in the order of their ids.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Inserted {
     pub(crate) step: usize,
     pub(crate) statements: u64,
@@ -15,7 +16,7 @@ pub(crate) struct Inserted {
 }
 
 /// Everything that happened to one client's table.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TableHistory {
     pub(crate) inserted: Vec<Inserted>,
     /// Rows deleted. Deletes take the rows with the least ids, which were inserted first, unless [`Self::strays`].
@@ -33,7 +34,7 @@ pub(crate) struct TableHistory {
 }
 
 /// Rows to delete and rows deleted.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Deletes {
     pub(crate) due: u64,
     pub(crate) done: u64,
@@ -46,7 +47,7 @@ impl TableHistory {
 }
 
 /// Index = client − 1.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct History {
     clients: Vec<TableHistory>,
 }

@@ -18,6 +18,7 @@ use dbdyno_drivers::{AnySession, Session, drop_binlog, settle};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, Verify};
 use dbdyno_record::{Check, StepSpec};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::insert_benchmark::history::History;
@@ -149,6 +150,20 @@ impl Workload for InsertBenchmark {
 
     fn steps(&self) -> Vec<String> {
         self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    fn load_steps(&self) -> usize {
+        Options::LOAD_STEPS
+    }
+
+    fn knowledge(&self) -> Value {
+        json!(self.history)
+    }
+
+    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+        self.history =
+            History::deserialize(knowledge).map_err(|_| Error::Knowledge(knowledge.to_string()))?;
+        Ok(())
     }
 
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {

@@ -182,6 +182,21 @@ impl Workload for Oltp {
         self.steps.iter().map(|step| step.name.clone()).collect()
     }
 
+    fn load_steps(&self) -> usize {
+        self.shared.options.load_steps()
+    }
+
+    fn knowledge(&self) -> Value {
+        self.contents.to_json()
+    }
+
+    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+        self.contents =
+            Contents::from_json(knowledge).ok_or_else(|| Error::Knowledge(knowledge.to_string()))?;
+        self.first_new_id = 0;
+        Ok(())
+    }
+
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {

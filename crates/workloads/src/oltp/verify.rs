@@ -6,6 +6,7 @@ use dbdyno_drivers::{AnySession, Session};
 use dbdyno_loadgen::StepEnd;
 use dbdyno_plan::OltpTest as Test;
 use dbdyno_record::{Check, CheckPart};
+use serde_json::{Value, json};
 
 use crate::Error;
 use crate::oltp::rows::RowSource;
@@ -26,6 +27,21 @@ impl Contents {
     pub(crate) fn loaded(setup: &Setup) -> Self {
         let sums = (1..=setup.options.tables).map(|table| loaded_k(setup, table));
         Self { rows: Some(setup.options.loaded_rows().into()), k: Some(sums.sum()) }
+    }
+
+    /// In JSON, with all digits as text: sums of `k` are beyond 64 bits.
+    pub(crate) fn to_json(self) -> Value {
+        let digits = |sum: Option<i128>| sum.map(|sum| sum.to_string());
+        json!({ "rows": digits(self.rows), "k": digits(self.k) })
+    }
+
+    /// What [`Contents::to_json`] wrote; `None` for anything else.
+    pub(crate) fn from_json(value: &Value) -> Option<Self> {
+        let sum = |key: &str| match value.get(key)? {
+            Value::Null => Some(None),
+            digits => digits.as_str()?.parse().ok().map(Some),
+        };
+        Some(Self { rows: sum("rows")?, k: sum("k")? })
     }
 
     /// After a test. Rows of an operation that failed or had to be repeated are rolled back: none of it is there.

@@ -24,6 +24,7 @@ fn manifest(name: &str) -> Manifest {
         blocks: 1,
         base: "a".into(),
         margin: 0.02,
+        experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo::default(),
         plan_toml: String::new(),

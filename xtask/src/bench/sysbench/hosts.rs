@@ -90,6 +90,7 @@ pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host>
             let server = PgServer::start(&PgServerSpec {
                 base,
                 conf: Some(file("bench.conf")),
+                initdb: Vec::new(),
                 cpus,
                 data_dir: file("data"),
                 log: file("server.log"),

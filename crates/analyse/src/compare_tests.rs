@@ -1,0 +1,137 @@
+//! Comparisons of small runs whose ratios are known.
+
+use dbdyno_record::CellEvent;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::fixtures::{cell, load_step, run};
+
+/// A run of `a` and `b` in `l.i0`, one pair of rates a block.
+fn run_of(id: &str, blocks: &[(u64, u64)]) -> Run {
+    let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
+        [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
+    });
+    let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
+    run.manifest.run_id = id.to_owned();
+    run
+}
+
+fn side<'a>(run: &'a Run, variant: &'a str) -> Side<'a> {
+    Side { run, variant }
+}
+
+const STEADY: [(u64, u64); 4] = [(100_000, 92_000), (80_000, 73_800), (120_000, 110_100), (100_000, 92_300)];
+
+#[test]
+fn two_variants_of_one_run_are_compared_in_pairs() {
+    let run = run_of("x", &STEADY);
+    let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+    let step = &found.steps[0];
+    assert!(found.paired && found.notes.is_empty(), "{:?}", found.notes);
+    assert_eq!((step.verdict, step.base_blocks), (Some(Verdict::Slower), 4));
+    assert_eq!(found.ratios.map(|ratios| (ratios.count, Some(ratios.average))), Some((1, step.ratio)));
+    assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
+    let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
+    assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
+}
+
+#[test]
+fn settings_that_are_not_alike_are_noted() {
+    let set = |run: &mut Run, variant: &str, name: &str, value: &str| {
+        for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == variant) {
+            for event in &mut cell.events {
+                if let CellEvent::Server { server, .. } = event {
+                    server.product = "SQLite".to_owned();
+                    server.settings.insert(name.to_owned(), value.to_owned());
+                }
+            }
+        }
+    };
+    let mut run = run_of("x", &STEADY);
+    set(&mut run, "a", "page_size", "4096");
+    set(&mut run, "b", "page_size", "8192");
+    let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
+    assert_snapshot!(notes(&run).join("\n"), @"Not set alike: page: 4 KiB by default (a), 8 KiB by default (b).");
+    run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
+    assert!(notes(&run).is_empty());
+    let mut other = run_of("y", &STEADY);
+    set(&mut other, "a", "page_size", "8192");
+    run.manifest.plan_toml.clear();
+    let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
+    let last = found.notes.last().unwrap();
+    assert_snapshot!(last, @"Not set alike: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
+}
+
+#[test]
+fn a_wider_margin_is_more_lenient() {
+    let run = run_of("x", &STEADY);
+    let choices = CompareChoices { margin: Some(0.15), anyway: false };
+    let found = compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
+    assert_eq!((found.margin, found.steps[0].verdict), (0.15, Some(Verdict::Same)));
+}
+
+#[test]
+fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
+    let mut run = run_of("x", &STEADY);
+    run.manifest.experiment.margins.insert("l.*".to_owned(), 0.15);
+    let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
+    let planned = of(CompareChoices::default());
+    assert_eq!((planned.margin, planned.steps[0].margin), (0.02, 0.15));
+    assert_eq!(planned.steps[0].verdict, Some(Verdict::Same));
+    let chosen = of(CompareChoices { margin: Some(0.01), anyway: false });
+    assert_eq!((chosen.steps[0].margin, chosen.steps[0].verdict), (0.01, Some(Verdict::Slower)));
+}
+
+#[test]
+fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
+    let mut run = run_of("x", &STEADY);
+    run.manifest.experiment.budget_seconds = Some(100.0);
+    let look = |blocks, seconds: u64| dbdyno_record::RunEvent::Look {
+        at: String::new(),
+        blocks,
+        elapsed_us: seconds * 1_000_000,
+        last: blocks == 4,
+        order: Vec::new(),
+    };
+    run.events = vec![look(3, 10), look(4, 50)];
+    let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+    let step = &found.steps[0];
+    assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
+    assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
+}
+
+#[test]
+fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
+    let (one, two) = (run_of("x", &STEADY), run_of("y", &STEADY));
+    let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
+    assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
+    assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
+    assert!(found.notes[0].starts_with("Measured in two runs"), "{:?}", found.notes);
+}
+
+#[test]
+fn runs_that_are_not_alike_are_refused_unless_anyway() {
+    let (one, mut two) = (run_of("x", &STEADY), run_of("y", &STEADY));
+    two.manifest.seed = 8;
+    let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
+    assert_snapshot!(error, @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+    let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
+    assert_snapshot!(found.notes[0], @"The runs are not alike: seed 7 and 8.");
+}
+
+#[test]
+fn one_block_is_a_ratio_without_a_verdict() {
+    let run = run_of("x", &STEADY[..1]);
+    let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+    assert_eq!((found.steps[0].ratio, found.steps[0].verdict), (Some(0.92), None));
+    assert!(found.notes[0].starts_with("One block"), "{:?}", found.notes);
+}
+
+#[test]
+fn unknown_variants_and_a_comparison_with_itself_are_errors() {
+    let run = run_of("x", &STEADY);
+    let fail = |base, new| compare(side(&run, base), side(&run, new), CompareChoices::default()).unwrap_err();
+    assert_snapshot!(fail("a", "c"), @r#"run x has no variant named "c"; its variants are: a, b"#);
+    assert_snapshot!(fail("a", "a"), @"a would be compared with itself: name two variants, or two runs");
+}

@@ -1,0 +1,248 @@
+//! Effects of single settings, where the variants combine settings in every way: doublewrite × binlog.
+//!
+//! A full factorial design: factors with levels, and one variant for each combination. All variants tell of every
+//! factor, so an effect rests on all of them and not on one pair. Effects are computed block by block on log rates, as
+//! contrasts of cell means (Box, Hunter and Hunter, *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and
+//! given as ratios. Levels are compared with the base's level.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dbdyno_record::VariantInfo;
+use serde::Serialize;
+
+use crate::ratio::valid;
+use crate::verdict::{Verdict, adjust, paired, verdict};
+use crate::{Ratio, StepFindings};
+
+/// What one factor, or two together, do to the rate of a step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Effect {
+    /// `binlog: on against off`, `binlog on × doublewrite off`
+    pub name: String,
+    /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of the other factors.
+    /// Interaction: by what the ratio of the one factor changes when the other changes too; 1 = they do not meet.
+    pub ratio: Ratio,
+    pub verdict: Option<Verdict>,
+}
+
+/// Which variants have which levels, if they are a full factorial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Design {
+    /// The base's levels.
+    base: BTreeMap<String, String>,
+    /// All levels by factor.
+    levels: BTreeMap<String, BTreeSet<String>>,
+    variants: Vec<(String, BTreeMap<String, String>)>,
+}
+
+/// A sum of log rates: variants with their weights.
+type Contrast = Vec<(String, f64)>;
+
+impl Design {
+    /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full factorial, in a sentence.
+    pub(crate) fn of(variants: &[VariantInfo], base: &str) -> Result<Option<Self>, String> {
+        let with: Vec<&VariantInfo> = variants.iter().filter(|variant| !variant.factors.is_empty()).collect();
+        if with.is_empty() {
+            return Ok(None);
+        }
+        let Some(of_base) = with.iter().find(|variant| variant.name == base) else {
+            return Err(format!("the base {base} has no factors"));
+        };
+        let mut levels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for variant in &with {
+            if !variant.factors.keys().eq(of_base.factors.keys()) {
+                return Err(format!("{} and {base} do not name the same factors", variant.name));
+            }
+            for (factor, level) in &variant.factors {
+                levels.entry(factor.clone()).or_default().insert(level.clone());
+            }
+        }
+        if let Some((factor, _)) = levels.iter().find(|(_, levels)| levels.len() < 2) {
+            return Err(format!("factor {factor} has one level only"));
+        }
+        let combinations: BTreeSet<_> = with.iter().map(|variant| &variant.factors).collect();
+        let wanted: usize = levels.values().map(BTreeSet::len).product();
+        if combinations.len() != with.len() || wanted != with.len() {
+            return Err(format!(
+                "{} variants with {} different combinations of levels, where all combinations are {wanted}",
+                with.len(),
+                combinations.len()
+            ));
+        }
+        let variants = with.iter().map(|variant| (variant.name.clone(), variant.factors.clone())).collect();
+        Ok(Some(Self { base: of_base.factors.clone(), levels, variants }))
+    }
+
+    /// Every main effect, then every interaction of two factors.
+    fn contrasts(&self) -> Vec<(String, Contrast)> {
+        let changes: Vec<(&str, &str)> = self
+            .levels
+            .iter()
+            .flat_map(|(factor, levels)| levels.iter().map(move |level| (factor.as_str(), level.as_str())))
+            .filter(|(factor, level)| self.base[*factor] != *level)
+            .collect();
+        let main = changes.iter().map(|change| {
+            let (factor, level) = change;
+            (format!("{factor}: {level} against {}", self.base[*factor]), self.contrast(&[*change]))
+        });
+        let pairs = changes.iter().enumerate().flat_map(|(index, one)| {
+            changes[index + 1..].iter().filter(|two| two.0 != one.0).map(move |two| (*one, *two))
+        });
+        let interactions = pairs.map(|(one, two)| {
+            (format!("{} {} × {} {}", one.0, one.1, two.0, two.1), self.contrast(&[one, two]))
+        });
+        main.chain(interactions).collect()
+    }
+
+    /// +1 for a changed level, −1 for the base's, 0 for any other; multiplied over the factors, shared out over the
+    /// combinations of the rest.
+    fn contrast(&self, changes: &[(&str, &str)]) -> Contrast {
+        let sign = |levels: &BTreeMap<String, String>| -> f64 {
+            let of = |(factor, level): &(&str, &str)| match levels[*factor].as_str() {
+                is if is == *level => 1.0,
+                is if is == self.base[*factor] => -1.0,
+                _ => 0.0,
+            };
+            changes.iter().map(of).product()
+        };
+        let others: usize = self
+            .levels
+            .iter()
+            .filter(|(factor, _)| !changes.iter().any(|change| change.0 == factor.as_str()))
+            .map(|(_, levels)| levels.len())
+            .product();
+        let weighted =
+            self.variants.iter().map(|(name, levels)| (name.clone(), sign(levels) / others as f64));
+        weighted.filter(|(_, weight)| *weight != 0.0).collect()
+    }
+}
+
+/// Why factors that the plan names have no effects in the report.
+pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> {
+    let reason = design.err()?;
+    Some(format!("The variants' factors are no full factorial design, so there are no effects: {reason}."))
+}
+
+/// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
+pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, seed: u64) {
+    let contrasts = design.contrasts();
+    for step in steps.iter_mut() {
+        step.effects = contrasts.iter().filter_map(|(name, contrast)| effect(step, name, contrast)).collect();
+        for effect in &mut step.effects {
+            let ratios: Vec<f64> = effect.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+            effect.ratio.inference = paired(&ratios, step.margin, seed);
+        }
+    }
+    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
+    adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
+    for step in steps {
+        for effect in &mut step.effects {
+            let inference = effect.ratio.inference.as_ref();
+            effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
+        }
+    }
+}
+
+/// Over the blocks in which every variant of the contrast is valid; `None` when there is no such block.
+fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
+    let in_block = |block: u32| -> Option<f64> {
+        let log = |(variant, weight): &(String, f64)| {
+            let step = step.variants.iter().find(|step| step.variant == *variant)?;
+            let rate = valid(&step.runs).find(|run| run.block == block)?.rate;
+            (rate > 0.0).then(|| weight * rate.ln())
+        };
+        contrast.iter().map(log).sum::<Option<f64>>().map(f64::exp)
+    };
+    let numbers: BTreeSet<u32> =
+        step.variants.iter().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
+    let blocks: Vec<(u32, f64)> =
+        numbers.into_iter().filter_map(|block| Some((block, in_block(block)?))).collect();
+    let logs: f64 = blocks.iter().map(|(_, ratio)| ratio.ln()).sum();
+    let value = (!blocks.is_empty()).then(|| (logs / blocks.len() as f64).exp())?;
+    Some(Effect { name: name.to_owned(), ratio: Ratio { value, blocks, inference: None }, verdict: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, load_step, run};
+    use crate::{Findings, analyse};
+
+    /// Variants `a` to `d`: neither, binlog, doublewrite, both.
+    fn found(blocks: &[[u64; 4]]) -> Findings {
+        let names = ["a", "b", "c", "d"];
+        let cells = blocks.iter().zip(1..).flat_map(|(rates, block)| {
+            names.iter().zip(rates).map(move |(name, rate)| cell(block, name, vec![load_step(*rate)]))
+        });
+        let mut run = run(&names, blocks.len() as u32, cells.collect());
+        let levels = [("off", "off"), ("on", "off"), ("off", "on"), ("on", "on")];
+        for (variant, (binlog, doublewrite)) in run.manifest.variants.iter_mut().zip(levels) {
+            variant.factors = factors(&[("binlog", binlog), ("doublewrite", doublewrite)]);
+        }
+        analyse(&run)
+    }
+
+    fn factors(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(factor, level)| ((*factor).to_owned(), (*level).to_owned())).collect()
+    }
+
+    fn effects(findings: &Findings) -> Vec<String> {
+        let text = |effect: &Effect| {
+            let verdict = effect.verdict.map_or("-", Verdict::word);
+            format!("{} {:.3} {verdict}", effect.name, effect.ratio.value)
+        };
+        findings.workloads[0].steps[0].effects.iter().map(text).collect()
+    }
+
+    #[test]
+    fn factors_that_do_not_meet_have_main_effects_and_no_interaction() {
+        // binlog costs 20 %, doublewrite 10 %, both 28 %; a block is 1 % faster than another.
+        let blocks = [[100_000, 80_000, 90_000, 72_000], [101_000, 80_800, 90_900, 72_720]].repeat(2);
+        insta::assert_snapshot!(effects(&found(&blocks)).join("\n"), @r"
+        binlog: on against off 0.800 slower
+        doublewrite: on against off 0.900 slower
+        binlog on × doublewrite on 1.000 same
+        ");
+    }
+
+    #[test]
+    fn an_interaction_is_what_the_one_factor_does_to_the_others_ratio() {
+        // Alone either costs 20 %, together no more: with the binlog, doublewrite is free.
+        insta::assert_snapshot!(effects(&found(&[[100_000, 80_000, 80_000, 80_000]])).join("\n"), @r"
+        binlog: on against off 0.894 -
+        doublewrite: on against off 0.894 -
+        binlog on × doublewrite on 1.250 -
+        ");
+    }
+
+    #[test]
+    fn three_levels_are_compared_with_the_bases() {
+        let variant = |name: &str, level: &str| VariantInfo {
+            name: name.to_owned(),
+            factors: factors(&[("flush", level)]),
+            ..crate::fixtures::variant(name)
+        };
+        let design =
+            Design::of(&[variant("x", "1"), variant("y", "0"), variant("z", "2")], "x").unwrap().unwrap();
+        let names: Vec<String> = design.contrasts().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["flush: 0 against 1", "flush: 2 against 1"]);
+        assert_eq!(design.contrasts()[0].1, [("x".to_owned(), -1.0), ("y".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn what_is_no_full_factorial_is_said() {
+        let variant = |name: &str, pairs: &[(&str, &str)]| VariantInfo {
+            factors: factors(pairs),
+            ..crate::fixtures::variant(name)
+        };
+        let problem = |variants: &[VariantInfo]| Design::of(variants, "x").unwrap_err();
+        let x = variant("x", &[("a", "1"), ("b", "1")]);
+        let alike = variant("y", &[("a", "1"), ("b", "2")]);
+        insta::assert_snapshot!(problem(&[x.clone(), alike]), @"factor a has one level only");
+        let corner = variant("y", &[("a", "2"), ("b", "2")]);
+        insta::assert_snapshot!(problem(&[x.clone(), corner]), @"2 variants with 2 different combinations of levels, where all combinations are 4");
+        insta::assert_snapshot!(problem(&[x, variant("y", &[("a", "2")])]), @"y and x do not name the same factors");
+        insta::assert_snapshot!(problem(&[variant("x", &[]), variant("y", &[("a", "2")])]), @"the base x has no factors");
+        assert_eq!(Design::of(&[variant("x", &[])], "x"), Ok(None));
+    }
+}

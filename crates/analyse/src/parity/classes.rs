@@ -1,0 +1,228 @@
+//! The catalogue of semantic classes, and what each comes to for a variant.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use super::derive::{ALL, Reader};
+use super::subject::Subject;
+use super::value::{Value, number, size, switch};
+
+const TEXT: &str = include_str!("classes.toml");
+
+static CLASSES: LazyLock<Vec<Class>> = LazyLock::new(|| {
+    let file: File = toml::from_str(TEXT).expect("classes.toml is a part of the program and is tested");
+    file.class
+});
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    class: Vec<Class>,
+}
+
+/// One class: something that settings mean, whatever they are called. The data file says what the fields are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    pub id: String,
+    pub title: String,
+    pub(super) kind: Kind,
+    pub across: Across,
+    pub weight: Weight,
+    pub meaning: String,
+    pub effect: String,
+    /// By family of products.
+    pub(super) from: BTreeMap<String, String>,
+    pub(super) absent: Option<String>,
+    pub write: String,
+}
+
+/// What a setting that is a class by itself is read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Size,
+    Number,
+    Switch,
+    Words,
+}
+
+/// Between which variants a class is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Across {
+    All,
+    Family,
+}
+
+/// How much a difference matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// It makes a comparison one of settings.
+    Result,
+    Detail,
+}
+
+/// All classes, in the order in which tables show them.
+pub fn classes() -> &'static [Class] {
+    &CLASSES
+}
+
+/// What a class comes to for one variant.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) value: Value,
+    /// One of its settings was told, or there is nothing that could be told.
+    pub(super) is_told: bool,
+}
+
+impl Class {
+    /// `None` where the variant's product has nothing of the kind, or nothing is known.
+    pub(super) fn of(&self, subject: &Subject) -> Option<Found> {
+        let source = self.from.get(subject.product.family())?;
+        if subject.settings.is_empty() && source != "tls()" {
+            return None;
+        }
+        let reader = Reader::new(subject);
+        let value = match source.strip_suffix("()") {
+            Some(name) => ALL.iter().find(|(known, _)| *known == name)?.1(&reader)?,
+            None => self.read(&reader, source)?,
+        };
+        let names = reader.names();
+        let is_told = names.is_empty() || names.iter().any(|name| subject.is_told(name));
+        Some(Found { value, is_told })
+    }
+
+    fn read(&self, reader: &Reader<'_>, setting: &str) -> Option<Value> {
+        let text = reader
+            .text(setting)
+            .or_else(|| self.absent.as_deref().filter(|_| reader.subject.product.is_mysql()))?;
+        match self.kind {
+            Kind::Size => size(text).map(Value::Size),
+            Kind::Number => number(text).map(Value::Number),
+            Kind::Switch => switch(text).map(Value::Switch),
+            Kind::Words => Some(Value::words(text.to_ascii_lowercase())),
+        }
+    }
+
+    /// Where a family has it, for people: a setting, or `several settings`.
+    pub fn source(&self, family: &str) -> Option<&str> {
+        let source = self.from.get(family)?;
+        Some(if source.ends_with("()") { "several settings" } else { source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::testing::{effective, mysql};
+
+    fn shown(id: &str, subject: &Subject) -> String {
+        let class = classes().iter().find(|class| class.id == id).unwrap();
+        class.of(subject).map(|found| found.value.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn every_class_is_whole_and_every_function_is_used() {
+        let mut used = Vec::new();
+        for (index, class) in classes().iter().enumerate() {
+            assert!(classes()[..index].iter().all(|other| other.id != class.id), "{} twice", class.id);
+            for text in [&class.title, &class.meaning, &class.effect, &class.write] {
+                assert!(!text.is_empty(), "{}", class.id);
+            }
+            for (family, source) in &class.from {
+                assert!(["mysql", "postgres", "sqlite"].contains(&family.as_str()), "{}", class.id);
+                used.extend(source.strip_suffix("()"));
+            }
+        }
+        for name in &used {
+            assert!(ALL.iter().any(|(known, _)| known == name), "{name} is no function");
+        }
+        assert!(ALL.iter().all(|(known, _)| used.contains(known)), "a function that no class uses");
+    }
+
+    #[test]
+    fn durability_has_one_word_for_all_products() {
+        let innodb = |n| mysql("8.0.31", &[("innodb_flush_log_at_trx_commit", n)]);
+        assert_eq!(shown("commit", &innodb("1")), "synced");
+        assert_eq!(shown("commit", &innodb("2")), "synced within a second or so");
+        let postgres = |fsync, commit| {
+            effective("PostgreSQL", "18.6.0", &[("fsync", fsync), ("synchronous_commit", commit)])
+        };
+        assert_eq!(shown("commit", &postgres("on", "on")), "synced");
+        assert_eq!(shown("commit", &postgres("on", "off")), "synced within a second or so");
+        assert_eq!(shown("commit", &postgres("off", "on")), "never synced");
+        let sqlite = |journal, synchronous| {
+            effective("SQLite", "3.50.0", &[("journal_mode", journal), ("synchronous", synchronous)])
+        };
+        assert_eq!(shown("commit", &sqlite("wal", "2")), "synced");
+        assert_eq!(shown("commit", &sqlite("wal", "1")), "synced at checkpoints only");
+    }
+
+    #[test]
+    fn the_redo_log_is_counted_in_all_whatever_it_is_made_of() {
+        let old = [("innodb_log_file_size", "50331648"), ("innodb_log_files_in_group", "2")];
+        assert_eq!(shown("redo", &mysql("5.7.22", &old)), "96 MiB");
+        let one = [("innodb_log_file_size", "1073741824")];
+        assert_eq!(shown("redo", &effective("MariaDB", "11.4.5", &one)), "1 GiB");
+        let capacity = [old[0], old[1], ("innodb_redo_log_capacity", "104857600")];
+        assert_eq!(shown("redo", &mysql("8.0.31", &capacity)), "100 MiB");
+        assert_eq!(shown("redo", &effective("PostgreSQL", "15.1.0", &[("max_wal_size", "2GB")])), "2 GiB");
+        let wal = [("journal_mode", "wal"), ("wal_autocheckpoint", "1000"), ("page_size", "4096")];
+        assert_eq!(shown("redo", &effective("SQLite", "3.50.0", &wal)), "4000 KiB");
+    }
+
+    #[test]
+    fn each_engine_has_its_own_buffer_pool() {
+        let settings = [
+            ("innodb_buffer_pool_size", "1073741824"),
+            ("rocksdb_block_cache_size", "536870912"),
+            ("key_buffer_size", "8388608"),
+        ];
+        let of = |engine: &str| {
+            let mut subject = effective("MariaDB", "10.11.5", &settings);
+            engine.clone_into(&mut subject.engine);
+            shown("buffer-pool", &subject)
+        };
+        assert_eq!([of("innodb"), of("rocksdb"), of("myisam")], ["1 GiB", "512 MiB", "8 MiB"]);
+        let sqlite = effective("SQLite", "3.50.0", &[("cache_size", "-2000"), ("page_size", "4096")]);
+        assert_eq!(shown("buffer-pool", &sqlite), "2000 KiB");
+    }
+
+    #[test]
+    fn what_a_version_does_not_have_has_its_old_meaning() {
+        let bare = mysql("5.5.34", &[("log_bin", "OFF")]);
+        assert_eq!(shown("page-size", &bare), "16 KiB");
+        assert_eq!(shown("statistics", &bare), "transient");
+        assert_eq!(shown("numa", &bare), "off");
+        assert_eq!(shown("flush-neighbours", &bare), "on");
+        assert_eq!(shown("change-buffer", &effective("MariaDB", "11.4.5", &[("log_bin", "OFF")])), "none");
+    }
+
+    #[test]
+    fn direct_io_isolation_and_characters_are_words_for_people() {
+        let maria = |name, value| {
+            effective("MariaDB", "11.4.5", &[(name, value), ("innodb_flush_method", "O_DIRECT")])
+        };
+        assert_eq!(shown("io", &maria("innodb_data_file_buffering", "ON")), "page cache");
+        assert_eq!(shown("io", &maria("innodb_data_file_buffering", "OFF")), "nothing (direct)");
+        assert_eq!(shown("io", &mysql("5.7.22", &[("innodb_flush_method", "")])), "page cache");
+        let snapshot = [("tx_isolation", "REPEATABLE-READ"), ("innodb_snapshot_isolation", "ON")];
+        assert_eq!(
+            shown("isolation", &effective("MariaDB", "11.8.6", &snapshot)),
+            "repeatable read, refuses changed rows"
+        );
+        assert_eq!(shown("charset", &mysql("8.0.31", &[("character_set_server", "utf8mb4")])), "UTF-8");
+        assert_eq!(
+            shown("charset", &mysql("5.7.22", &[("character_set_server", "utf8")])),
+            "UTF-8 of up to 3 bytes"
+        );
+        assert_eq!(
+            shown("charset", &effective("PostgreSQL", "15.1.0", &[("server_encoding", "UTF8")])),
+            "UTF-8"
+        );
+    }
+}

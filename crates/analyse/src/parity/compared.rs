@@ -1,0 +1,249 @@
+//! Variants side by side: a row for each class, and the remarks that a reader must see.
+
+use super::classes::{Across, Class, Found, Weight, classes};
+use super::condition::Circumstances;
+use super::remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+use super::subject::{Knowledge, Subject};
+use super::traps::{Fires, traps};
+
+/// Compares `subjects`. `declared` are the classes in which the plan wants them to differ.
+pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -> Parity {
+    let rows: Vec<(&Class, ClassRow)> =
+        classes().iter().filter_map(|class| Some((class, row(class, subjects, declared)?))).collect();
+    let mut remarks: Vec<Remark> =
+        rows.iter().filter_map(|(class, row)| difference(class, row, subjects)).collect();
+    for trap in trapped(subjects, declared, run) {
+        // A trap that only says why a class differs is told with the class.
+        let class = remarks.iter_mut().find(|remark| trap.explains.as_ref() == Some(&remark.id));
+        match class {
+            Some(class) if class.trap.is_none() => {
+                class.trap = Some(trap.remark.id);
+                class.effect = trap.remark.effect;
+                class.write = trap.remark.write;
+            }
+            Some(_) => {}
+            None => remarks.push(trap.remark),
+        }
+    }
+    remarks.extend(subjects.iter().filter_map(unknown));
+    remarks.sort_by_key(|remark| remark.kind);
+    Parity {
+        variants: subjects
+            .iter()
+            .map(|subject| Known { name: subject.name.clone(), knowledge: subject.knowledge.clone() })
+            .collect(),
+        classes: rows.into_iter().map(|(_, row)| row).collect(),
+        remarks,
+    }
+}
+
+fn row(class: &Class, subjects: &[Subject], declared: &[String]) -> Option<ClassRow> {
+    let found: Vec<Option<Found>> = subjects.iter().map(|subject| class.of(subject)).collect();
+    if found.iter().all(Option::is_none) {
+        return None;
+    }
+    let cell = |(found, subject): (&Option<Found>, &Subject)| match found {
+        Some(Found { value, is_told }) => {
+            ClassCell { text: value.to_string(), is_default: !is_told && subject.is_on_record() }
+        }
+        None => ClassCell { text: String::new(), is_default: false },
+    };
+    Some(ClassRow {
+        id: class.id.clone(),
+        title: class.title.clone(),
+        meaning: class.meaning.clone(),
+        weight: class.weight,
+        standing: standing(class, subjects, &found, declared),
+        cells: found.iter().zip(subjects).map(cell).collect(),
+    })
+}
+
+fn standing(class: &Class, subjects: &[Subject], found: &[Option<Found>], declared: &[String]) -> Standing {
+    let known: Vec<(&str, &Found)> = subjects
+        .iter()
+        .zip(found)
+        .filter_map(|(subject, found)| Some((subject.product.family(), found.as_ref()?)))
+        .collect();
+    let are_compared = |a: &str, b: &str| class.across == Across::All || a == b;
+    let mut compared = false;
+    for (index, (family, one)) in known.iter().enumerate() {
+        for (other_family, other) in &known[index + 1..] {
+            if !are_compared(family, other_family) {
+                continue;
+            }
+            compared = true;
+            if !one.value.is_like(&other.value) {
+                let is_declared = declared.contains(&class.id);
+                return if is_declared { Standing::Declared } else { Standing::Differs };
+            }
+        }
+    }
+    if compared { Standing::Same } else { Standing::NotCompared }
+}
+
+fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Remark> {
+    let kind = match (row.standing, row.weight) {
+        (Standing::Differs, Weight::Result) => RemarkKind::Difference,
+        (Standing::Differs, Weight::Detail) => RemarkKind::Detail,
+        (Standing::Declared, _) => RemarkKind::Declared,
+        _ => return None,
+    };
+    let values = by_value(row, subjects);
+    let text = match kind {
+        RemarkKind::Declared => format!("{}: {values}; differs, as the plan says", row.title),
+        _ => format!("{}: {values}", row.title),
+    };
+    Some(Remark {
+        kind,
+        id: class.id.clone(),
+        variants: subjects.iter().map(|subject| subject.name.clone()).collect(),
+        trap: None,
+        text,
+        effect: class.effect.clone(),
+        write: if kind == RemarkKind::Declared { String::new() } else { class.write.clone() },
+    })
+}
+
+/// `off (a, c), on by default (b)`.
+fn by_value(row: &ClassRow, subjects: &[Subject]) -> String {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for (cell, subject) in row.cells.iter().zip(subjects).filter(|(cell, _)| !cell.text.is_empty()) {
+        let text = if cell.is_default { format!("{} by default", cell.text) } else { cell.text.clone() };
+        match groups.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(&subject.name),
+            None => groups.push((text, vec![&subject.name])),
+        }
+    }
+    let groups = groups.iter().map(|(text, names)| format!("{text} ({})", names.join(", ")));
+    groups.collect::<Vec<_>>().join(", ")
+}
+
+/// A trap that fired, and the class whose difference it explains.
+struct Trapped {
+    remark: Remark,
+    explains: Option<String>,
+}
+
+fn trapped(subjects: &[Subject], declared: &[String], run: Circumstances) -> Vec<Trapped> {
+    let is_meant = |class: &Option<String>| class.as_ref().is_some_and(|class| declared.contains(class));
+    traps()
+        .iter()
+        .filter(|trap| !is_meant(&trap.class))
+        .filter_map(|trap| trap.fired(subjects, run))
+        .map(|fired| {
+            let variants: Vec<String> = fired.subjects.iter().map(|subject| subject.name.clone()).collect();
+            let about = match fired.lines.is_empty() {
+                true => variants.join(", "),
+                false => fired.lines.join("; "),
+            };
+            let explains = fired.trap.class.clone().filter(|_| fired.trap.fires == Fires::Differs);
+            let remark = Remark {
+                kind: RemarkKind::Trap,
+                id: fired.trap.id.clone(),
+                variants,
+                trap: None,
+                text: format!("{} ({about})", fired.trap.title),
+                effect: fired.trap.effect.clone(),
+                write: fired.trap.write.clone(),
+            };
+            Trapped { remark, explains }
+        })
+        .collect()
+}
+
+fn unknown(subject: &Subject) -> Option<Remark> {
+    let text = match &subject.knowledge {
+        Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
+        Knowledge::Predicted { assumed_from: Some(version) } => format!(
+            "the defaults of {}'s very version are not known: those of {} {version} are assumed",
+            subject.name,
+            subject.product.name()
+        ),
+        Knowledge::Unknown if subject.is_external => {
+            format!("{} is run by somebody else: how it is set is seen when it is connected to", subject.name)
+        }
+        Knowledge::Unknown if subject.product == super::subject::Product::Other => return None,
+        Knowledge::Unknown => format!("how {} is set is not known", subject.name),
+    };
+    Some(Remark {
+        kind: RemarkKind::Unknown,
+        id: "unknown".to_owned(),
+        variants: vec![subject.name.clone()],
+        trap: None,
+        text,
+        effect: String::new(),
+        write: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::testing::told;
+
+    fn texts(parity: &Parity) -> String {
+        let lines =
+            parity.remarks.iter().map(|remark| format!("{:?} {}: {}", remark.kind, remark.id, remark.text));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    const EQUAL: &str = "innodb_buffer_pool_size = 1G\nskip_log_bin\nperformance_schema = 0\ncharacter_set_server = latin1\n\
+                         innodb_flush_method = O_DIRECT\ninnodb_flush_neighbors = 0\n";
+
+    #[test]
+    fn two_products_with_their_defaults_differ_in_what_is_known_to_differ() {
+        let subjects = [told("my", "MySQL", "8.0.31", ""), told("ma", "MariaDB", "10.11.5", "")];
+        let parity = compared(&subjects, &[], Circumstances::default());
+        let differing: Vec<&str> =
+            parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
+        assert_eq!(differing, ["binlog", "io", "charset", "collation", "performance-schema"]);
+        let binlog = &parity.remarks[0];
+        insta::assert_snapshot!(binlog.text, @"second log: binary log, synced at each commit by default (my), off by default (ma)");
+        assert!(parity.refusal().unwrap().contains("binlog: second log: "), "{:?}", parity.refusal());
+    }
+
+    #[test]
+    fn variants_that_were_told_the_same_are_the_same_in_all_that_decides() {
+        let my = format!("[mysqld]\n{EQUAL}innodb_redo_log_capacity = 1G\n");
+        let ma = format!("[mysqld]\n{EQUAL}innodb_log_file_size = 1G\n");
+        let subjects = [told("my", "MySQL", "8.0.31", &my), told("ma", "MariaDB", "10.11.5", &ma)];
+        let parity = compared(&subjects, &[], Circumstances::default());
+        assert_eq!(
+            (parity.of_kind(RemarkKind::Difference).count(), parity.refusal()),
+            (0, None),
+            "{}",
+            texts(&parity)
+        );
+        let redo = parity.classes.iter().find(|row| row.id == "redo").unwrap();
+        assert_eq!(
+            (redo.standing, redo.cells[0].text.as_str(), redo.cells[0].is_default),
+            (Standing::Same, "1 GiB", false)
+        );
+    }
+
+    #[test]
+    fn what_the_plan_declares_is_no_alarm_and_its_traps_are_silent() {
+        let off = "[mysqld]\ninnodb_doublewrite = 0\n";
+        let subjects = [told("on", "MySQL", "8.0.31", ""), told("off", "MySQL", "8.0.31", off)];
+        let declared = ["torn-pages".to_owned()];
+        let parity = compared(&subjects, &declared, Circumstances::default());
+        assert_eq!((parity.refusal(), parity.differences("on", "off")), (None, vec!["torn-pages"]));
+        insta::assert_snapshot!(texts(&parity), @"Declared torn-pages: torn pages are repaired: on by default (on), off (off); differs, as the plan says");
+        let parity = compared(&subjects, &[], Circumstances::default());
+        insta::assert_snapshot!(texts(&parity), @r"
+        Difference torn-pages: torn pages are repaired: on by default (on), off (off)
+        Trap doublewrite-off: the doublewrite buffer is off (off)
+        ");
+    }
+
+    #[test]
+    fn classes_of_a_family_are_compared_within_it() {
+        let subjects = [told("my", "MySQL", "8.0.31", ""), told("pg", "PostgreSQL", "15.1", "")];
+        let parity = compared(&subjects, &[], Circumstances::default());
+        let standing = |id: &str| parity.classes.iter().find(|row| row.id == id).unwrap().standing;
+        assert_eq!(
+            [standing("collation"), standing("commit"), standing("page-size")],
+            [Standing::NotCompared, Standing::Same, Standing::Differs]
+        );
+    }
+}

@@ -1,0 +1,335 @@
+//! Classes that are more than one setting: small functions from settings to a value, one a name in `classes.toml`.
+
+use std::cell::RefCell;
+
+use super::subject::{Product, Subject};
+use super::value::{Value, size, switch};
+
+/// Reads settings of one variant and remembers which, so that a value can be called told or left to a default.
+pub(super) struct Reader<'a> {
+    pub(super) subject: &'a Subject,
+    read: RefCell<Vec<String>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(subject: &'a Subject) -> Self {
+        Self { subject, read: RefCell::default() }
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&'a str> {
+        self.read.borrow_mut().push(name.to_owned());
+        self.subject.value(name)
+    }
+
+    pub(super) fn is_on(&self, name: &str) -> Option<bool> {
+        self.text(name).and_then(switch)
+    }
+
+    pub(super) fn size(&self, name: &str) -> Option<u64> {
+        self.text(name).and_then(size)
+    }
+
+    /// Names of the settings that were looked at.
+    pub(super) fn names(self) -> Vec<String> {
+        self.read.into_inner()
+    }
+
+    fn is_rocksdb(&self) -> bool {
+        self.subject.engine == "rocksdb"
+    }
+
+    fn is_innodb(&self) -> bool {
+        self.subject.engine == "innodb"
+    }
+}
+
+pub(super) type Derive = fn(&Reader<'_>) -> Option<Value>;
+
+/// Every function by the name that the data file gives it.
+pub(super) const ALL: &[(&str, Derive)] = &[
+    ("aio", aio),
+    ("always_on", |_| Some(Value::Switch(true))),
+    ("binlog", binlog),
+    ("binlog_content", binlog_content),
+    ("buffer_pool", buffer_pool),
+    ("change_buffer", change_buffer),
+    ("charset", charset),
+    ("checksums", checksums),
+    ("collation", collation),
+    ("commit", commit),
+    ("flush_neighbours", flush_neighbours),
+    ("io", io),
+    ("isolation", isolation),
+    ("no_binlog", |_| Some(Value::words("off"))),
+    ("no_checksums", |_| Some(Value::Switch(false))),
+    ("page_size", page_size),
+    ("query_cache", query_cache),
+    ("redo", redo),
+    ("serializable", |_| Some(Value::words("serializable"))),
+    ("statement_logging", statement_logging),
+    ("statistics", statistics),
+    ("strictness", strictness),
+    ("sync_call", sync_call),
+    ("threads", threads),
+    ("tls", |reader| reader.subject.tls.map(Value::Switch)),
+    ("torn_pages", torn_pages),
+];
+
+const SYNCED: &str = "synced";
+const LATER: &str = "synced within a second or so";
+const NEVER: &str = "never synced";
+
+fn commit(reader: &Reader<'_>) -> Option<Value> {
+    let words = match reader.subject.product {
+        Product::Postgres if reader.is_on("fsync") == Some(false) => NEVER,
+        Product::Postgres if reader.text("synchronous_commit")? == "off" => LATER,
+        Product::Postgres => SYNCED,
+        Product::Sqlite => match (reader.text("synchronous")?, reader.text("journal_mode")?) {
+            ("off", _) | (_, "off" | "memory") => NEVER,
+            ("normal", "wal") => "synced at checkpoints only",
+            _ => SYNCED,
+        },
+        _ if reader
+            .text("innodb_flush_method")
+            .is_some_and(|method| method.eq_ignore_ascii_case("nosync")) =>
+        {
+            NEVER
+        }
+        _ if reader.is_rocksdb() => engine_commit(reader.text("rocksdb_flush_log_at_trx_commit")?),
+        _ if reader.is_innodb() => engine_commit(reader.text("innodb_flush_log_at_trx_commit")?),
+        // MyISAM and their like have no commit.
+        _ => NEVER,
+    };
+    Some(Value::words(words))
+}
+
+/// MariaDB's 3 is the group commit of old: synced.
+fn engine_commit(number: &str) -> &'static str {
+    match number {
+        "0" => "neither written nor synced, within a second or so",
+        "2" => LATER,
+        _ => SYNCED,
+    }
+}
+
+fn binlog(reader: &Reader<'_>) -> Option<Value> {
+    if !reader.is_on("log_bin")? {
+        return Some(Value::words("off"));
+    }
+    Some(Value::words(match reader.text("sync_binlog")? {
+        "0" => "binary log, not synced".to_owned(),
+        "1" => "binary log, synced at each commit".to_owned(),
+        every => format!("binary log, synced every {every} commits"),
+    }))
+}
+
+fn binlog_content(reader: &Reader<'_>) -> Option<Value> {
+    if !reader.is_on("log_bin")? {
+        return None;
+    }
+    let image = reader.text("binlog_row_image").unwrap_or("FULL").to_ascii_lowercase();
+    let format = reader.text("binlog_format")?;
+    let rows =
+        if format.eq_ignore_ascii_case("statement") { String::new() } else { format!(", {image} rows") };
+    Some(Value::words(format!("{format}{rows}")))
+}
+
+fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
+    let bytes = match (reader.subject.product, reader.subject.engine.as_str()) {
+        (Product::Sqlite, _) => {
+            let pages: i64 = reader.text("cache_size")?.parse().ok()?;
+            // Negative: KiB.
+            let unit = if pages < 0 { 1024 } else { reader.size("page_size")? };
+            pages.unsigned_abs() * unit
+        }
+        (_, "rocksdb") => reader.size("rocksdb_block_cache_size")?,
+        (_, "innodb") => reader.size("innodb_buffer_pool_size")?,
+        (_, "aria") => reader.size("aria_pagecache_buffer_size")?,
+        _ => reader.size("key_buffer_size")?,
+    };
+    Some(Value::Size(bytes))
+}
+
+/// From 8.0.30 MySQL has a capacity. It follows the old settings when they are told and it is not.
+fn redo(reader: &Reader<'_>) -> Option<Value> {
+    if reader.subject.product == Product::Sqlite {
+        let in_wal = reader.text("journal_mode")? == "wal";
+        let pages = reader.size("wal_autocheckpoint")?;
+        return in_wal.then_some(Value::Size(pages * reader.size("page_size")?));
+    }
+    if !reader.is_innodb() {
+        return None;
+    }
+    let files = || {
+        let size = reader.size("innodb_log_file_size")?;
+        // Gone where there is one file.
+        Some(size * reader.size("innodb_log_files_in_group").unwrap_or(1))
+    };
+    let is_told = |name| reader.subject.is_told(name);
+    let old_ones = is_told("innodb_log_file_size") || is_told("innodb_log_files_in_group");
+    let bytes = match reader.size("innodb_redo_log_capacity") {
+        Some(_) if old_ones && !is_told("innodb_redo_log_capacity") => files()?,
+        Some(capacity) => capacity,
+        None => files()?,
+    };
+    Some(Value::Size(bytes))
+}
+
+fn torn_pages(reader: &Reader<'_>) -> Option<Value> {
+    if reader.subject.product == Product::Postgres {
+        return Some(Value::words(if reader.is_on("full_page_writes")? { "on" } else { "off" }));
+    }
+    if !reader.is_innodb() {
+        return None;
+    }
+    let text = reader.text("innodb_doublewrite")?;
+    Some(Value::words(match (switch(text), text.to_ascii_lowercase().as_str()) {
+        (Some(false), _) => "off",
+        (_, "detect_only") => "detected only",
+        _ => "on",
+    }))
+}
+
+fn checksums(reader: &Reader<'_>) -> Option<Value> {
+    if !reader.is_innodb() {
+        return None;
+    }
+    let is_off = reader.is_on("innodb_checksums") == Some(false)
+        || reader
+            .text("innodb_checksum_algorithm")
+            .is_some_and(|text| text.to_ascii_lowercase().contains("none"));
+    Some(Value::Switch(!is_off))
+}
+
+/// MySQL 5.5 has no setting for it, and pages of 16 KiB.
+fn page_size(reader: &Reader<'_>) -> Option<Value> {
+    const OLD: u64 = 16 << 10;
+    reader.is_innodb().then(|| Value::Size(reader.size("innodb_page_size").unwrap_or(OLD)))
+}
+
+fn io(reader: &Reader<'_>) -> Option<Value> {
+    let is_direct = match reader.subject.product {
+        Product::Postgres => reader.text("debug_io_direct").is_some_and(|text| text.contains("data")),
+        Product::Sqlite => false,
+        _ if reader.is_rocksdb() => reader.is_on("rocksdb_use_direct_reads")?,
+        _ if !reader.is_innodb() => false,
+        _ => match reader.is_on("innodb_data_file_buffering") {
+            Some(is_buffered) => !is_buffered,
+            None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
+        },
+    };
+    Some(Value::words(if is_direct { "nothing (direct)" } else { "page cache" }))
+}
+
+fn isolation(reader: &Reader<'_>) -> Option<Value> {
+    let level = reader
+        .text("transaction_isolation")
+        .or_else(|| reader.text("tx_isolation"))
+        .or_else(|| reader.text("default_transaction_isolation"))?;
+    let level = level.to_ascii_lowercase().replace('-', " ");
+    let refuses = level == "repeatable read" && reader.is_on("innodb_snapshot_isolation") == Some(true);
+    Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
+}
+
+fn charset(reader: &Reader<'_>) -> Option<Value> {
+    let text = reader
+        .text("character_set_database")
+        .or_else(|| reader.text("character_set_server"))
+        .or_else(|| reader.text("server_encoding"))
+        .or_else(|| reader.text("encoding"))?;
+    Some(Value::words(match text.to_ascii_lowercase().as_str() {
+        "utf8mb4" | "utf8" if reader.subject.product == Product::Postgres || text.ends_with("mb4") => "UTF-8",
+        "utf-8" => "UTF-8",
+        "utf8" | "utf8mb3" => "UTF-8 of up to 3 bytes",
+        _ => text,
+    }))
+}
+
+fn collation(reader: &Reader<'_>) -> Option<Value> {
+    let text = reader
+        .text("collation_database")
+        .or_else(|| reader.text("collation_server"))
+        .or_else(|| reader.text("lc_collate"))?;
+    Some(Value::words(text))
+}
+
+fn threads(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::words(match reader.text("thread_handling")? {
+        "pool-of-threads" => "a pool",
+        "loaded-dynamically" => "a plugin's pool",
+        "no-threads" => "one thread",
+        _ => "a thread each",
+    }))
+}
+
+/// MySQL 5.5 has transient ones only.
+fn statistics(reader: &Reader<'_>) -> Option<Value> {
+    if !reader.is_innodb() {
+        return None;
+    }
+    Some(Value::words(
+        match (reader.is_on("innodb_stats_persistent"), reader.is_on("innodb_stats_auto_recalc")) {
+            (Some(true), Some(false)) => "kept, not renewed",
+            (Some(true), _) => "kept, renewed",
+            _ => "transient",
+        },
+    ))
+}
+
+/// With `query_cache_type = ON` its lock is taken even when it has no memory.
+fn query_cache(reader: &Reader<'_>) -> Option<Value> {
+    let Some(kind) = reader.text("query_cache_type") else { return Some(Value::words("off")) };
+    let is_empty = reader.size("query_cache_size").unwrap_or(0) == 0;
+    Some(Value::words(match (switch(kind), is_empty) {
+        (Some(false), _) => "off",
+        (_, true) => "on, without memory",
+        _ => "on",
+    }))
+}
+
+fn statement_logging(reader: &Reader<'_>) -> Option<Value> {
+    let text = if reader.subject.product == Product::Postgres {
+        let slow = reader.text("log_min_duration_statement").is_some_and(|text| !text.starts_with('-'));
+        match (reader.text("log_statement")?, slow) {
+            ("none", false) => "none",
+            ("none", true) => "slow ones",
+            _ => "all or some",
+        }
+    } else {
+        match (reader.is_on("general_log")?, reader.is_on("slow_query_log")?) {
+            (true, _) => "all or some",
+            (_, true) => "slow ones",
+            _ => "none",
+        }
+    };
+    Some(Value::words(text))
+}
+
+/// Gone in MariaDB 11, where there is none.
+fn change_buffer(reader: &Reader<'_>) -> Option<Value> {
+    reader.is_innodb().then(|| Value::words(reader.text("innodb_change_buffering").unwrap_or("none")))
+}
+
+/// MySQL 5.5 writes them along and has no setting for it.
+fn flush_neighbours(reader: &Reader<'_>) -> Option<Value> {
+    let is_on = reader.text("innodb_flush_neighbors").is_none_or(|text| text != "0");
+    reader.is_innodb().then_some(Value::Switch(is_on))
+}
+
+/// MariaDB has no setting for it.
+fn sync_call(reader: &Reader<'_>) -> Option<Value> {
+    if !reader.is_innodb() || reader.subject.product == Product::MariaDb {
+        return None;
+    }
+    let uses_fdatasync = reader.is_on("innodb_use_fdatasync") == Some(true);
+    Some(Value::words(if uses_fdatasync { "fdatasync" } else { "fsync" }))
+}
+
+fn aio(reader: &Reader<'_>) -> Option<Value> {
+    Some(Value::words(if reader.is_on("innodb_use_native_aio")? { "native" } else { "threads" }))
+}
+
+fn strictness(reader: &Reader<'_>) -> Option<Value> {
+    let mode = reader.text("sql_mode")?;
+    Some(Value::Switch(mode.contains("STRICT_TRANS_TABLES") || mode.contains("STRICT_ALL_TABLES")))
+}

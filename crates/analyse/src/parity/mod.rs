@@ -1,0 +1,122 @@
+//! Parity: were the variants told the same thing, did the servers take it, and in what do they differ all the same?
+//!
+//! Option files become lines (`told`), lines and defaults become settings (`defaults`) or settings come from the record, settings
+//! become semantic classes (`classes`, `derive`), and classes and traps become remarks (`compared`, `traps`). The same code
+//! judges a run that was recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml` and
+//! `defaults.toml`; docs/reference/parity.md is written from them.
+
+mod classes;
+mod compared;
+mod condition;
+mod defaults;
+mod derive;
+mod heard;
+mod plan_words;
+mod reference;
+mod remarks;
+mod subject;
+#[cfg(test)]
+mod testing;
+mod told;
+mod traps;
+mod value;
+
+use dbdyno_record::{Run, WorkloadInfo};
+
+use crate::overview::servers;
+
+pub use classes::{Across, Class, Weight, classes};
+pub use compared::compared;
+pub use condition::Circumstances;
+pub use plan_words::{Mode, PlanWords};
+pub use reference::reference;
+pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
+pub use subject::{Build, Extra, Knowledge, Settings, Subject};
+pub use traps::{Fires, Trap, traps};
+pub use value::Value;
+
+/// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
+const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
+
+/// What a run's variants were told and what came of it; `None` when the plan does not want to know, and when no server was
+/// ever read back.
+pub(crate) fn of_run(run: &Run) -> Option<Parity> {
+    let words = PlanWords::read(&run.manifest.plan_toml);
+    if words.mode == Mode::Off {
+        return None;
+    }
+    let subjects: Vec<Subject> =
+        run.manifest.variants.iter().filter_map(|variant| subject_of(run, &variant.name, &words)).collect();
+    if subjects.is_empty() {
+        return None;
+    }
+    Some(compared(&subjects, &words.differs, circumstances(&run.manifest.workloads)))
+}
+
+/// Where a prediction was wrong, one phrase a setting or class: settings that were predicted, and all classes. Empty for a
+/// perfect one.
+pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (name, value) in &predicted.settings {
+        match effective.settings.get(name).or_else(|| effective.session.get(name)) {
+            Some(is) if value::says_the_same(value, is) => {}
+            Some(is) => wrong.push(format!("{name}: predicted {value:?}, is {is:?}")),
+            None => wrong.push(format!("{name}: predicted {value:?}, is not there")),
+        }
+    }
+    for class in classes() {
+        let text = |subject| class.of(subject).map_or("nothing".to_owned(), |found| found.value.to_string());
+        let (foreseen, is) = (text(predicted), text(effective));
+        if foreseen != is {
+            wrong.push(format!("class {}: predicted {foreseen}, is {is}", class.id));
+        }
+    }
+    wrong
+}
+
+/// In what two variants, of one run or of two, are not set alike, one sentence a class that decides results.
+pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
+    let words = [base, new].map(|(run, _)| PlanWords::read(&run.manifest.plan_toml));
+    let [base_subject, new_subject] =
+        [(base, &words[0]), (new, &words[1])].map(|((run, name), words)| subject_of(run, name, words));
+    let (Some(mut base_subject), Some(mut new_subject)) = (base_subject, new_subject) else {
+        return Vec::new();
+    };
+    if words.iter().any(|words| words.mode == Mode::Off) {
+        return Vec::new();
+    }
+    if base_subject.name == new_subject.name {
+        base_subject.name.push_str(" of the base");
+        new_subject.name.push_str(" of the new run");
+    }
+    let declared = words.map(|words| words.differs).concat();
+    let parity = compared(&[base_subject, new_subject], &declared, circumstances(&base.0.manifest.workloads));
+    parity.of_kind(RemarkKind::Difference).map(|remark| format!("Not set alike: {}.", remark.text)).collect()
+}
+
+/// One variant of a run as its server was read back; `None` when it never ran.
+pub(crate) fn subject_of(run: &Run, name: &str, words: &PlanWords) -> Option<Subject> {
+    let variant = run.manifest.variants.iter().find(|variant| variant.name == name)?;
+    let server = servers(run, name).next()?;
+    Some(Subject::effective(variant, server, &words.extra(name)))
+}
+
+/// What the workloads of a run need, as far as traps look at it: the largest of each.
+pub fn circumstances(workloads: &[WorkloadInfo]) -> Circumstances {
+    let number =
+        |workload: &WorkloadInfo, key: &str| workload.options.get(key).and_then(serde_json::Value::as_u64);
+    let data = |workload: &WorkloadInfo| {
+        let of = |(groups, rows, bytes): &(&str, &str, u64)| {
+            Some(number(workload, groups)?.saturating_mul(number(workload, rows)?).saturating_mul(*bytes))
+        };
+        ROW_BYTES.iter().filter_map(of).max()
+    };
+    let connections = |workload: &WorkloadInfo| {
+        let ladder = workload.options.get("connections")?.as_array()?;
+        ladder.iter().filter_map(serde_json::Value::as_u64).max()
+    };
+    Circumstances {
+        data_bytes: workloads.iter().filter_map(data).max(),
+        connections: workloads.iter().filter_map(connections).max(),
+    }
+}

@@ -1,0 +1,140 @@
+//! What parity says: the table of classes and the remarks, ready to be shown.
+
+use serde::Serialize;
+
+use super::classes::Weight;
+use super::subject::Knowledge;
+
+/// What the variants were told, and what came of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Parity {
+    pub variants: Vec<Known>,
+    /// One row a class that at least one variant has.
+    pub classes: Vec<ClassRow>,
+    /// What a reader must know, worst first.
+    pub remarks: Vec<Remark>,
+}
+
+/// How well the settings of one variant are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Known {
+    pub name: String,
+    pub knowledge: Knowledge,
+}
+
+/// One class over all variants.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassRow {
+    pub id: String,
+    pub title: String,
+    pub meaning: String,
+    pub weight: Weight,
+    pub standing: Standing,
+    /// In the order of the variants.
+    pub cells: Vec<ClassCell>,
+}
+
+/// One class of one variant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClassCell {
+    /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
+    pub text: String,
+    /// Nobody told it: the server's own choice. Never so for a server that somebody else runs, whose option file is not known.
+    pub is_default: bool,
+}
+
+/// Whether the variants are alike in a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    Same,
+    Differs,
+    /// They differ, as the plan says.
+    Declared,
+    /// One variant has it, or each is of another family of products.
+    NotCompared,
+}
+
+/// One thing to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Remark {
+    pub kind: RemarkKind,
+    /// Of the class or trap.
+    pub id: String,
+    pub variants: Vec<String>,
+    /// The trap that says why a class differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trap: Option<String>,
+    /// What it is, in a sentence.
+    pub text: String,
+    /// What it does to a result.
+    pub effect: String,
+    /// What to write to be rid of it; empty for a difference that is meant.
+    pub write: String,
+}
+
+/// What a remark is about, in the order in which reports show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemarkKind {
+    /// A class differs that decides results.
+    Difference,
+    /// A trap fired.
+    Trap,
+    /// A class differs that matters less.
+    Detail,
+    /// A class differs, as the plan says.
+    Declared,
+    /// Something that could not be known.
+    Unknown,
+}
+
+impl Parity {
+    /// Remarks of one kind.
+    pub fn of_kind(&self, kind: RemarkKind) -> impl Iterator<Item = &Remark> {
+        self.remarks.iter().filter(move |remark| remark.kind == kind)
+    }
+
+    /// Classes in which `variant` is not like `base`, by id: those that the plan names too.
+    pub fn differences(&self, base: &str, variant: &str) -> Vec<&str> {
+        let place = |name: &str| self.variants.iter().position(|known| known.name == name);
+        let (Some(base), Some(variant)) = (place(base), place(variant)) else { return Vec::new() };
+        let differing = self.classes.iter().filter(|row| {
+            let (one, other) = (&row.cells[base].text, &row.cells[variant].text);
+            matches!(row.standing, Standing::Differs | Standing::Declared)
+                && !one.is_empty()
+                && !other.is_empty()
+                && one != other
+        });
+        differing.map(|row| row.id.as_str()).collect()
+    }
+
+    /// One sentence on the classes that differ and decide results; `None` without any.
+    pub fn warning(&self) -> Option<String> {
+        let differing: Vec<&str> =
+            self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
+        (!differing.is_empty()).then(|| {
+            format!(
+                "The variants were not set alike, which is a part of every difference: {}. What they were told, and what to \
+                 write, is below.",
+                differing.join(", ")
+            )
+        })
+    }
+
+    /// Why a plan that refuses unequal variants refuses these; `None` when it need not.
+    pub fn refusal(&self) -> Option<String> {
+        let lines: Vec<String> = self
+            .of_kind(RemarkKind::Difference)
+            .map(|remark| format!("  {}: {}; to make it equal: {}", remark.id, remark.text, remark.write))
+            .collect();
+        if lines.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "the variants are not set alike, and the plan says parity = \"refuse\":\n{}\nmake them equal, or name what is meant in \
+             differs of the plan",
+            lines.join("\n")
+        ))
+    }
+}

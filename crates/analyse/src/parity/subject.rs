@@ -1,0 +1,211 @@
+//! One variant as parity sees it: which product and version, what it was told, and how it is set or would be.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{ServerInfo, VariantInfo};
+use serde::Serialize;
+
+use super::defaults::{defaults, overlay, parts};
+use super::told::{self, Told};
+
+/// Settings by name, as the server writes them.
+pub type Settings = BTreeMap<String, String>;
+
+/// The products that classes are known for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Product {
+    MariaDb,
+    MySql,
+    PerconaServer,
+    Postgres,
+    Sqlite,
+    /// A server that answers by program, or one that is not known.
+    Other,
+}
+
+/// How well the settings of a variant are known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Knowledge {
+    /// Read back from the running server.
+    Effective,
+    /// From the defaults of its version and what it is told; `assumed_from` is the version whose defaults were taken when
+    /// those of the very version are not known.
+    Predicted { assumed_from: Option<String> },
+    /// Neither its settings nor its defaults are known.
+    Unknown,
+}
+
+/// One variant.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    pub(super) name: String,
+    pub(super) product: Product,
+    pub(super) version: [u32; 3],
+    /// In small letters: `innodb`, `rocksdb`, `myisam`.
+    pub(super) engine: String,
+    pub(super) settings: Settings,
+    /// Values of a connection of the load, which may differ from the server's own.
+    pub(super) session: Settings,
+    pub(super) told: Vec<Told>,
+    pub(super) knowledge: Knowledge,
+    /// Connections are encrypted; `None` where that is not known.
+    pub(super) tls: Option<bool>,
+    pub(super) is_external: bool,
+}
+
+/// What a plan says of a variant beyond its option file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// Storage engine of the tables.
+    pub engine: Option<String>,
+    /// Whether the plan asks for encrypted connections.
+    pub tls: bool,
+}
+
+/// What is known of a server before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Build {
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite`.
+    pub product: String,
+    /// `10.11.19`
+    pub version: String,
+}
+
+impl Product {
+    fn of(name: &str) -> Self {
+        match name {
+            "MariaDB" => Self::MariaDb,
+            "MySQL" => Self::MySql,
+            "Percona Server" => Self::PerconaServer,
+            "PostgreSQL" => Self::Postgres,
+            "SQLite" => Self::Sqlite,
+            _ => Self::Other,
+        }
+    }
+
+    /// The name under which the defaults are kept. Percona Server has MySQL's, as far as classes look.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::MariaDb => "MariaDB",
+            Self::MySql | Self::PerconaServer => "MySQL",
+            Self::Postgres => "PostgreSQL",
+            Self::Sqlite => "SQLite",
+            Self::Other => "",
+        }
+    }
+
+    pub(super) fn is_mysql(self) -> bool {
+        matches!(self, Self::MariaDb | Self::MySql | Self::PerconaServer)
+    }
+
+    /// The word for the family in the data files.
+    pub(super) fn family(self) -> &'static str {
+        match self {
+            Self::MariaDb | Self::MySql | Self::PerconaServer => "mysql",
+            Self::Postgres => "postgres",
+            Self::Sqlite => "sqlite",
+            Self::Other => "",
+        }
+    }
+}
+
+impl Subject {
+    /// A variant whose server was read back.
+    pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
+        let build = Build { product: server.product.clone(), version: server.version.clone() };
+        let mut subject = Self::bare(variant, Some(&build), extra);
+        subject.settings = server.settings.clone();
+        subject.session = server.session.clone();
+        if subject.product == Product::Sqlite {
+            subject.settings.iter_mut().for_each(|(name, value)| *value = sqlite_word(name, value));
+        }
+        subject.knowledge =
+            if subject.settings.is_empty() { Knowledge::Unknown } else { Knowledge::Effective };
+        subject
+    }
+
+    /// A variant that has not run: its settings are those of its version's defaults and of what it is told. `config` of
+    /// `variant` is the text that it is told; an option file rendered from intents will do.
+    pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
+        let mut subject = Self::bare(variant, build, extra);
+        if subject.is_external {
+            return subject;
+        }
+        if let Some(found) = defaults(subject.product, subject.version, &subject.engine) {
+            subject.settings = found.settings;
+            overlay(&mut subject.settings, &subject.told, subject.product, subject.version);
+            subject.knowledge = Knowledge::Predicted { assumed_from: found.assumed_from };
+        }
+        subject
+    }
+
+    fn bare(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
+        let product = build.map_or(Product::Other, |build| Product::of(&build.product));
+        let version = build.map_or([0; 3], |build| parts(&build.version));
+        let mut told = match product.family() {
+            "mysql" => told::option_file(&variant.config, product, version),
+            "postgres" => told::postgresql_conf(&variant.config),
+            "sqlite" => told::pragmas(&variant.config),
+            _ => Vec::new(),
+        };
+        if product == Product::Sqlite {
+            for line in &mut told {
+                line.value = line.value.as_deref().map(|value| sqlite_word(&line.name, value));
+            }
+        }
+        Self {
+            name: variant.name.clone(),
+            product,
+            version,
+            engine: extra.engine.as_deref().unwrap_or("innodb").to_ascii_lowercase(),
+            settings: Settings::new(),
+            session: Settings::new(),
+            told,
+            knowledge: Knowledge::Unknown,
+            tls: product
+                .is_mysql()
+                .then_some(extra.tls)
+                .or((product == Product::Postgres).then_some(extra.tls)),
+            is_external: variant.external,
+        }
+    }
+
+    /// The value of a connection of the load where it has one of its own, else the server's.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.session.get(name).or_else(|| self.settings.get(name)).map(String::as_str)
+    }
+
+    /// Lines that count, with the setting that each means; of several for one setting the last.
+    pub(super) fn told_settings(&self) -> BTreeMap<String, (String, &Told)> {
+        let read = self.told.iter().filter(|line| line.is_read);
+        read.filter_map(|line| {
+            let (name, value) = line.setting(&self.settings)?;
+            Some((name, (value, line)))
+        })
+        .collect()
+    }
+
+    pub(super) fn is_told(&self, setting: &str) -> bool {
+        let mut read = self.told.iter().filter(|line| line.is_read);
+        read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
+    }
+
+    /// Whether anything was told in words that are on record; of a server that somebody else runs it is not.
+    pub(super) fn is_on_record(&self) -> bool {
+        !self.is_external
+    }
+}
+
+/// The word for a number that SQLite shows, and for one that it is told.
+fn sqlite_word(name: &str, value: &str) -> String {
+    let words: &[&str] = match name {
+        "synchronous" => &["off", "normal", "full", "extra"],
+        "auto_vacuum" => &["none", "full", "incremental"],
+        "temp_store" => &["default", "file", "memory"],
+        _ => &[],
+    };
+    let number: Option<usize> = value.trim().parse().ok();
+    let word = number.and_then(|number| words.get(number)).map(|word| (*word).to_owned());
+    word.unwrap_or_else(|| value.trim().to_ascii_lowercase())
+}

@@ -1,0 +1,31 @@
+//! Subjects with a few settings, for the tests.
+
+use dbdyno_record::{ServerInfo, VariantInfo};
+
+use super::subject::{Build, Extra, Settings, Subject};
+
+pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
+    VariantInfo { name: name.to_owned(), config: config.to_owned(), ..VariantInfo::default() }
+}
+
+pub(super) fn server(product: &str, version: &str, settings: Settings) -> ServerInfo {
+    ServerInfo { product: product.to_owned(), version: version.to_owned(), settings, ..ServerInfo::default() }
+}
+
+/// A variant `a` with these settings and nothing told.
+pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)]) -> Subject {
+    let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Subject::effective(&variant("a", ""), &server(product, version, settings), &Extra::default())
+}
+
+pub(super) fn mysql(version: &str, settings: &[(&str, &str)]) -> Subject {
+    effective("MySQL", version, settings)
+}
+
+/// What a server of this version would be with this option file, read back.
+pub(super) fn told(name: &str, product: &str, version: &str, config: &str) -> Subject {
+    let build = Build { product: product.to_owned(), version: version.to_owned() };
+    let mut subject = Subject::predicted(&variant(name, config), Some(&build), &Extra::default());
+    subject.knowledge = super::Knowledge::Effective;
+    subject
+}

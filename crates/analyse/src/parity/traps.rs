@@ -1,0 +1,185 @@
+//! The catalogue of traps, and which of them a set of variants has walked into.
+
+use std::sync::{LazyLock, OnceLock};
+
+use serde::Deserialize;
+
+use super::condition::{Circumstances, Condition};
+use super::subject::Subject;
+
+const TEXT: &str = include_str!("traps.toml");
+
+static TRAPS: LazyLock<Vec<Trap>> = LazyLock::new(|| {
+    let file: File = toml::from_str(TEXT).expect("traps.toml is a part of the program and is tested");
+    file.trap
+});
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    trap: Vec<Trap>,
+}
+
+/// One trap. The data file says what the fields are.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trap {
+    pub id: String,
+    pub title: String,
+    pub fires: Fires,
+    pub when: Vec<String>,
+    /// Conditions that a variant must fulfil to be looked at at all.
+    #[serde(default)]
+    pub among: Vec<String>,
+    pub class: Option<String>,
+    pub effect: String,
+    pub write: String,
+    #[serde(skip)]
+    conditions: OnceLock<Vec<Condition>>,
+    #[serde(skip)]
+    scope: OnceLock<Vec<Condition>>,
+}
+
+/// For which variants a trap fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fires {
+    /// For each for which its conditions hold.
+    Each,
+    /// For those, when they hold for some only.
+    Differs,
+}
+
+/// A trap that fired.
+#[derive(Debug)]
+pub(super) struct Fired<'a> {
+    pub(super) trap: &'static Trap,
+    pub(super) subjects: Vec<&'a Subject>,
+    /// Lines of option files that it is about, with the variant's name.
+    pub(super) lines: Vec<String>,
+}
+
+/// All traps, in the order in which reports show them.
+pub fn traps() -> &'static [Trap] {
+    &TRAPS
+}
+
+impl Trap {
+    fn conditions(&self) -> &[Condition] {
+        self.conditions.get_or_init(|| parsed(&self.when))
+    }
+
+    fn scope(&self) -> &[Condition] {
+        self.scope.get_or_init(|| parsed(&self.among))
+    }
+
+    /// `None` when it does not fire.
+    pub(super) fn fired<'a>(&'static self, subjects: &'a [Subject], run: Circumstances) -> Option<Fired<'a>> {
+        let is_looked_at = |subject: &&Subject| {
+            let fails = self.conditions().iter().find(|condition| !condition.holds(subject, run));
+            !subject.settings.is_empty()
+                && self.scope().iter().all(|condition| condition.holds(subject, run))
+                && fails.is_none_or(|condition| condition.applies(subject, run))
+        };
+        let known: Vec<&Subject> = subjects.iter().filter(is_looked_at).collect();
+        let holds =
+            |subject: &&Subject| self.conditions().iter().all(|condition| condition.holds(subject, run));
+        let (caught, free): (Vec<&Subject>, Vec<&Subject>) = known.into_iter().partition(holds);
+        if caught.is_empty() || (self.fires == Fires::Differs && free.is_empty()) {
+            return None;
+        }
+        let lines = caught.iter().flat_map(|subject| {
+            let fates = self.conditions().iter().filter_map(|condition| match condition {
+                Condition::File(fate) => Some(fate.lines(subject)),
+                _ => None,
+            });
+            fates.flatten().map(|line| format!("{} {line}", subject.name))
+        });
+        Some(Fired { trap: self, lines: lines.collect(), subjects: caught })
+    }
+}
+
+fn parsed(texts: &[String]) -> Vec<Condition> {
+    texts.iter().filter_map(|text| Condition::parse(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use dbdyno_record::VariantInfo;
+
+    use super::*;
+    use crate::parity::classes::classes;
+    use crate::parity::subject::{Build, Extra};
+    use crate::parity::testing::variant;
+
+    const CASES: &str = include_str!("trap_cases.toml");
+    const RUN: Circumstances = Circumstances { data_bytes: Some(10 << 30), connections: Some(200) };
+
+    #[derive(Deserialize)]
+    struct Case {
+        fires: Vec<String>,
+        quiet: Vec<String>,
+    }
+
+    /// `MySQL 8.0.31 rocksdb: a = 1; b = 2`.
+    fn subject(text: &str) -> Subject {
+        let (head, lines) = text.split_once(": ").unwrap_or((text, ""));
+        let words: Vec<&str> = head.split(' ').collect();
+        let build = Build { product: words[0].to_owned(), version: words[1].to_owned() };
+        let rest = words.get(2).copied();
+        let extra =
+            Extra { engine: rest.filter(|word| *word != "tls").map(str::to_owned), tls: rest == Some("tls") };
+        let lines = lines.replace("; ", "\n");
+        let config = match words[0] {
+            "PostgreSQL" => lines,
+            "SQLite" => lines.lines().map(|line| format!("PRAGMA {line}\n")).collect(),
+            _ if lines.starts_with('[') => lines,
+            _ => format!("[mysqld]\n{lines}"),
+        };
+        let info: VariantInfo = variant(text, &config);
+        Subject::predicted(&info, Some(&build), &extra)
+    }
+
+    #[test]
+    fn each_trap_fires_where_it_should_and_is_quiet_where_it_should_not() {
+        let cases: BTreeMap<String, Case> = toml::from_str(CASES).unwrap();
+        for trap in traps() {
+            let case = cases.get(&trap.id).unwrap_or_else(|| panic!("no case for {}", trap.id));
+            let fires = |texts: &[String]| {
+                let subjects: Vec<Subject> = texts.iter().map(|text| subject(text)).collect();
+                trap.fired(&subjects, RUN).map(|fired| fired.subjects.len())
+            };
+            assert!(fires(&case.fires).is_some(), "{} does not fire", trap.id);
+            assert_eq!(fires(&case.quiet), None, "{} fires", trap.id);
+        }
+        assert_eq!(cases.len(), traps().len(), "a case without a trap");
+    }
+
+    #[test]
+    fn every_trap_is_whole() {
+        assert!(traps().len() >= 30, "{}", traps().len());
+        for (index, trap) in traps().iter().enumerate() {
+            assert!(traps()[..index].iter().all(|other| other.id != trap.id), "{} twice", trap.id);
+            assert_eq!(trap.conditions().len(), trap.when.len(), "{}: {:?}", trap.id, trap.when);
+            assert_eq!(trap.scope().len(), trap.among.len(), "{}: {:?}", trap.id, trap.among);
+            assert!(
+                !trap.title.is_empty() && !trap.effect.is_empty() && !trap.write.is_empty(),
+                "{}",
+                trap.id
+            );
+            if let Some(class) = &trap.class {
+                assert!(classes().iter().any(|known| known.id == *class), "{}: class {class}", trap.id);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_of_option_files_are_named_with_their_variant() {
+        let subjects = [subject("MySQL 8.0.31: sync_binlog = 1; sync_binlog = 0")];
+        let trap = traps().iter().find(|trap| trap.id == "told-twice").unwrap();
+        let lines = trap.fired(&subjects, RUN).unwrap().lines;
+        assert!(lines[0].ends_with("sync_binlog = 1 (line 2) and 0 (line 3)"), "{lines:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! Values of settings: the forms that servers and option files write them in, and when two of them are the same.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Sizes closer than this count as equal: servers round them to chunks, pages and files.
+const SIZE_TOLERANCE: f64 = 0.05;
+
+/// What a setting, or several together, come to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// Bytes.
+    Size(u64),
+    Number(f64),
+    /// On or off.
+    Switch(bool),
+    Words(String),
+}
+
+impl Value {
+    pub(super) fn words(text: impl Into<String>) -> Self {
+        Self::Words(text.into())
+    }
+
+    /// The same for a reader of results: sizes within 5 %, words in any case.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Size(a), Self::Size(b)) => {
+                let (a, b) = (*a as f64, *b as f64);
+                (a - b).abs() <= SIZE_TOLERANCE * a.max(b)
+            }
+            (Self::Words(a), Self::Words(b)) => a.eq_ignore_ascii_case(b),
+            _ => self == other,
+        }
+    }
+
+    /// As a number, where it is one: bytes, a number, 1 or 0.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Size(bytes) => Some(*bytes as f64),
+            Self::Number(number) => Some(*number),
+            Self::Switch(on) => Some(f64::from(u8::from(*on))),
+            Self::Words(text) => number(text),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(bytes) => f.write_str(&size_text(*bytes)),
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Switch(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Words(text) => f.write_str(text),
+        }
+    }
+}
+
+/// `on`, `1`, `true`, `yes`, `enabled` and their opposites, in any case.
+pub(super) fn switch(text: &str) -> Option<bool> {
+    let is = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    if is(&["on", "1", "true", "yes", "enabled"]) {
+        return Some(true);
+    }
+    is(&["off", "0", "false", "no", "disabled"]).then_some(false)
+}
+
+/// A number with or without the suffix of a size (`K`, `kB`, `M`, `MB`, `GiB`) or of a time (`ms`, `s`, `min`, `h`, `d`), in bytes or
+/// milliseconds. `None` for words.
+pub(super) fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (digits, suffix) = text.split_at(split);
+    let digits: f64 = digits.trim().parse().ok()?;
+    Some(digits * factor(suffix.trim())?)
+}
+
+/// As [`number`], for what must be a whole number of bytes.
+pub(super) fn size(text: &str) -> Option<u64> {
+    let bytes = number(text)?;
+    (bytes >= 0.0).then_some(bytes as u64)
+}
+
+fn factor(suffix: &str) -> Option<f64> {
+    let times = |power: i32| Some(1024_f64.powi(power));
+    match suffix.to_ascii_lowercase().as_str() {
+        "" | "b" | "ms" => Some(1.0),
+        "k" | "kb" | "kib" => times(1),
+        "m" | "mb" | "mib" => times(2),
+        "g" | "gb" | "gib" => times(3),
+        "t" | "tb" | "tib" => times(4),
+        "us" => Some(0.001),
+        "s" => Some(1e3),
+        "min" => Some(60e3),
+        "h" => Some(3_600e3),
+        "d" => Some(86_400e3),
+        _ => None,
+    }
+}
+
+/// Whether two texts of one setting say the same: `1G` and `1073741824`, `ON` and `1`, `O_DIRECT` and `o_direct`.
+pub(super) fn says_the_same(a: &str, b: &str) -> bool {
+    let (a, b) = (plain(a), plain(b));
+    if a.eq_ignore_ascii_case(b) {
+        return true;
+    }
+    if let (Some(a), Some(b)) = (switch(a), switch(b)) {
+        return a == b;
+    }
+    matches!((number(a), number(b)), (Some(a), Some(b)) if a == b)
+}
+
+fn plain(text: &str) -> &str {
+    text.trim().trim_matches(['\'', '"'])
+}
+
+/// `128 MiB`: the largest unit of which it is a whole number, or two decimals of the largest that fits.
+pub(super) fn size_text(bytes: u64) -> String {
+    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);
+    let Some((_, greatest)) = fits else { return format!("{bytes} B") };
+    let whole = UNITS
+        .iter()
+        .find(|(_, shift)| shift <= greatest && bytes.is_multiple_of(1 << shift))
+        .filter(|(_, shift)| bytes >> shift < 10_000);
+    match (whole, fits) {
+        (Some((unit, shift)), _) => format!("{} {unit}", bytes >> shift),
+        (None, Some((unit, shift))) => format!("{:.2} {unit}", bytes as f64 / (1_u64 << shift) as f64),
+        (None, None) => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_times_and_switches_are_read_in_all_their_forms() {
+        assert_eq!(["1G", "1GB", "1024 MiB", "1073741824"].map(size), [Some(1 << 30); 4]);
+        assert_eq!(["5min", "300s", "300000"].map(number), [Some(300_000.0); 3]);
+        assert_eq!(["on", "TRUE", "1", "Enabled"].map(switch), [Some(true); 4]);
+        assert_eq!((switch("DEMAND"), number("O_DIRECT"), size("-1")), (None, None, None));
+    }
+
+    #[test]
+    fn texts_of_one_setting_say_the_same_whatever_their_form() {
+        for (a, b) in [("1G", "1073741824"), ("'ON'", "1"), ("O_DIRECT", "o_direct"), ("5min", "300s")] {
+            assert!(says_the_same(a, b), "{a} {b}");
+        }
+        for (a, b) in [("1G", "1073741825"), ("ON", "2"), ("fsync", "")] {
+            assert!(!says_the_same(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_written_in_the_unit_that_shows_them_whole() {
+        let texts = [0, 512, 8 << 10, 100_663_296, 1 << 30, (1 << 30) + 1, 3 << 29].map(size_text);
+        assert_eq!(texts, ["0 B", "512 B", "8 KiB", "96 MiB", "1 GiB", "1.00 GiB", "1536 MiB"]);
+    }
+
+    #[test]
+    fn a_size_rounded_to_a_chunk_is_like_what_it_was_rounded_from() {
+        assert!(Value::Size(1000).is_like(&Value::Size(1050)));
+        assert!(!Value::Size(1000).is_like(&Value::Size(1060)));
+        assert!(Value::words("UTF-8").is_like(&Value::words("utf-8")));
+        assert!(!Value::Switch(true).is_like(&Value::Number(1.0)));
+    }
+}

@@ -1,0 +1,111 @@
+//! The table of ratios to the base, with intervals, verdicts, and the words that explain them.
+
+use dbdyno_record::CellRecord;
+
+use crate::colours;
+use crate::judge::Rules;
+use crate::looks::{Decided, Look};
+use crate::tables::{absent, listed, missing, rows};
+use crate::verdict::{CONFIDENCE, Inference, LEVEL, Verdict, p_text};
+use crate::{Cell, Ratio, StepFindings, Table, VariantStep};
+
+pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
+    let base = rules.base;
+    let cell = |variant: &VariantStep| match &variant.ratio {
+        Some(ratio) => judged_cell(ratio, variant.verdict, variant.decided, base),
+        None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
+        None => missing(variant, cells),
+    };
+    Table {
+        title: "Relative throughput".to_owned(),
+        caption: relative_caption(steps, rules),
+        columns: steps.iter().map(|step| step.name.clone()).collect(),
+        rows: rows(steps, steps.iter().map(|step| step.variants.iter().map(cell).collect()).collect()),
+    }
+}
+
+/// A ratio to `base` with its interval and verdict.
+pub(crate) fn judged_cell(
+    ratio: &Ratio,
+    verdict: Option<Verdict>,
+    decided: Option<Decided>,
+    base: &str,
+) -> Cell {
+    let colour = colours::relative(ratio.value);
+    let mut notes = vec![colours::relative_note(colour, base)];
+    notes.extend(ratio.inference.as_ref().map(|inference| inference_note(ratio, inference)));
+    notes.extend(decided.map(|at| format!("decided at look {} of {}", at.look, at.of)));
+    notes.retain(|note| !note.is_empty());
+    Cell {
+        value: Some(ratio.value),
+        text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
+        colour,
+        interval: ratio.inference.as_ref().map(|inference| inference.interval),
+        verdict,
+        note: notes.join("; "),
+    }
+}
+
+fn inference_note(ratio: &Ratio, inference: &Inference) -> String {
+    format!(
+        "{} blocks; adjusted p of a difference {}, of being the same {}",
+        ratio.blocks.len(),
+        p_text(inference.q_difference),
+        p_text(inference.q_same)
+    )
+}
+
+/// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
+fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
+    let judged = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.ratio.as_ref());
+    let blocks: Vec<usize> =
+        judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
+    let what = format!("Rate divided by the rate of {} in the same block", rules.base);
+    let (Some(least), Some(most)) = (blocks.iter().min(), blocks.iter().max()) else {
+        return format!("{what}; the geometric mean where there are several blocks.");
+    };
+    let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+    format!(
+        "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
+         shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the verdicts of a run \
+         at most {:.0} % are false on average.{}",
+        100.0 * CONFIDENCE,
+        margins_text(steps, rules.margins.general()),
+        100.0 * LEVEL,
+        looks_text(rules)
+    )
+}
+
+/// `2 %`, or `2 % (5 % in scan, scan.post)`.
+fn margins_text(steps: &[StepFindings], general: f64) -> String {
+    let percent = |margin: f64| format!("{} %", (1e4 * margin).round() / 100.0);
+    let mut others: Vec<(f64, Vec<&str>)> = Vec::new();
+    for step in steps.iter().filter(|step| step.margin != general) {
+        match others.iter_mut().find(|(margin, _)| *margin == step.margin) {
+            Some((_, names)) => names.push(&step.name),
+            None => others.push((step.margin, vec![&step.name])),
+        }
+    }
+    if others.is_empty() {
+        return percent(general);
+    }
+    let others: Vec<String> =
+        others.iter().map(|(margin, names)| format!("{} in {}", percent(*margin), listed(names))).collect();
+    format!("{} ({})", percent(general), others.join("; "))
+}
+
+/// What looking more than once does to the numbers.
+fn looks_text(rules: Rules<'_>) -> String {
+    match rules.looks {
+        [] => String::new(),
+        looks => format!(
+            " The run was looked at after {} blocks: verdicts and adjusted p are corrected for that, intervals are not.",
+            blocks_text(looks)
+        ),
+    }
+}
+
+fn blocks_text(looks: &[Look]) -> String {
+    let blocks: Vec<String> = looks.iter().map(|look| look.blocks.to_string()).collect();
+    listed(&blocks.iter().map(String::as_str).collect::<Vec<_>>())
+}

@@ -1,0 +1,64 @@
+//! `dbdyno history`: many runs of one plan in order, and where a rate changed its level.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of};
+use dbdyno_record::Run;
+use dbdyno_report::{TerminalOptions, history_json, history_markdown, history_terminal};
+
+use crate::args::{ComparisonFormat, HistoryArgs, HistoryFailOn};
+use crate::exit::{Ended, SLOWER, USAGE};
+use crate::terminal;
+
+pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
+    let mut runs = Vec::new();
+    for place in &args.runs {
+        for folder in runs_in(place)? {
+            runs.push(Run::open(&folder)?);
+        }
+    }
+    if let Some(plan) = &args.plan {
+        runs.retain(|run| run.manifest.name == *plan);
+    }
+    // What was measured later stands later, however the shell has sorted the names.
+    runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
+    let found = history_of(
+        &runs.iter().collect::<Vec<_>>(),
+        HistoryChoices {
+            variant: args.variant.as_deref(),
+            measure: if args.ratio { Measure::Ratio } else { Measure::Rate },
+            margin: args.margin.map(|percent| percent / 100.0),
+            anyway: args.anyway,
+        },
+    )?;
+    let options =
+        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    terminal::out(&match args.format {
+        ComparisonFormat::Terminal => history_terminal(&found, options),
+        ComparisonFormat::Md => history_markdown(&found),
+        ComparisonFormat::Json => history_json(&found)?,
+    });
+    match args.fail_on {
+        HistoryFailOn::Slower if found.series.iter().any(Series::is_slower_now) => {
+            Err(Ended { code: SLOWER, message: None })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The run directory itself, or all runs that lie in the folder.
+fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
+    let is_run = |folder: &Path| folder.join("manifest.json").is_file();
+    if is_run(place) {
+        return Ok(vec![place.to_owned()]);
+    }
+    let unreadable = |error| Ended::new(USAGE, format!("cannot read {}: {error}", place.display()));
+    let entries = std::fs::read_dir(place).map_err(unreadable)?;
+    let found: Vec<PathBuf> =
+        entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
+    if found.is_empty() {
+        let message = format!("{} is no run directory and holds none", place.display());
+        return Err(Ended::new(USAGE, message));
+    }
+    Ok(found)
+}

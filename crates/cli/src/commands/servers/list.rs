@@ -1,0 +1,119 @@
+//! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
+
+use dbdyno_provision::fetch::{Catalogue, catalogue};
+use dbdyno_provision::servers::{Known, survey};
+use dbdyno_provision::servers_dir;
+use serde_json::{Value, json};
+
+use super::{ended, table};
+use crate::args::ServersListArgs;
+use crate::exit::{Ended, OURS};
+use crate::terminal;
+
+pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
+    let catalogue = Catalogue::read().map_err(ended)?;
+    let all = shown(&catalogue, args.here);
+    if !args.json {
+        terminal::out(&text(&all, &catalogue));
+        return Ok(());
+    }
+    let value = json!({
+        "folder": servers_dir(),
+        "own_catalogue": catalogue.own_file,
+        "servers": all.iter().map(server).collect::<Vec<_>>(),
+    });
+    let text = serde_json::to_string_pretty(&value).map_err(|error| Ended::new(OURS, error))?;
+    terminal::out(&text);
+    Ok(())
+}
+
+/// The servers that are here, for `dbdyno list servers`.
+pub(crate) fn here() -> String {
+    // What is wrong with the reader's own catalogue is told by `dbdyno servers`.
+    let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
+    text(&shown(&catalogue, true), &catalogue)
+}
+
+fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
+    let mut all = survey(&servers_dir(), catalogue);
+    all.retain(|known| !only_here || known.here.is_some());
+    all
+}
+
+fn text(all: &[Known], catalogue: &Catalogue) -> String {
+    let folder = servers_dir();
+    if all.is_empty() {
+        return format!("no servers in {}; `dbdyno servers list` shows what can be got\n", folder.display());
+    }
+    let mut text = format!("servers folder: {}\n", folder.display());
+    if let Some(file) = &catalogue.own_file {
+        text.push_str(&format!("your catalogue: {}\n", file.display()));
+    }
+    text.push_str(&format!("\n{}", table::catalogue(all)));
+    let abilities = table::abilities(all);
+    if !abilities.is_empty() {
+        text.push_str(&format!(
+            "\nwhat those here can do, as they answered when they were started once\n\n{abilities}"
+        ));
+    }
+    let notes = notes(all);
+    if !notes.is_empty() {
+        text.push_str(&format!("\n{notes}"));
+    }
+    text
+}
+
+/// What is wrong with those here, and which were not asked.
+fn notes(all: &[Known]) -> String {
+    let heres = || all.iter().filter_map(|known| Some((known, known.here.as_ref()?)));
+    let problems =
+        heres().filter_map(|(known, here)| Some(format!("{}: {}\n", known.name, here.problem.as_ref()?)));
+    let mut text: String = problems.collect();
+    let unasked = || heres().filter(|(_, here)| here.answer.is_none() && here.problem.is_none());
+    let of_catalogue = unasked().filter(|(known, _)| known.entry.is_some());
+    let mut commands: Vec<String> = unasked()
+        .filter(|(known, _)| known.entry.is_none())
+        .map(|(known, here)| {
+            format!("dbdyno servers add {} --basedir {}", known.name, here.base_dir.display())
+        })
+        .collect();
+    let names: Vec<&str> = of_catalogue.map(|(known, _)| known.name.as_str()).collect();
+    if !names.is_empty() {
+        commands.push(format!("dbdyno servers get {}", names.join(" ")));
+    }
+    if !commands.is_empty() {
+        text.push_str("not asked yet what they can do, or rebuilt since; this asks them:\n");
+    }
+    for command in commands {
+        text.push_str(&format!("  {command}\n"));
+    }
+    text
+}
+
+fn server(known: &Known) -> Value {
+    let entry = known.entry.as_ref().map(|entry| {
+        json!({
+            "source": entry.source.to_string(),
+            "kind": entry.source.kind(),
+            "checked_by": entry.source.check(),
+            "download_mb": entry.download_mb,
+            "untested": entry.untested,
+            "own": entry.own,
+        })
+    });
+    let here = known.here.as_ref().map(|here| {
+        json!({
+            "base_dir": here.base_dir,
+            "origin": here.origin,
+            "problem": here.problem,
+            "answer": here.answer,
+        })
+    });
+    json!({
+        "name": known.name,
+        "product": known.product,
+        "version": known.version,
+        "catalogue": entry,
+        "here": here,
+    })
+}

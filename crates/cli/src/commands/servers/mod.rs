@@ -1,0 +1,115 @@
+//! `dbdyno servers`: what can be got, what is here, and a server to play with.
+
+mod list;
+mod start;
+mod table;
+
+use std::time::Instant;
+
+use dbdyno_provision::fetch::{Catalogue, Entry, missing_tools};
+use dbdyno_provision::servers::{self, Card, Origin};
+use dbdyno_provision::{Error, list as names_in, servers_dir};
+
+pub(crate) use list::here;
+
+use crate::args::{ServersArgs, ServersVerb};
+use crate::exit::{Ended, INTERRUPTED, MACHINE, SERVER, USAGE};
+use crate::{signals, terminal};
+
+pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
+    match &args.verb {
+        ServersVerb::List(args) => list::show(args),
+        ServersVerb::Get(args) => get(&args.names),
+        ServersVerb::Add(args) => add(&args.name, &args.basedir),
+        ServersVerb::Start(args) => start::start(args),
+        ServersVerb::Remove(args) => remove(&args.name),
+    }
+}
+
+/// Gets one server after the other. One that cannot be got does not keep the next from being tried.
+fn get(names: &[String]) -> Result<(), Ended> {
+    let catalogue = Catalogue::read().map_err(ended)?;
+    let entries: Vec<&Entry> =
+        names.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>().map_err(ended)?;
+    check_tools(&entries)?;
+    let cancel = signals::watch("stopping: what is not whole is removed (once more to stop at once)")?;
+    let mut first_failure = None;
+    for entry in entries {
+        let begun = Instant::now();
+        match servers::get(entry, &servers_dir(), &cancel, &mut |line| terminal::note(line)) {
+            Ok(card) => terminal::out(&told(&entry.name, &card, begun)),
+            Err(error @ Error::Cancelled { .. }) => return Err(ended(error)),
+            Err(error) => {
+                let failure = ended(error);
+                if let Some(message) = &failure.message {
+                    terminal::error(message);
+                }
+                first_failure.get_or_insert(failure.code);
+            }
+        }
+    }
+    match first_failure {
+        None => Ok(()),
+        Some(code) => Err(Ended { code, message: None }),
+    }
+}
+
+/// Refuses before the first download, and names all that is missing at once.
+fn check_tools(entries: &[&Entry]) -> Result<(), Ended> {
+    let there = names_in(&servers_dir());
+    let wanted = entries.iter().filter(|entry| !there.contains(&entry.name));
+    let mut packages: Vec<String> = wanted.flat_map(|entry| missing_tools(entry)).collect();
+    packages.sort();
+    packages.dedup();
+    match packages.is_empty() {
+        true => Ok(()),
+        false => Err(ended(Error::MissingTools {
+            what: "getting these servers".to_owned(),
+            packages: packages.join(" "),
+        })),
+    }
+}
+
+fn add(name: &str, base_dir: &std::path::Path) -> Result<(), Ended> {
+    let catalogue = Catalogue::read().map_err(ended)?;
+    let begun = Instant::now();
+    let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
+        .map_err(ended)?;
+    terminal::out(&told(name, &card, begun));
+    Ok(())
+}
+
+fn remove(name: &str) -> Result<(), Ended> {
+    let card = servers::remove(name, &servers_dir(), &mut |line| terminal::note(line)).map_err(ended)?;
+    terminal::out(&match card.origin {
+        Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
+        Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),
+    });
+    Ok(())
+}
+
+/// One line on a server that is here and answers.
+fn told(name: &str, card: &Card, begun: Instant) -> String {
+    let place = servers_dir().join(name);
+    let title = card.answer.as_ref().map_or(String::new(), |answer| {
+        format!("{} {} ({})", answer.product, answer.version, table::summary(&answer.abilities))
+    });
+    format!("{name}: {title} in {}, {:.1} s", place.display(), begun.elapsed().as_secs_f64())
+}
+
+/// Whose it is to do something about an error.
+fn ended(error: Error) -> Ended {
+    let code = match error {
+        Error::NotInCatalogue { .. }
+        | Error::Catalogue { .. }
+        | Error::NameTaken { .. }
+        | Error::NotRemovable { .. } => USAGE,
+        Error::MissingTools { .. }
+        | Error::Io { .. }
+        | Error::NoUser { .. }
+        | Error::SocketTooLong { .. } => MACHINE,
+        Error::Cancelled { .. } => INTERRUPTED,
+        _ => SERVER,
+    };
+    Ended::new(code, error)
+}

@@ -1,0 +1,67 @@
+//! `dbdyno servers start`: a server in the foreground, on data that goes when it stops.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use dbdyno_provision::servers::{Play, PlayOptions, client};
+use dbdyno_provision::{Base, find_named};
+
+use super::ended;
+use crate::args::ServersStartArgs;
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::{signals, terminal};
+
+/// How often it is looked whether the server still runs.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Lines of the log of a server that has died.
+const LOG_LINES: usize = 15;
+
+pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
+    if let Some(file) = args.config.as_ref().filter(|file| !file.is_file()) {
+        return Err(Ended::new(USAGE, format!("--config: there is no file {}", file.display())));
+    }
+    let base = find_named(&args.name).map_err(ended)?;
+    let cancel = signals::watch("stopping the server (once more to stop at once)")?;
+    terminal::note(&format!("starting {} ({}) on fresh data", base.title(), args.name));
+    // In this thread, which lives until the end: the server ends with the thread that started it.
+    let options = PlayOptions { config: args.config.clone(), engine: None };
+    let play = Play::start(&base, &options).map_err(ended)?;
+    terminal::out(&how_to_connect(&base, &play));
+    for note in play.running().notes() {
+        terminal::note(&format!("note: {note}"));
+    }
+    while !cancel.load(Ordering::Relaxed) {
+        if let Some(status) = play.running().exit_status() {
+            let tail = play.running().log_tail(LOG_LINES);
+            return Err(Ended::new(SERVER, format!("{} ended by itself ({status}):\n{tail}", base.title())));
+        }
+        std::thread::sleep(POLL);
+    }
+    play.stop().map_err(ended)?;
+    terminal::note("stopped; its data is removed");
+    Ok(())
+}
+
+fn how_to_connect(base: &Base, play: &Play) -> String {
+    let socket = play.socket();
+    let (user, address) = match base {
+        Base::Mysql(_) => ("root", format!("mysql://root@localhost/DATABASE?socket={}", socket.display())),
+        Base::Postgres(_) => {
+            let folder = socket.parent().unwrap_or(Path::new("/"));
+            ("postgres", format!("postgres://postgres@localhost/DATABASE?socket={}", folder.display()))
+        }
+    };
+    let client = client(base, &socket)
+        .map_or("none found, in the build or on this machine".to_owned(), |words| words.join(" "));
+    format!(
+        "{title} runs as process {pid} ({seconds:.1} s); Ctrl-C stops it and removes its data\n\
+         client   {client}\nsocket   {socket}\nuser     {user}, no password\naddress  {address}\nlog      {log}\n",
+        title = base.title(),
+        pid = play.running().pid(),
+        seconds = play.start_time().as_secs_f64(),
+        socket = socket.display(),
+        log = play.running().log().display(),
+    )
+}

@@ -1,0 +1,188 @@
+//! Servers as aligned tables, and what one can do in few words.
+
+use dbdyno_provision::servers::{Abilities, Known, ThreadPool, TlsAbility};
+
+/// Engines that nearly every build has.
+const USUAL: &[&str] = &[
+    "Aria",
+    "ARCHIVE",
+    "BLACKHOLE",
+    "CSV",
+    "FEDERATED",
+    "InnoDB",
+    "MEMORY",
+    "MyISAM",
+    "MRG_MYISAM",
+    "MRG_MyISAM",
+    "PERFORMANCE_SCHEMA",
+    "SEQUENCE",
+    "heap",
+    "ndbcluster",
+    "ndbinfo",
+];
+
+/// Rows of texts as columns, the first row as heads; a column of sizes is aligned at its right.
+pub(super) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let is_figures = |column: usize| {
+        let figures = |cell: &String| cell.is_empty() || cell.ends_with(" MB");
+        rows.len() > 1 && rows.iter().skip(1).all(|row| figures(&row[column]))
+    };
+    let columns: Vec<(usize, bool)> =
+        (0..columns).map(|column| (width(column), is_figures(column))).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&columns).map(|(cell, (width, is_figures))| match is_figures {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What can be got and what is here.
+pub(super) fn catalogue(all: &[Known]) -> String {
+    let mut rows = vec![["name", "server", "here", "download", "source"].map(str::to_owned).to_vec()];
+    rows.extend(all.iter().map(|known| {
+        let here = match &known.here {
+            None => "",
+            Some(here) if here.problem.is_some() => "faulty",
+            Some(_) => "here",
+        };
+        let download = known.entry.as_ref().and_then(|entry| entry.download_mb);
+        vec![
+            known.name.clone(),
+            title(known),
+            here.to_owned(),
+            download.map_or(String::new(), |mb| format!("{mb} MB")),
+            source(known),
+        ]
+    }));
+    aligned(&rows)
+}
+
+fn title(known: &Known) -> String {
+    format!("{} {}", known.product, known.version).trim().to_owned()
+}
+
+fn source(known: &Known) -> String {
+    let base_dir = known.here.as_ref().map_or(String::new(), |here| here.base_dir.display().to_string());
+    let Some(entry) = &known.entry else { return base_dir };
+    let mut words = vec![entry.source.kind().to_owned()];
+    if entry.untested {
+        words.push("untested".to_owned());
+    }
+    if entry.source.moves_on() {
+        words.push("goes on with its suite".to_owned());
+    }
+    if entry.own {
+        words.push("yours".to_owned());
+    }
+    words.join(", ")
+}
+
+/// What those here can do; those that were not asked are left out.
+pub(super) fn abilities(all: &[Known]) -> String {
+    let heads = ["name", "engines", "pool", "login", "TLS", "async I/O", "more"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let asked = all.iter().filter_map(|known| Some((known, known.here.as_ref()?.answer.as_ref()?)));
+    rows.extend(asked.map(|(known, answer)| {
+        let abilities = &answer.abilities;
+        vec![
+            known.name.clone(),
+            engines(abilities),
+            thread_pool(abilities.thread_pool).to_owned(),
+            short_login(&abilities.default_login).to_owned(),
+            tls(abilities.tls).to_owned(),
+            if abilities.aio.is_empty() { "-".to_owned() } else { abilities.aio.join(" ") },
+            more(abilities).join(", "),
+        ]
+    }));
+    if rows.len() == 1 { String::new() } else { aligned(&rows) }
+}
+
+/// What is worth a word about a server that was just asked.
+pub(super) fn summary(abilities: &Abilities) -> String {
+    let mut words = vec![engines(abilities)];
+    match abilities.thread_pool {
+        ThreadPool::None => {}
+        ThreadPool::BuiltIn => words.push("thread pool".to_owned()),
+        ThreadPool::Plugin => words.push("thread pool as a plugin".to_owned()),
+    }
+    words.push(abilities.default_login.clone());
+    words.extend(abilities.aio.first().cloned());
+    words.extend(more(abilities));
+    words.join(", ")
+}
+
+/// The default engine and those besides it that not every build has.
+fn engines(abilities: &Abilities) -> String {
+    let is_other = |engine: &&String| !USUAL.contains(&engine.as_str());
+    let others = abilities.engines.iter().filter(is_other);
+    std::iter::once(&abilities.default_engine).chain(others).cloned().collect::<Vec<_>>().join(", ")
+}
+
+fn more(abilities: &Abilities) -> Vec<String> {
+    let vector = abilities.vector.iter().map(|vector| match vector.starts_with("pgvector") {
+        true => vector.clone(),
+        false => format!("vector {vector}"),
+    });
+    vector.chain(abilities.jit.then(|| "JIT".to_owned())).collect()
+}
+
+fn thread_pool(pool: ThreadPool) -> &'static str {
+    match pool {
+        ThreadPool::None => "-",
+        ThreadPool::BuiltIn => "built in",
+        ThreadPool::Plugin => "plugin",
+    }
+}
+
+fn tls(tls: TlsAbility) -> &'static str {
+    match tls {
+        TlsAbility::None => "-",
+        TlsAbility::WithCertificate => "given key",
+        TlsAbility::OwnCertificate => "own key",
+    }
+}
+
+fn short_login(login: &str) -> &str {
+    let login = login.strip_prefix("mysql_").unwrap_or(login);
+    login.strip_suffix("_password").unwrap_or(login)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_aligned_at_their_right_and_words_at_their_left() {
+        let rows = [["name", "download"], ["a", "5 MB"], ["long", "140 MB"], ["b", ""]];
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| row.map(str::to_owned).to_vec()).collect();
+        insta::assert_snapshot!(aligned(&rows), @r"
+        name  download
+        a         5 MB
+        long    140 MB
+        b
+        ");
+    }
+
+    #[test]
+    fn a_summary_names_what_distinguishes_a_build() {
+        let text = |word: &str| word.to_owned();
+        let abilities = Abilities {
+            engines: ["Aria", "CSV", "InnoDB", "MyISAM", "ROCKSDB"].map(text).to_vec(),
+            default_engine: text("InnoDB 10.11.19"),
+            thread_pool: ThreadPool::BuiltIn,
+            default_login: text("mysql_native_password"),
+            aio: vec![text("io_uring")],
+            vector: Some(text("index")),
+            ..Abilities::default()
+        };
+        let words = "InnoDB 10.11.19, ROCKSDB, thread pool, mysql_native_password, io_uring, vector index";
+        assert_eq!(summary(&abilities), words);
+    }
+}

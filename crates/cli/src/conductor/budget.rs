@@ -1,0 +1,221 @@
+//! Spends a budget of time: looks at the run after the plan's blocks, and adds blocks of what is still undecided.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use dbdyno_analyse::{Findings, Verdict, analyse};
+use dbdyno_plan::further_cells;
+use dbdyno_record::{CellId, Outcome, Run, RunEvent};
+
+use crate::conductor::Conductor;
+use crate::exit::Ended;
+use crate::time;
+
+impl Conductor<'_> {
+    /// Looks at the run, once all its blocks are over, and gives the cells of the next block; `None` when there is none: no
+    /// budget, no time, or everything is decided. The look is recorded in any case.
+    ///
+    /// # Errors
+    /// When the record cannot be read or written.
+    pub(super) fn further_block(&mut self) -> Result<Option<Vec<CellId>>, Ended> {
+        let Some(budget) = self.plan.budget else { return Ok(None) };
+        if self.cancelled() {
+            return Ok(None);
+        }
+        let mut run = Run::open(self.writer.dir())?;
+        if is_over(&run.events) {
+            return Ok(None);
+        }
+        let blocks = run.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
+        let elapsed = elapsed(&run.events);
+        // Whether this look is the last depends on time alone, not on what it finds: else it could spend more error than it may.
+        let last = elapsed + duration_of(&run.events, blocks) > budget.0;
+        let mut look = RunEvent::Look {
+            at: time::now(),
+            blocks,
+            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
+            last,
+            order: Vec::new(),
+        };
+        run.events.push(look.clone());
+        let findings = analyse(&run);
+        let undecided = undecided(&findings, &failed(&run, blocks));
+        let next = if last { Vec::new() } else { self.next_cells(&undecided, blocks + 1) };
+        if let RunEvent::Look { order, .. } = &mut look {
+            order.clone_from(&next);
+        }
+        self.writer.event(&look)?;
+        self.progress.line(&told(&findings, blocks, &next, budget.0.saturating_sub(elapsed)));
+        if next.is_empty() {
+            return Ok(None);
+        }
+        let names: Vec<_> = next.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
+        self.progress.more(&names);
+        Ok(Some(next))
+    }
+
+    /// The undecided cells, and with them the base and, with A/A, the base under its second name.
+    fn next_cells(&self, undecided: &BTreeSet<(String, String)>, block: u32) -> Vec<CellId> {
+        let (base, again) = (self.plan.base_name(), self.plan.again_name());
+        let cells = further_cells(self.plan, block, |cell| {
+            let is_base = cell.variant == base || again.as_deref() == Some(cell.variant.as_str());
+            undecided.iter().any(|(variant, workload)| {
+                *workload == cell.workload && (is_base || *variant == cell.variant)
+            })
+        });
+        let id = |cell: dbdyno_plan::Cell| CellId {
+            block: cell.block,
+            variant: cell.variant,
+            workload: cell.workload,
+        };
+        cells.into_iter().map(id).collect()
+    }
+}
+
+/// An earlier look has added nothing more.
+fn is_over(events: &[RunEvent]) -> bool {
+    let last = events.iter().rev().find_map(|event| match event {
+        RunEvent::Look { order, .. } => Some(order.is_empty()),
+        _ => None,
+    });
+    last == Some(true)
+}
+
+/// Variant and workload of every comparison that is undecided, without those of `given_up`. The base under its second name is
+/// no question of its own.
+fn undecided(findings: &Findings, given_up: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    for workload in &findings.workloads {
+        for variant in workload.steps.iter().flat_map(|step| &step.variants) {
+            let is_again = findings.run.again.as_ref() == Some(&variant.variant);
+            if variant.verdict == Some(Verdict::Undecided) && !is_again {
+                all.insert((variant.variant.clone(), workload.name.clone()));
+            }
+        }
+    }
+    &all - given_up
+}
+
+/// Cells of a block that did not complete: what fails once would fail until the budget is spent.
+fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
+    let of_block = run.cells.iter().filter(|cell| cell.id.block == block);
+    of_block
+        .filter(|cell| cell.outcome() != Some(Outcome::Completed))
+        .map(|cell| (cell.id.variant.clone(), cell.id.workload.clone()))
+        .collect()
+}
+
+/// Time that the run has taken, from each start to the last event before the next one.
+fn elapsed(events: &[RunEvent]) -> Duration {
+    let mut sum = Duration::ZERO;
+    let mut session: Option<(&str, &str)> = None;
+    let length = |(from, to): (&str, &str)| time::between(from, to).unwrap_or_default();
+    for event in events {
+        let at = at(event);
+        if matches!(event, RunEvent::Started { .. }) {
+            sum += session.map(length).unwrap_or_default();
+            session = Some((at, at));
+        }
+        session = session.map(|(from, _)| (from, at));
+    }
+    sum + session.map(length).unwrap_or_default()
+}
+
+/// Time that the cells of a block took.
+fn duration_of(events: &[RunEvent], block: u32) -> Duration {
+    let ended = events.iter().enumerate().filter_map(|(index, event)| match event {
+        RunEvent::CellEnded { at, cell, .. } if cell.block == block => Some((index, at, cell)),
+        _ => None,
+    });
+    let started = |until: usize, wanted: &CellId| {
+        events[..until].iter().rev().find_map(|event| match event {
+            RunEvent::CellStarted { at, cell } if cell == wanted => Some(at),
+            _ => None,
+        })
+    };
+    ended.filter_map(|(index, to, cell)| time::between(started(index, cell)?, to)).sum()
+}
+
+fn at(event: &RunEvent) -> &str {
+    match event {
+        RunEvent::Started { at, .. }
+        | RunEvent::CellStarted { at, .. }
+        | RunEvent::CellEnded { at, .. }
+        | RunEvent::CellSetAside { at, .. }
+        | RunEvent::Look { at, .. }
+        | RunEvent::Warning { at, .. }
+        | RunEvent::Ended { at, .. } => at,
+    }
+}
+
+/// One line of what the look showed and what comes of it.
+fn told(findings: &Findings, blocks: u32, next: &[CellId], left: Duration) -> String {
+    let again = findings.run.again.as_deref();
+    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let verdicts: Vec<Verdict> = steps
+        .flat_map(|step| &step.variants)
+        .filter(|variant| again != Some(variant.variant.as_str()))
+        .filter_map(|variant| variant.verdict)
+        .collect();
+    let open = verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count();
+    let found = format!("look after {blocks} blocks: {open} of {} comparisons undecided", verdicts.len());
+    match next {
+        [] if open == 0 => format!("{found}; done, {} of the budget left", time::about(left)),
+        [] => format!("{found}; no further block ({} of the budget left)", time::about(left)),
+        next => {
+            let names: BTreeSet<&str> = next.iter().map(|cell| cell.variant.as_str()).collect();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            format!("{found}; one more block of {names} ({} of the budget left)", time::about(left))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(block: u32, variant: &str) -> CellId {
+        CellId { block, variant: variant.to_owned(), workload: "oltp".to_owned() }
+    }
+
+    fn events() -> Vec<RunEvent> {
+        let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");
+        let started = |second, resumed| RunEvent::Started { at: at(second), resumed };
+        let cell_started = |second, id: &CellId| RunEvent::CellStarted { at: at(second), cell: id.clone() };
+        let ended = |second, id: &CellId| RunEvent::CellEnded {
+            at: at(second),
+            cell: id.clone(),
+            outcome: Outcome::Completed,
+            message: None,
+        };
+        let (a, b) = (cell(1, "a"), cell(1, "b"));
+        vec![
+            started(0, false),
+            cell_started(1, &a),
+            ended(5, &a),
+            // Killed in b, and gone on with half a minute later.
+            cell_started(6, &b),
+            started(40, true),
+            cell_started(41, &b),
+            ended(44, &b),
+        ]
+    }
+
+    #[test]
+    fn time_between_being_stopped_and_going_on_is_not_the_budgets() {
+        assert_eq!(elapsed(&events()), Duration::from_secs(6 + 4));
+        assert_eq!(duration_of(&events(), 1), Duration::from_secs(4 + 3));
+        assert_eq!(elapsed(&[]), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_look_that_added_nothing_is_the_end() {
+        let look = |order| RunEvent::Look { at: String::new(), blocks: 3, elapsed_us: 1, last: false, order };
+        let mut events = events();
+        assert!(!is_over(&events));
+        events.push(look(vec![cell(4, "a")]));
+        assert!(!is_over(&events));
+        events.push(look(Vec::new()));
+        assert!(is_over(&events));
+    }
+}

@@ -1,0 +1,308 @@
+//! What becomes of a cell's server and data before a measured step: stopped, put back, made anew, cold, started.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_plan::{DataMode, NoLimit};
+use dbdyno_provision::{Copied, Data, Home, Snapshot};
+use dbdyno_record::{CellEvent, CellId, CellWriter, ServerInfo};
+use dbdyno_workloads::Work;
+use serde_json::{Map, Value, json};
+
+use crate::conductor::Conductor;
+use crate::conductor::cell::write_works;
+use crate::conductor::database::Database;
+use crate::exit::Ended;
+use crate::{cold, time};
+
+/// What is done before a measured step. The server is stopped for it and started after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) data: Change,
+    /// The kernel's caches are dropped.
+    pub(crate) is_cold: bool,
+}
+
+/// What the step finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The data as they are.
+    AsItIs,
+    /// Fresh data, on which the load is to run again.
+    Anew,
+    /// The data become the snapshot, then a copy of it comes in their place.
+    TakeAndRestore,
+    /// A copy of the snapshot.
+    Restore,
+}
+
+/// A measured step, as far as it matters to its data.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured {
+    /// It is the first after the load.
+    pub(crate) is_first: bool,
+    /// The cell began on a copy of the snapshot, without a load of its own.
+    pub(crate) began_on_copy: bool,
+    /// The workload lets data be put back before it.
+    pub(crate) begins_group: bool,
+    pub(crate) is_cold: bool,
+}
+
+/// What a mode asks for before a step; `None` when the step goes on in the server that runs.
+pub(crate) fn turn(mode: DataMode, step: Measured) -> Option<Turn> {
+    let is_later_group = !step.is_first && step.begins_group;
+    let change = match mode {
+        DataMode::Preserve => None,
+        DataMode::Restart => step.begins_group.then_some(Change::AsItIs),
+        DataMode::Reset => is_later_group.then_some(Change::Anew),
+        DataMode::Restore | DataMode::RestoreEachStep if step.is_first => {
+            (!step.began_on_copy).then_some(Change::TakeAndRestore)
+        }
+        DataMode::Restore => None,
+        DataMode::RestoreEachStep => is_later_group.then_some(Change::Restore),
+    };
+    match change {
+        Some(data) => Some(Turn { data, is_cold: step.is_cold }),
+        None => step.is_cold.then_some(Turn { data: Change::AsItIs, is_cold: true }),
+    }
+}
+
+/// A piece of upkeep: what it was, how long it took, its figures.
+fn work(name: &str, began: Instant, details: Value) -> Work {
+    let details = match details {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    Work { name: name.to_owned(), duration: began.elapsed(), details }
+}
+
+fn copied(copied: Copied) -> Value {
+    json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
+}
+
+impl Conductor<'_> {
+    /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
+    fn snapshot_dir(&self, id: &CellId) -> PathBuf {
+        self.data_root.join("snapshots").join(format!("{}-{}", id.variant, id.workload))
+    }
+
+    /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier block has taken it.
+    pub(crate) fn snapshot(&self, id: &CellId) -> Option<Snapshot> {
+        let mode = self.plan.workload.data_of(&id.workload).0;
+        mode.uses_snapshot().then(|| Snapshot::open(&self.snapshot_dir(id))).flatten()
+    }
+
+    /// A home for the cell's server with the memory limit of its variant; `None` without a limit. Where the limit cannot be
+    /// set and the plan says to go on, the record warns of it.
+    ///
+    /// # Errors
+    /// The inner one is a sentence for the cell, the outer one a record that cannot be written.
+    fn limited_home(
+        &self,
+        id: &CellId,
+        writer: &mut CellWriter,
+    ) -> Result<Result<Option<Home>, String>, Ended> {
+        let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(Ok(None)) };
+        match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
+            Ok(home) => Ok(Ok(Some(home))),
+            Err(error @ dbdyno_provision::Error::Cgroup { .. })
+                if self.plan.host.no_memory_limit == NoLimit::Warn =>
+            {
+                let text = format!("the server ran without the memory limit that the plan asks for: {error}");
+                writer.event(&CellEvent::Warning { at: time::now(), text })?;
+                Ok(Ok(None))
+            }
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+
+    /// A database for the cell: on a copy of the snapshot where there is one, else on fresh data.
+    ///
+    /// # Errors
+    /// The inner one is a sentence for the cell, the outer one a record that cannot be written.
+    pub(crate) fn provide(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Result<Database, String>, Ended> {
+        let home = match self.limited_home(id, writer)? {
+            Ok(home) => home,
+            Err(message) => return Ok(Err(message)),
+        };
+        let place = self.place(id, self.log_file(id));
+        let mut data = Data::Fresh;
+        if let Some(snapshot) = snapshot {
+            let began = Instant::now();
+            match snapshot.restore(&place.data_dir) {
+                Ok(figures) => {
+                    write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
+                }
+                Err(error) => return Ok(Err(error.to_string())),
+            }
+            data = Data::AsItIs;
+        }
+        let variant = self.prepared(id)?;
+        Ok(self.runtime.block_on(Database::provide(variant, &place, home, data)))
+    }
+
+    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session beside
+    /// the load.
+    ///
+    /// # Errors
+    /// As [`Conductor::provide`]. When the inner error comes back, the server does not run.
+    pub(crate) fn turn(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        database: &mut Database,
+        session: AnySession,
+        turn: Turn,
+        knowledge: Value,
+    ) -> Result<Result<AnySession, String>, Ended> {
+        self.progress.busy("between steps");
+        self.runtime.block_on(session.close());
+        let mut works = Vec::new();
+        let turned = self.turned(id, database, turn, knowledge, &mut works);
+        // What was done before something failed has taken its time all the same.
+        write_works(writer, Ok(works))?;
+        turned
+    }
+
+    fn turned(
+        &mut self,
+        id: &CellId,
+        database: &mut Database,
+        turn: Turn,
+        knowledge: Value,
+        works: &mut Vec<Work>,
+    ) -> Result<Result<AnySession, String>, Ended> {
+        let limit = self.plan.host.stop_timeout.0;
+        let began = Instant::now();
+        let home = match database.halt(limit) {
+            Ok(home) => home,
+            Err(message) => return Ok(Err(message)),
+        };
+        if home.is_some() {
+            works.push(work("stop", began, Value::Null));
+        }
+        if let Err(message) = self.change(id, turn, knowledge, works) {
+            return Ok(Err(message));
+        }
+        // The log of the cell goes on.
+        let place = self.place(id, self.last_log_file(id));
+        let data = if turn.data == Change::Anew { Data::Fresh } else { Data::AsItIs };
+        let began = Instant::now();
+        let variant = self.prepared(id)?;
+        let started = self.runtime.block_on(async {
+            *database = Database::provide(variant, &place, home, data).await?;
+            database.connect().await.map_err(|error| error.to_string())
+        });
+        if started.is_ok() && database.pid().is_some() {
+            works.push(work("start", began, json!({ "pid": database.pid() })));
+        }
+        Ok(started)
+    }
+
+    /// Does to the data of a stopped server what `turn` says.
+    fn change(&self, id: &CellId, turn: Turn, knowledge: Value, works: &mut Vec<Work>) -> Result<(), String> {
+        let place = self.place(id, PathBuf::new());
+        let folder = self.snapshot_dir(id);
+        let began = Instant::now();
+        let snapshot = match turn.data {
+            Change::AsItIs | Change::Anew => None,
+            Change::Restore => {
+                Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
+            }
+            Change::TakeAndRestore => {
+                let taken = Snapshot::take(&place.data_dir, &folder, knowledge);
+                let taken = taken.map_err(|error| error.to_string())?;
+                let info = taken.info();
+                let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
+                let details = json!({ "files": files, "bytes": bytes, "sha256": sha256 });
+                works.push(work("snapshot", began, details));
+                Some(taken)
+            }
+        };
+        if let Some(snapshot) = snapshot {
+            let began = Instant::now();
+            let figures = snapshot.restore(&place.data_dir).map_err(|error| error.to_string())?;
+            works.push(work("restore", began, copied(figures)));
+        }
+        if turn.is_cold {
+            let began = Instant::now();
+            cold::drop_caches()?;
+            works.push(work("drop caches", began, Value::Null));
+        }
+        Ok(())
+    }
+
+    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so beside the first step.
+    pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
+        let (mode, cold) = self.plan.workload.data_of(&id.workload);
+        let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;
+        let restarts = mode != DataMode::Preserve || cold.is_any();
+        (restarts && matches!(setting.as_str(), "ON" | "1")).then(|| {
+            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reads pages of its last buffer pool, \
+             beside the first step".to_owned()
+        })
+    }
+
+    /// How long a server of this run may take to stop.
+    pub(crate) fn stop_limit(&self) -> Duration {
+        self.plan.host.stop_timeout.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODES: [DataMode; 5] = [
+        DataMode::Preserve,
+        DataMode::Restart,
+        DataMode::Reset,
+        DataMode::Restore,
+        DataMode::RestoreEachStep,
+    ];
+
+    fn table(is_cold: bool) -> String {
+        let mut lines = String::new();
+        for mode in MODES {
+            let of = |is_first, began_on_copy, begins_group| {
+                let step = Measured { is_first, began_on_copy, begins_group, is_cold };
+                match turn(mode, step) {
+                    None => "goes on".to_owned(),
+                    Some(Turn { data, is_cold }) => format!("{data:?}{}", if is_cold { " cold" } else { "" }),
+                }
+            };
+            let first = of(true, false, true);
+            let (later, of_group) = (of(false, false, true), of(false, false, false));
+            lines.push_str(&format!(
+                "{}: first {first}; on a copy {}; later {later}; within a group {of_group}\n",
+                mode.name(),
+                of(true, true, true)
+            ));
+        }
+        lines
+    }
+
+    #[test]
+    fn each_mode_gives_each_step_what_it_promises() {
+        insta::assert_snapshot!(table(false), @r"
+        preserve: first goes on; on a copy goes on; later goes on; within a group goes on
+        restart: first AsItIs; on a copy AsItIs; later AsItIs; within a group goes on
+        reset: first goes on; on a copy goes on; later Anew; within a group goes on
+        restore: first TakeAndRestore; on a copy goes on; later goes on; within a group goes on
+        restore-each-step: first TakeAndRestore; on a copy goes on; later Restore; within a group goes on
+        ");
+        insta::assert_snapshot!(table(true), @r"
+        preserve: first AsItIs cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
+        restart: first AsItIs cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
+        reset: first AsItIs cold; on a copy AsItIs cold; later Anew cold; within a group AsItIs cold
+        restore: first TakeAndRestore cold; on a copy AsItIs cold; later AsItIs cold; within a group AsItIs cold
+        restore-each-step: first TakeAndRestore cold; on a copy AsItIs cold; later Restore cold; within a group AsItIs cold
+        ");
+    }
+}

@@ -1,0 +1,69 @@
+//! A look at each variant before anything is measured: started once, read back, stopped.
+
+use dbdyno_analyse::parity::{Subject, circumstances, compared};
+use std::time::Duration;
+
+use dbdyno_drivers::{Session, describe};
+use dbdyno_provision::Data;
+use dbdyno_record::RunEvent;
+
+use crate::conductor::Conductor;
+use crate::conductor::cell::server_info;
+use crate::conductor::database::{Database, Place};
+use crate::conductor::variants::Prepared;
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::{parity, time};
+
+impl Conductor<'_> {
+    /// Ends the run when the variants are not set alike in what decides results and the plan does not say so.
+    ///
+    /// # Errors
+    /// The classes that differ, with what to write; a server that does not start; a record that cannot be written.
+    pub(crate) fn refuse_unequal(&mut self) -> Result<(), Ended> {
+        let words = parity::words(self.plan)?;
+        let mut subjects = Vec::new();
+        for variant in self.variants {
+            self.progress.busy("a look at the settings of each variant");
+            let extra = words.extra(&variant.info.name);
+            let server =
+                self.runtime.block_on(look(variant, &self.place_to_look(variant), self.stop_limit()));
+            let server = server
+                .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
+            subjects.push(Subject::effective(&variant.info, &server, &extra));
+        }
+        let run = circumstances(&parity::workloads(self.plan));
+        let Some(refusal) = compared(&subjects, &words.differs, run).refusal() else { return Ok(()) };
+        self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
+        Err(Ended::new(USAGE, refusal))
+    }
+
+    fn place_to_look(&self, variant: &Prepared) -> Place {
+        Place {
+            data_dir: self.data_root.join(format!("look-{}", variant.info.name)),
+            template_dir: self.data_root.join("templates"),
+            log: self.writer.logs_dir().join(format!("look-{}.log", variant.info.name)),
+            config_dir: self.writer.dir().join("configs"),
+            server_cpus: self.server_cpus.clone(),
+            start_timeout: self.plan.host.start_timeout.0,
+        }
+    }
+}
+
+async fn look(
+    variant: &Prepared,
+    place: &Place,
+    stop_limit: Duration,
+) -> Result<dbdyno_record::ServerInfo, String> {
+    let database = Database::provide(variant, place, None, Data::Fresh).await?;
+    let described = async {
+        let mut session = database.connect().await?;
+        let description = describe(&mut session).await;
+        session.close().await;
+        description
+    };
+    let described = described.await.map_err(|error| error.to_string());
+    let server = described.map(|described| server_info(described, &database));
+    // What goes wrong at its end is told when it is measured.
+    let _ = database.end(false, stop_limit);
+    server
+}

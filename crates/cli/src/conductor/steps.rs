@@ -1,0 +1,177 @@
+//! The steps of a cell, one after the other, each on the data and in the server that the plan asks for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_provision::Snapshot;
+use dbdyno_record::{CellId, CellWriter, Outcome};
+use dbdyno_workloads::Workload;
+use serde_json::Value;
+
+use crate::conductor::Conductor;
+use crate::conductor::cell::{Ending, write_works};
+use crate::conductor::database::Database;
+use crate::conductor::life::{Change, Measured, Turn, turn};
+use crate::conductor::step::StepRun;
+use crate::exit::Ended;
+
+/// Place for the name of a step in the line that tells of it.
+const LEAST_WIDTH: usize = 8;
+
+/// A workload on its way through a cell.
+struct Walk<'a, W> {
+    id: &'a CellId,
+    writer: &'a mut CellWriter,
+    database: &'a mut Database,
+    workload: W,
+    names: Vec<String>,
+    name_width: usize,
+    /// What the workload knew before anything was there.
+    blank: Value,
+    /// The cell began on a copy of the snapshot.
+    began_on_copy: bool,
+}
+
+impl Conductor<'_> {
+    /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(crate) fn steps<W: Workload>(
+        &mut self,
+        id: &CellId,
+        writer: &mut CellWriter,
+        database: &mut Database,
+        mut workload: W,
+        mut session: AnySession,
+        snapshot: Option<&Snapshot>,
+    ) -> Result<Ending, Ended> {
+        let names = workload.steps();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        let blank = workload.knowledge();
+        let mut first = 0;
+        if let Some(snapshot) = snapshot {
+            if let Err(error) = workload.recall(&snapshot.info().knowledge) {
+                return Ok((Outcome::Failed, Some(error.to_string())));
+            }
+            first = workload.load_steps();
+        }
+        let began_on_copy = snapshot.is_some();
+        let mut walk = Walk { id, writer, database, workload, names, name_width, blank, began_on_copy };
+        for index in first..walk.names.len() {
+            session = match self.ready(&mut walk, index, session)? {
+                Ok(session) => session,
+                Err(failed) => return Ok(failed),
+            };
+            if let Some(ending) = self.one_step(&mut walk, index, &mut session, false)? {
+                return Ok(ending);
+            }
+        }
+        self.runtime.block_on(session.close());
+        Ok((Outcome::Completed, None))
+    }
+
+    /// Gives step `index` the server and the data that the plan asks for.
+    fn ready<W: Workload>(
+        &mut self,
+        walk: &mut Walk<'_, W>,
+        index: usize,
+        session: AnySession,
+    ) -> Result<Result<AnySession, Ending>, Ended> {
+        let loads = walk.workload.load_steps();
+        if loads == 0 || index < loads || !walk.database.can_turn() {
+            return Ok(Ok(session));
+        }
+        let (mode, cold) = self.plan.workload.data_of(&walk.id.workload);
+        let step = Measured {
+            is_first: index == loads,
+            began_on_copy: walk.began_on_copy,
+            begins_group: walk.workload.begins_group(index),
+            is_cold: cold.holds(&walk.names[index]),
+        };
+        let Some(turn) = turn(mode, step) else { return Ok(Ok(session)) };
+        let name = walk.names[index].clone();
+        let failed = move |message: String| (Outcome::Failed, Some(format!("before step {name}: {message}")));
+        let knowledge = walk.workload.knowledge();
+        // Behind a repeated load nothing would be cold.
+        let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
+        let mut session = match self.turn(walk.id, walk.writer, walk.database, session, now, knowledge)? {
+            Ok(session) => session,
+            Err(message) => return Ok(Err(failed(message))),
+        };
+        if turn.data == Change::Restore
+            && let Some(snapshot) = self.snapshot(walk.id)
+            && let Err(error) = walk.workload.recall(&snapshot.info().knowledge)
+        {
+            return Ok(Err(failed(error.to_string())));
+        }
+        if turn.data == Change::Anew {
+            if let Err(error) = walk.workload.recall(&walk.blank) {
+                return Ok(Err(failed(error.to_string())));
+            }
+            for load in 0..loads {
+                if let Some(ending) = self.one_step(walk, load, &mut session, true)? {
+                    return Ok(Err(ending));
+                }
+            }
+            if turn.is_cold {
+                let then = Turn { data: Change::AsItIs, is_cold: true };
+                let turned = self.turn(walk.id, walk.writer, walk.database, session, then, Value::Null)?;
+                return Ok(turned.map_err(failed));
+            }
+        }
+        Ok(Ok(session))
+    }
+
+    /// One step with the work before and behind it; an ending if it is the cell's last. `is_repeated`: only to make the data
+    /// again.
+    fn one_step<W: Workload>(
+        &mut self,
+        walk: &mut Walk<'_, W>,
+        index: usize,
+        session: &mut AnySession,
+        is_repeated: bool,
+    ) -> Result<Option<Ending>, Ended> {
+        let before = self.runtime.block_on(walk.workload.before(index, session));
+        if let Some(failed) = write_works(walk.writer, before)? {
+            return Ok(Some(failed));
+        }
+        let name = &walk.names[index];
+        let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
+        let step = StepRun { conductor: self, cell, database, index, name, name_width, is_repeated };
+        let (outcome, message) = step.run(walk.writer, &mut walk.workload, session)?;
+        if outcome != Outcome::Completed {
+            let message = message.map(|message| format!("step {name}: {message}"));
+            return Ok(Some((outcome, message)));
+        }
+        if !is_repeated {
+            self.progress.passed(name);
+        }
+        self.progress.busy("between steps");
+        // The pause in it may last many minutes: Ctrl-C does not wait for its end.
+        let after = self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                after = walk.workload.after(index, session) => Some(after),
+                () = cancelled(&self.cancel) => None,
+            }
+        });
+        if let Some(after) = after
+            && let Some(failed) = write_works(walk.writer, after)?
+        {
+            return Ok(Some(failed));
+        }
+        let interrupted =
+            || (Outcome::Interrupted, Some(format!("interrupted by the user after step {name}")));
+        Ok(self.cancelled().then(interrupted))
+    }
+}
+
+/// Ends when the user wants the run to end.
+async fn cancelled(cancel: &AtomicBool) {
+    const POLL: Duration = Duration::from_millis(50);
+    while !cancel.load(Ordering::Relaxed) {
+        tokio::time::sleep(POLL).await;
+    }
+}

@@ -1,0 +1,145 @@
+//! The configs of variants: intents read from the plan and its files, rendered for the variant's server.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_plan::{ConfigPart, Variant, VariantKind};
+use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, native_settings, render};
+use dbdyno_provision::{Base, find_named};
+use serde_json::{Map, Value};
+
+/// Engine of the benchmark's tables when a plan does not say.
+pub(crate) const DEFAULT_ENGINE: &str = "innodb";
+
+/// A variant's config for its server.
+#[derive(Debug, Clone)]
+pub(crate) struct VariantConfig {
+    intents: Intents,
+    pub(crate) rendered: Rendered,
+    /// The whole option file: what was rendered, then the variant's own settings; of SQLite the pragmas.
+    pub(crate) text: String,
+    /// What became of intents that are no option, and what the variant's own file changes.
+    pub(crate) notes: Vec<String>,
+}
+
+impl VariantConfig {
+    /// The intents that were asked for, for the record.
+    pub(crate) fn asked(&self) -> Map<String, Value> {
+        self.intents.pairs().into_iter().map(|(name, value)| (name, Value::String(value))).collect()
+    }
+
+    /// Writes the option file into `folder`, where it stays with the run.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub(crate) fn write(&self, folder: &Path, variant: &str) -> Result<PathBuf, String> {
+        let ending = if self.text.contains("\n[mysqld]\n") { "cnf" } else { "conf" };
+        let path = folder.join(format!("{variant}.{ending}"));
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&path, &self.text))
+            .map_err(|error| format!("cannot write the option file {}: {error}", path.display()))?;
+        Ok(path)
+    }
+
+    /// `error`, and which intents the options come from that it names.
+    pub(crate) fn blame(&self, error: String) -> String {
+        let blamed = self.rendered.blamed(&error);
+        if blamed.is_empty() { error } else { format!("{error}\n{}", blamed.join("\n")) }
+    }
+}
+
+/// The config of `variant` for the build `base`; `None` without one.
+///
+/// # Errors
+/// The rest of a message that begins with the variant's name: a file that cannot be read, an unknown intent, one that the
+/// server cannot do.
+pub(crate) fn for_base(variant: &Variant, base: &Base) -> Result<Option<VariantConfig>, String> {
+    let Some(intents) = intents(variant)? else { return Ok(None) };
+    let rendered = rendered(&ConfigServer::of_base(base, engine(variant)), &intents)?;
+    let Some(path) = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref()) else {
+        return Ok(Some(config(intents, rendered, None, Vec::new())));
+    };
+    let native = native_settings(base, path).map_err(|error| error.to_string())?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let overridden = rendered.overridden(&native);
+    Ok(Some(config(intents, rendered, Some(&text), overridden)))
+}
+
+/// The config of a variant on SQLite; its own pragmas win.
+///
+/// # Errors
+/// As [`for_base`].
+pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, String> {
+    let Some(intents) = intents(variant)? else { return Ok(None) };
+    let rendered = rendered(&ConfigServer::sqlite(), &intents)?;
+    let native: Vec<_> =
+        variant.pragmas.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
+    let overridden = rendered.overridden(&native);
+    Ok(Some(config(intents, rendered, None, overridden)))
+}
+
+/// The config of `variant` without starting anything, and without the server if only its name is there. `Ok(Err)` is a
+/// sentence about a server of which nothing is known.
+///
+/// # Errors
+/// As [`for_base`].
+pub(crate) fn foreseen(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
+    let base = match variant.kind() {
+        VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),
+        VariantKind::BaseDir(path) => Base::open(path),
+        VariantKind::Named(name) => find_named(&name),
+        VariantKind::Address(_) | VariantKind::Null => return Ok(None),
+    };
+    let error = match base {
+        Ok(base) => return Ok(for_base(variant, &base)?.map(Ok)),
+        Err(error) => error.to_string(),
+    };
+    let Some(intents) = intents(variant)? else { return Ok(None) };
+    let by_name = variant.server.as_deref().and_then(|name| ConfigServer::named(name, engine(variant)));
+    let Some(server) = by_name else { return Ok(Some(Err(error))) };
+    let rendered = rendered(&server, &intents)?;
+    let note = format!("{} is not here: product and version are taken from its name", server.title);
+    Ok(Some(Ok(config(intents, rendered, None, vec![note]))))
+}
+
+fn config(intents: Intents, rendered: Rendered, native: Option<&str>, more: Vec<String>) -> VariantConfig {
+    let text = rendered.text_with(native);
+    let notes = rendered.notes.iter().cloned().chain(more).collect();
+    VariantConfig { intents, rendered, text, notes }
+}
+
+fn engine(variant: &Variant) -> &str {
+    variant.engine.as_deref().unwrap_or(DEFAULT_ENGINE)
+}
+
+/// The parts of a variant's config over each other.
+fn intents(variant: &Variant) -> Result<Option<Intents>, String> {
+    let Some(config) = &variant.config else { return Ok(None) };
+    let mut all = Intents::default();
+    for part in config.parts() {
+        let read = match part {
+            ConfigPart::File(path) => Intents::read(path),
+            ConfigPart::Intents(table) => {
+                let table = toml::Table::try_from(table).map_err(|error| format!("config: {error}"))?;
+                Intents::from_table(&table)
+            }
+        };
+        all = all.overlaid(read.map_err(|error| match part {
+            ConfigPart::File(_) => error.to_string(),
+            ConfigPart::Intents(_) => indented("config", &error.to_string()),
+        })?);
+    }
+    Ok(Some(all))
+}
+
+fn rendered(server: &ConfigServer, intents: &Intents) -> Result<Rendered, String> {
+    render(server, intents).map_err(|error| indented("config", &error.to_string()))
+}
+
+/// One line behind `title`, or several lines under it.
+fn indented(title: &str, text: &str) -> String {
+    match text.contains('\n') {
+        true => format!("{title}:\n  {}", text.replace('\n', "\n  ")),
+        false => format!("{title}: {text}"),
+    }
+}

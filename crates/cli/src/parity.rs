@@ -1,0 +1,185 @@
+//! Parity before a run: how the variants would be set, from their versions' defaults and what they are told.
+
+use dbdyno_analyse::parity::{
+    Build, Knowledge, Parity, PlanWords, RemarkKind, Subject, circumstances, classes, compared,
+};
+use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_record::{VariantInfo, WorkloadInfo};
+use tokio::runtime::Runtime;
+
+use crate::conductor::{Prepared, prepare_one};
+use crate::exit::{Ended, OURS, USAGE};
+use crate::{configs, terminal};
+
+/// Names of servers begin so in the servers folder.
+const PREFIXES: [(&str, &str); 5] = [
+    ("mariadb-", "MariaDB"),
+    ("mysql-", "MySQL"),
+    ("percona-", "Percona Server"),
+    ("pg-", "PostgreSQL"),
+    ("postgres-", "PostgreSQL"),
+];
+
+/// The plan's own words on parity; a class that there is not is an error.
+///
+/// # Errors
+/// An unknown class, with those there are.
+pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
+    if let Some(unknown) = plan.differs.iter().find(|id| !classes().iter().any(|class| class.id == **id)) {
+        let known: Vec<&str> = classes().iter().map(|class| class.id.as_str()).collect();
+        return Err(Ended::new(
+            USAGE,
+            format!(
+                "differs of the plan names {unknown:?}, which is no class of settings; classes: {}",
+                known.join(", ")
+            ),
+        ));
+    }
+    let text = toml::to_string(plan).map_err(|error| Ended::new(OURS, error))?;
+    Ok(PlanWords::read(&text))
+}
+
+/// The workloads as a run records them.
+pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+    crate::commands::run::workloads(plan)
+}
+
+/// How prepared variants would be set; `None` when the plan does not want to know.
+///
+/// # Errors
+/// An unknown class in the plan.
+pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<Parity>, Ended> {
+    let foreseen = variants.iter().map(|variant| (variant.info.clone(), build_of(&variant.info.server)));
+    predict(plan, foreseen.collect())
+}
+
+/// The same for a plan of which nothing was prepared: servers that are not here are known by their names.
+///
+/// # Errors
+/// An unknown class in the plan.
+pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Parity>, Ended> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| Ended::new(OURS, format!("cannot start an event loop: {error}")))?;
+    predict(plan, plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime)).collect())
+}
+
+fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, Ended> {
+    let words = words(plan)?;
+    if plan.parity == dbdyno_plan::Parity::Off {
+        return Ok(None);
+    }
+    let subjects: Vec<Subject> = variants
+        .iter()
+        .map(|(info, build)| Subject::predicted(info, build.as_ref(), &words.extra(&info.name)))
+        .collect();
+    Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan)))))
+}
+
+fn foreseen(plan: &Plan, variant: &Variant, runtime: &Runtime) -> (VariantInfo, Option<Build>) {
+    let bare = |external| VariantInfo {
+        name: variant.name.clone(),
+        server: variant.server.clone().unwrap_or_default(),
+        external,
+        ..VariantInfo::default()
+    };
+    // Nobody is connected to for a look at a plan.
+    if matches!(variant.kind(), VariantKind::Address(_)) {
+        return (bare(true), None);
+    }
+    match prepare_one(plan, variant, runtime) {
+        Ok(prepared) => {
+            let build = build_of(&prepared.info.server);
+            (prepared.info, build)
+        }
+        Err(ended) => {
+            let why = ended.message.unwrap_or_default();
+            let info = VariantInfo { config: told(variant), ..bare(false) };
+            let build = build_by_name(&info.server);
+            terminal::warning(&format!("{why}; its settings are predicted from its name"));
+            (info, build)
+        }
+    }
+}
+
+/// The text of the option file as it would be written; empty where it cannot be foreseen.
+fn told(variant: &Variant) -> String {
+    if let Ok(Some(Ok(config))) = configs::foreseen(variant) {
+        return config.text;
+    }
+    let path = variant.my_cnf.as_ref().or(variant.postgresql_conf.as_ref());
+    path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default()
+}
+
+/// Product and version of `MariaDB 10.11.5 (mariadb-10.11.5)`.
+fn build_of(server: &str) -> Option<Build> {
+    if server.starts_with("SQLite") {
+        return Some(Build { product: "SQLite".to_owned(), version: "3".to_owned() });
+    }
+    let (title, _) = server.split_once(" (")?;
+    let (product, version) = title.rsplit_once(' ')?;
+    Some(Build { product: product.to_owned(), version: version.to_owned() })
+}
+
+fn build_by_name(name: &str) -> Option<Build> {
+    PREFIXES.iter().find_map(|(prefix, product)| {
+        let version = name.strip_prefix(prefix)?;
+        version
+            .starts_with(|c: char| c.is_ascii_digit())
+            .then(|| Build { product: (*product).to_owned(), version: version.to_owned() })
+    })
+}
+
+/// Before a run: tells what is predicted, or refuses.
+///
+/// # Errors
+/// The classes that differ, when the plan refuses that and it is sure to happen.
+pub(crate) fn before_a_run(plan: &Plan, variants: &[Prepared]) -> Result<(), Ended> {
+    let Some(parity) = of_prepared(plan, variants)? else { return Ok(()) };
+    let is_sure = parity.variants.iter().all(|variant| {
+        matches!(variant.knowledge, Knowledge::Effective | Knowledge::Predicted { assumed_from: None })
+    });
+    match plan.parity {
+        dbdyno_plan::Parity::Refuse if is_sure => match parity.refusal() {
+            Some(refusal) => Err(Ended::new(USAGE, refusal)),
+            None => Ok(()),
+        },
+        _ => {
+            if let Some(warning) = warning(&parity) {
+                terminal::warning(&warning);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// One sentence on the differences that decide results; `None` without any.
+fn warning(parity: &Parity) -> Option<String> {
+    let differing: Vec<&str> =
+        parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
+    (!differing.is_empty()).then(|| {
+        format!(
+            "the variants will not be set alike: {}; `dbdyno plan` shows how and what to write, and `differs` in the plan says \
+             what is meant",
+            differing.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn product_and_version_are_read_from_a_title_and_from_a_name() {
+        let build = |product: &str, version: &str| {
+            Some(Build { product: product.to_owned(), version: version.to_owned() })
+        };
+        assert_eq!(build_of("MariaDB 10.11.5 (mariadb-10.11.5)"), build("MariaDB", "10.11.5"));
+        assert_eq!(build_of("Percona Server 8.0.36 (x (y))"), build("Percona Server", "8.0.36"));
+        assert_eq!(build_of("SQLite (embedded)"), build("SQLite", "3"));
+        assert_eq!((build_of("null"), build_of("mysql://u@h/d")), (None, None));
+        assert_eq!(build_by_name("pg-18.6"), build("PostgreSQL", "18.6"));
+        assert_eq!((build_by_name("mysql-debian"), build_by_name("mine")), (None, None));
+    }
+}

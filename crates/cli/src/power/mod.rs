@@ -1,0 +1,118 @@
+//! Which differences a plan can detect, from the noise of a run or of the runs of this host.
+
+mod noise;
+mod store;
+mod table;
+
+use dbdyno_analyse::{Findings, Forecast, forecast, margin_of};
+use dbdyno_plan::Plan;
+use dbdyno_record::Manifest;
+use serde::Serialize;
+
+use crate::args::PlanArgs;
+use crate::commands::run::manifest;
+use crate::exit::Ended;
+use crate::terminal;
+
+/// Noises that are shown when nothing is known: 1 % is usual for a quiet machine.
+const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
+
+/// What a plan can detect.
+#[derive(Debug, Serialize)]
+pub(crate) struct Power {
+    pub(crate) blocks: u32,
+    /// Steps × variants beside the base, which are judged together.
+    pub(crate) comparisons: usize,
+    /// Difference that blocks are counted for, as a fraction; the margin of each step when `None`.
+    pub(crate) wanted: Option<f64>,
+    /// Where the noise is from, in words; `None` when it is not known.
+    pub(crate) noise_from: Option<String>,
+    /// The plan's steps.
+    pub(crate) steps: Vec<StepPower>,
+    /// By assumed noise, when none is known.
+    pub(crate) assumed: Vec<StepPower>,
+}
+
+/// What it can detect in a step, or in any step with such a noise.
+#[derive(Debug, Serialize)]
+pub(crate) struct StepPower {
+    /// `None` for an assumed noise.
+    pub(crate) step: Option<String>,
+    /// As a fraction: standard deviation of a block's ratio. `None` when it is not known.
+    pub(crate) noise: Option<f64>,
+    pub(crate) margin: f64,
+    #[serde(flatten)]
+    pub(crate) forecast: Option<Forecast>,
+}
+
+/// The power of a plan; `None` for one that compares nothing.
+///
+/// # Errors
+/// The run that was named for its noise cannot be read, or has none.
+pub(crate) fn of_plan(plan: &Plan, args: &PlanArgs) -> Result<Option<Power>, Ended> {
+    let out = std::path::Path::new(".");
+    // Variants are not looked at: a plan can be shown where its servers are not.
+    let manifest = manifest(plan, &[], out)?;
+    let control = usize::from(plan.aa);
+    let others = plan.variants.len().saturating_sub(1 + control);
+    if plan.variants.len() < 2 {
+        return Ok(None);
+    }
+    let known = match &args.noise {
+        Some(run) => noise::of_run(run, &manifest)?,
+        None => noise::of_host(&manifest),
+    };
+    let steps: usize = manifest.workloads.iter().map(|workload| workload.steps.len()).sum();
+    let wanted = args.detect.map(|percent| percent / 100.0);
+    let comparisons = steps * others.max(1);
+    let of_noise = |step: Option<String>, deviation: Option<f64>, margin: f64| StepPower {
+        step,
+        noise: deviation.map(f64::exp_m1),
+        margin,
+        forecast: deviation
+            .map(|deviation| forecast(deviation, plan.blocks, comparisons, wanted.unwrap_or(margin), margin)),
+    };
+    let several = manifest.workloads.len() > 1;
+    let mut all = Vec::new();
+    for workload in &manifest.workloads {
+        for step in &workload.steps {
+            let name = if several { format!("{} {step}", workload.name) } else { step.clone() };
+            let deviation = known.as_ref().and_then(|known| known.of(&workload.name, step));
+            all.push(of_noise(Some(name), deviation, margin_of(&manifest, step)));
+        }
+    }
+    let is_known = all.iter().any(|step| step.noise.is_some());
+    let assumed = if is_known {
+        Vec::new()
+    } else {
+        ASSUMED.map(|noise| of_noise(None, Some(noise.ln_1p()), plan.margin)).into()
+    };
+    Ok(Some(Power {
+        blocks: plan.blocks,
+        comparisons,
+        wanted,
+        noise_from: known.filter(|_| is_known).map(|known| known.from),
+        steps: all,
+        assumed,
+    }))
+}
+
+/// Keeps the noise of a run that has ended, for the next plan. What cannot be kept is no reason to fail: it can be had from the
+/// run again.
+pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
+    if let Some(path) = store::path()
+        && let Err(ended) = store::save(&path, noise::stored(manifest, findings))
+    {
+        terminal::warning(&format!(
+            "the noise of this run is not kept for `dbdyno plan`: {}",
+            ended.message.unwrap_or_default()
+        ));
+    }
+}
+
+impl Power {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        table::text(self)
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the noise of a plan's steps comes from: one run, or all of this host that are remembered.
+
+use std::path::Path;
+
+use dbdyno_analyse::{Findings, StepNoise, analyse, host_class, noise, pooled};
+use dbdyno_record::{Manifest, Run};
+
+use crate::exit::{Ended, USAGE};
+use crate::power::store::{self, StoredNoise};
+
+/// The noise of some steps.
+pub(super) struct Known {
+    steps: Vec<StepNoise>,
+    /// In words: which runs it is of.
+    pub(super) from: String,
+}
+
+impl Known {
+    /// Standard deviation of a block's log ratio in a step, pooled over the runs: of A/A where there is any.
+    pub(super) fn of(&self, workload: &str, step: &str) -> Option<f64> {
+        let of_step = || self.steps.iter().filter(|noise| noise.workload == workload && noise.step == step);
+        let again: Vec<_> = of_step().filter(|noise| noise.again).map(part).collect();
+        let any: Vec<_> = of_step().map(part).collect();
+        pooled(if again.is_empty() { &any } else { &again }).map(|(deviation, _)| deviation)
+    }
+}
+
+fn part(noise: &StepNoise) -> (f64, u32) {
+    (noise.deviation, noise.degrees)
+}
+
+/// The noise of the run in `dir`, for the plan of `manifest`.
+///
+/// # Errors
+/// It cannot be read, or none of its steps has two blocks.
+pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, Ended> {
+    let run = Run::open(dir)?;
+    let steps = noise(&analyse(&run));
+    if steps.is_empty() {
+        let text =
+            format!("{}: no step has two valid blocks, so nothing is known of its noise", dir.display());
+        return Err(Ended::new(USAGE, text));
+    }
+    let kind = if steps.iter().any(|noise| noise.again) { "A/A of" } else { "ratios of" };
+    let mut from = format!("{kind} run {}", run.manifest.run_id);
+    if host_class(&run.manifest.host) != host_class(&manifest.host) {
+        from.push_str(", which was on another class of host");
+    }
+    let options =
+        |of: &Manifest| of.workloads.iter().map(|w| (w.name.clone(), w.options.clone())).collect::<Vec<_>>();
+    if options(&run.manifest) != options(manifest) {
+        from.push_str(", with other options");
+    }
+    Ok(Some(Known { steps, from }))
+}
+
+/// What is remembered of runs on this class of host, of the plan's workloads: with the same options, else with any.
+pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
+    let all = store::load(&store::path()?);
+    let is_here = |stored: &&StoredNoise| {
+        stored.build == manifest.tool.build && stored.host == host_class(&manifest.host)
+    };
+    let fitting = |alike: bool| -> Vec<&StoredNoise> {
+        let fits = |stored: &&StoredNoise| {
+            manifest.workloads.iter().any(|workload| {
+                stored.workload == workload.name
+                    && stored.version == workload.version
+                    && (!alike || stored.options == workload.options)
+            })
+        };
+        all.iter().filter(is_here).filter(fits).collect()
+    };
+    let (runs, what) = match (fitting(true), fitting(false)) {
+        (alike, _) if !alike.is_empty() => (alike, ""),
+        (_, any) if !any.is_empty() => (any, " with other options"),
+        _ => return None,
+    };
+    let steps: Vec<StepNoise> = runs.iter().flat_map(|stored| &stored.steps).cloned().collect();
+    let kind = if steps.iter().any(|noise| noise.again) { "A/A of " } else { "" };
+    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    Some(Known { steps, from: format!("{kind}{count} on this host{what}") })
+}
+
+/// What is to be remembered of a run: an entry for each workload whose noise is known.
+pub(super) fn stored(manifest: &Manifest, findings: &Findings) -> Vec<StoredNoise> {
+    let all = noise(findings);
+    let of_workload = |workload: &dbdyno_record::WorkloadInfo| {
+        let steps: Vec<StepNoise> =
+            all.iter().filter(|noise| noise.workload == workload.name).cloned().collect();
+        (!steps.is_empty()).then(|| StoredNoise {
+            run_id: manifest.run_id.clone(),
+            started: manifest.started.clone(),
+            build: manifest.tool.build.clone(),
+            host: host_class(&manifest.host),
+            workload: workload.name.clone(),
+            version: workload.version,
+            options: workload.options.clone(),
+            steps,
+        })
+    };
+    manifest.workloads.iter().filter_map(of_workload).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_noise_of_an_a_a_goes_before_that_of_ratios() {
+        let noise = |deviation, again| StepNoise {
+            workload: "oltp".to_owned(),
+            step: "load".to_owned(),
+            deviation,
+            degrees: 4,
+            again,
+        };
+        let known = |steps: Vec<StepNoise>| Known { steps, from: String::new() }.of("oltp", "load");
+        assert_eq!(known(vec![noise(0.01, true), noise(0.05, false)]), Some(0.01));
+        assert_eq!(known(vec![noise(0.05, false)]), Some(0.05));
+        assert_eq!(known(Vec::new()), None);
+    }
+}

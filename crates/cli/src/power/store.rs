@@ -1,0 +1,120 @@
+//! The file in which the noise of ended runs is remembered, in the user's state folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use dbdyno_analyse::StepNoise;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::exit::{Ended, MACHINE};
+
+/// Version of the file's shape. A file of another version counts as absent and is written anew.
+const FORMAT: u32 = 1;
+/// Entries that are kept, the newest.
+const MOST: usize = 200;
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    format: u32,
+    noise: Vec<StoredNoise>,
+}
+
+/// The noise of one workload in one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct StoredNoise {
+    pub(super) run_id: String,
+    pub(super) started: String,
+    /// Kind of build of dbdyno: a debug build scatters in its own way.
+    pub(super) build: String,
+    /// Class of the host.
+    pub(super) host: BTreeMap<String, String>,
+    pub(super) workload: String,
+    pub(super) version: u32,
+    pub(super) options: Map<String, Value>,
+    pub(super) steps: Vec<StepNoise>,
+}
+
+/// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a home.
+pub(super) fn path() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state =
+        variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+    Some(state.join("dbdyno/noise.json"))
+}
+
+/// All that is remembered. A file that cannot be read or understood holds nothing.
+pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match serde_json::from_str::<File>(&text) {
+        Ok(file) if file.format == FORMAT => file.noise,
+        _ => Vec::new(),
+    }
+}
+
+/// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), Ended> {
+    if new.is_empty() {
+        return Ok(());
+    }
+    let mut noise = load(path);
+    let key = |stored: &StoredNoise| (stored.run_id.clone(), stored.workload.clone());
+    noise.retain(|old| !new.iter().any(|new| key(new) == key(old)));
+    noise.extend(new);
+    let surplus = noise.len().saturating_sub(MOST);
+    noise.drain(..surplus);
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let mut text = serde_json::to_string_pretty(&File { format: FORMAT, noise })?;
+        text.push('\n');
+        // Whoever reads meanwhile sees the old file or the new one.
+        let partial = path.with_extension(format!("{}.partial", std::process::id()));
+        std::fs::write(&partial, text)?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(run_id: &str, degrees: u32) -> StoredNoise {
+        let noise = StepNoise {
+            workload: "oltp".to_owned(),
+            step: "load".to_owned(),
+            deviation: 0.01,
+            degrees,
+            again: false,
+        };
+        StoredNoise {
+            run_id: run_id.to_owned(),
+            started: String::new(),
+            build: "release".to_owned(),
+            host: BTreeMap::new(),
+            workload: "oltp".to_owned(),
+            version: 1,
+            options: Map::new(),
+            steps: vec![noise],
+        }
+    }
+
+    #[test]
+    fn a_run_is_remembered_once_and_only_the_newest_are_kept() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("state/noise.json");
+        save(&path, Vec::new()).expect("nothing to write");
+        assert!(!path.exists());
+        for (run, degrees) in [("a", 2), ("b", 2), ("a", 4)] {
+            save(&path, vec![entry(run, degrees)]).expect("a writable folder");
+        }
+        assert_eq!(load(&path), [entry("b", 2), entry("a", 4)]);
+        save(&path, (0..MOST).map(|run| entry(&run.to_string(), 1)).collect()).expect("a writable folder");
+        assert_eq!((load(&path).len(), load(&path)[0].run_id.as_str()), (MOST, "0"));
+        std::fs::write(&path, "{\"format\":2}").expect("a file");
+        assert!(load(&path).is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! The power of a plan as an aligned table.
+
+use crate::power::{Power, StepPower};
+
+/// A heading, the table and what its columns say.
+pub(super) fn text(power: &Power) -> String {
+    let what = match power.blocks {
+        1 => "nothing is certain with 1 block".to_owned(),
+        blocks => format!("what {blocks} blocks show in 80 % of runs"),
+    };
+    let (from, steps) = match &power.noise_from {
+        Some(from) => (format!("noise: {from}"), &power.steps),
+        None => ("the noise of this host is not known: by assumed noise".to_owned(), &power.assumed),
+    };
+    let mut text = format!("power: {what} ({from})\n");
+    for line in table(power, steps) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str(
+        "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only\n\
+         one: when all other comparisons are equal. same within: so close are two equal variants shown to be.\n",
+    );
+    if power.noise_from.is_none() {
+        text.push_str(
+            "To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.\n",
+        );
+    }
+    text
+}
+
+fn table(power: &Power, steps: &[StepPower]) -> Vec<String> {
+    let goal = |what: &str| match power.wanted {
+        Some(wanted) => format!("blocks for {}{what}", percent(Some(wanted))),
+        None => format!("blocks for the margin{what}"),
+    };
+    let mut heads = vec![
+        if power.noise_from.is_some() { "step" } else { "" }.to_owned(),
+        "noise".to_owned(),
+        "detects".to_owned(),
+        format!("as the only one of {}", power.comparisons),
+        "same within".to_owned(),
+        "margin".to_owned(),
+        goal(""),
+        "blocks for same".to_owned(),
+    ];
+    if power.comparisons < 2 {
+        heads[3] = String::new();
+    }
+    let mut rows = vec![heads];
+    rows.extend(steps.iter().map(|step| row(step, power)));
+    let keep: Vec<usize> =
+        (0..rows[0].len()).filter(|column| *column == 0 || !rows[0][*column].is_empty()).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = keep.iter().map(|column| {
+            let (cell, width) = (&row[*column], widths[*column]);
+            if *column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        format!("  {}", cells.filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(step: &StepPower, power: &Power) -> Vec<String> {
+    let seen = step.forecast.as_ref();
+    let blocks = |count: Option<Option<u32>>| match count {
+        None => "?".to_owned(),
+        Some(None) => "over 1000".to_owned(),
+        Some(Some(count)) => count.to_string(),
+    };
+    vec![
+        step.step.clone().unwrap_or_default(),
+        percent_or(step.noise, "unknown"),
+        percent_or(seen.and_then(|seen| seen.detects), none_of(step, power)),
+        percent_or(seen.and_then(|seen| seen.detects_alone), none_of(step, power)),
+        percent_or(seen.and_then(|seen| seen.same_within), none_of(step, power)),
+        percent(Some(step.margin)),
+        blocks(seen.map(|seen| seen.blocks_for_difference)),
+        blocks(seen.map(|seen| seen.blocks_for_same)),
+    ]
+}
+
+fn none_of(step: &StepPower, power: &Power) -> &'static str {
+    if step.noise.is_some() && power.blocks < 2 { "nothing" } else { "?" }
+}
+
+fn percent_or(fraction: Option<f64>, otherwise: &str) -> String {
+    if fraction.is_some() { percent(fraction) } else { otherwise.to_owned() }
+}
+
+/// `0.53 %`, `12 %`: two figures are as many as noise of a few blocks is worth.
+fn percent(fraction: Option<f64>) -> String {
+    match fraction.map(|fraction| 100.0 * fraction) {
+        None => String::new(),
+        Some(value) if value < 9.95 => format!("{value:.1} %"),
+        // Who plans for twice the rate need not know more exactly.
+        Some(value) if value >= 100.0 => "over 100 %".to_owned(),
+        Some(value) => format!("{value:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::forecast;
+
+    use super::*;
+
+    fn step(name: Option<&str>, deviation: Option<f64>, blocks: u32) -> StepPower {
+        StepPower {
+            step: name.map(str::to_owned),
+            noise: deviation.map(f64::exp_m1),
+            margin: 0.02,
+            forecast: deviation.map(|deviation| forecast(deviation, blocks, 10, 0.02, 0.02)),
+        }
+    }
+
+    #[test]
+    fn a_plan_of_known_noise_shows_what_each_step_can_tell() {
+        let power = Power {
+            blocks: 5,
+            comparisons: 10,
+            wanted: None,
+            noise_from: Some("A/A of 2 runs on this host".to_owned()),
+            steps: vec![
+                step(Some("l.i0"), Some(0.005), 5),
+                step(Some("qr100"), Some(0.03), 5),
+                step(Some("qp100"), None, 5),
+            ],
+            assumed: Vec::new(),
+        };
+        insta::assert_snapshot!(text(&power), @r"
+        power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
+          step     noise  detects  as the only one of 10  same within  margin  blocks for the margin  blocks for same
+          l.i0     0.5 %    0.8 %                  1.6 %        0.8 %   2.0 %                      3                3
+          qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                     21               22
+          qp100  unknown        ?                      ?            ?   2.0 %                      ?                ?
+        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only
+        one: when all other comparisons are equal. same within: so close are two equal variants shown to be.
+        ");
+    }
+
+    #[test]
+    fn without_noise_a_plan_shows_a_table_by_assumed_noise() {
+        let power = Power {
+            blocks: 1,
+            comparisons: 1,
+            wanted: Some(0.03),
+            noise_from: None,
+            steps: Vec::new(),
+            assumed: vec![step(None, Some(0.01), 1), step(None, Some(0.05), 1)],
+        };
+        insta::assert_snapshot!(text(&power), @r"
+        power: nothing is certain with 1 block (the noise of this host is not known: by assumed noise)
+          noise  detects  same within  margin  blocks for 3.0 %  blocks for same
+          1.0 %  nothing      nothing   2.0 %                 5                4
+          5.1 %  nothing      nothing   2.0 %                52               56
+        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only
+        one: when all other comparisons are equal. same within: so close are two equal variants shown to be.
+        To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
+        ");
+    }
+}

@@ -1,0 +1,137 @@
+//! What measured steps find, by the plan's `data` and `cold`, on SQLite: the same verbs as on servers.
+
+use std::path::Path;
+
+use dbdyno_record::{CellEvent, CellRecord, Run};
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, faults, findings, wait_until_in_step};
+use crate::{TWO_VARIANTS, plan};
+
+fn oltp(options: &str) -> String {
+    format!(
+        "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
+         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\n\
+         tests = [\"insert\", \"delete\", \"update-index\"]\ntable_size = 2000\ntime = \"1s\"\n{options}\n"
+    )
+}
+
+/// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts something.
+fn told(cell: &CellRecord) -> (String, String) {
+    let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
+    let works: Vec<&str> = cell
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
+                Some(name.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    (steps.join(" "), works.join(", "))
+}
+
+/// Rows that the check after step `name` found in all tables.
+fn rows_after(cell: &CellRecord, name: &str) -> i128 {
+    let step = cell.steps.iter().find(|step| step.name == name).unwrap();
+    let parts = step.checks().into_iter().flat_map(|check| &check.parts);
+    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
+}
+
+fn run_of(desk: &Desk, options: &str) -> Run {
+    desk.write("p.toml", &oltp(options));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    assert_eq!(faults(&findings(&dir)), Vec::<String>::new());
+    assert!(!dir.join("data").exists(), "data are left");
+    Run::open(&dir).unwrap()
+}
+
+const ALL: &str = "load index insert.c1 delete.c1 update-index.c1";
+const MEASURED: &str = "insert.c1 delete.c1 update-index.c1";
+
+#[test]
+fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows() {
+    let run = run_of(&Desk::new(), "data = \"restore-each-step\"");
+    assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore, restore, restore".to_owned()));
+    assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore, restore, restore".to_owned()));
+    for cell in &run.cells {
+        // The step before it inserts, or deletes: 2000 are what was loaded.
+        assert!(rows_after(cell, "insert.c1") > 2000 && rows_after(cell, "delete.c1") < 2000);
+        assert_eq!(rows_after(cell, "update-index.c1"), 2000);
+    }
+}
+
+#[test]
+fn restored_before_each_block_the_load_runs_once_and_steps_go_on_with_each_others_rows() {
+    let run = run_of(&Desk::new(), "data = \"restore\"");
+    assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore".to_owned()));
+    assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore".to_owned()));
+    for cell in &run.cells {
+        assert_eq!(rows_after(cell, "update-index.c1"), rows_after(cell, "delete.c1"));
+    }
+}
+
+#[test]
+fn reset_loads_again_before_each_step_and_keeps_those_loads_apart() {
+    let desk = Desk::new();
+    let run = run_of(&desk, "data = \"reset\"");
+    for cell in &run.cells {
+        assert_eq!(told(cell), (ALL.to_owned(), String::new()));
+        assert_eq!(rows_after(cell, "update-index.c1"), 2000);
+    }
+    let mut repeated: Vec<String> = std::fs::read_dir(desk.run_dir().join("repeated/2/a/oltp"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    repeated.sort();
+    assert_eq!(repeated.join(" "), "1.index 1.load 2.index 2.load");
+}
+
+#[test]
+fn cold_steps_begin_with_dropped_caches_and_need_root() {
+    let desk = Desk::new();
+    desk.write("p.toml", &oltp("cold = [\"delete.c1\"]"));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    if nix::unistd::geteuid().is_root() && ended.code == Some(0) {
+        let run = Run::open(&desk.run_dir()).unwrap();
+        assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "drop caches".to_owned()));
+    } else {
+        ended.expect_code(3);
+        assert!(ended.err.contains("cold steps drop the kernel's caches, which needs root"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_data() {
+    let desk = Desk::new();
+    desk.write("p.toml", &oltp("data = \"restore\"\n").replace("1s", "3s"));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/a/oltp/insert.c1");
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    assert!(dir.join("data/snapshots/a-oltp/snapshot.json").exists());
+    desk.write("other.toml", &plan(TWO_VARIANTS, ""));
+    let other = desk.dbdyno(&["run", "other.toml", "--set", "workload.insert-benchmark.read_write_time=1s"]);
+    let named = format!("go on with it: dbdyno run --resume runs/{}", name(&dir));
+    assert!(other.expect_ok().err.contains(&named), "{}", other.err);
+    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(told(&run.cells[0]), (MEASURED.to_owned(), "restore".to_owned()), "the load is done");
+    assert!(!dir.join("data").exists());
+}
+
+fn name(dir: &Path) -> &str {
+    dir.file_name().unwrap().to_str().unwrap()
+}
+
+#[test]
+fn a_memory_limit_is_for_servers_that_dbdyno_starts() {
+    let desk = Desk::new();
+    desk.write("p.toml", &format!("{}[host]\nserver_memory = \"1 GB\"\n", plan(TWO_VARIANTS, "")));
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: p.toml:20:17: server_memory limits servers that dbdyno starts, and variant `rollback` is none: say it in the variants that it is for");
+    desk.write("p.toml", &format!("{}[host]\nserver_memory = \"1 MB\"\n", plan(TWO_VARIANTS, "")));
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["run", "p.toml"])), @"exit 2: error: p.toml:20:17: server_memory is 1 MB, but must be at least 32 MiB");
+}

@@ -1,0 +1,113 @@
+//! `dbdyno run --aa` and `--budget`, and what `dbdyno plan` makes of the noise.
+
+use std::path::Path;
+
+use dbdyno_record::{Run, RunEvent};
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use crate::TWO_VARIANTS;
+use crate::support::{Desk, wait_for};
+
+/// Two steps, over in a second.
+fn short_plan() -> String {
+    format!(
+        "name = \"test\"\nblocks = 3\nmargins = {{ \"point*\" = 0.05 }}\n{TWO_VARIANTS}\n[workload.oltp]\n\
+         tests = [\"point-select\"]\nconnections = [1]\ntime = \"1s\"\ntable_size = 50\nsettle_wait = \"0s\"\n"
+    )
+}
+
+/// (blocks, whether it was the last, cells of the next block) of each look.
+fn looks(dir: &Path) -> Vec<(u32, bool, usize)> {
+    let look = |event: &RunEvent| match event {
+        RunEvent::Look { blocks, last, order, .. } => Some((*blocks, *last, order.len())),
+        _ => None,
+    };
+    Run::open(dir).map_or_else(|_| Vec::new(), |run| run.events.iter().filter_map(look).collect())
+}
+
+/// Without the line breaks of the terminal's width.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() {
+    let desk = Desk::new();
+    desk.write("p.toml", &short_plan());
+    let unknown = desk.dbdyno(&["plan", "p.toml"]);
+    assert!(unknown.expect_ok().out.contains("the noise of this host is not known"), "{}", unknown.out);
+
+    let ended = desk.dbdyno(&["run", "p.toml", "--aa"]);
+    ended.expect_ok();
+    assert!(ended.out.contains("A/A: rollback against itself"), "{}", ended.out);
+    assert!(words(&ended.out).contains("(5 % in point-select.c1)"), "{}", ended.out);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    assert_eq!(run.manifest.experiment.again.as_deref(), Some("rollback~again"));
+    let of_again = run.cells.iter().filter(|cell| cell.id.variant == "rollback~again").count();
+    assert_eq!((of_again, run.cells.len()), (3, 9), "once in every block");
+
+    let known = desk.dbdyno(&["plan", "p.toml"]);
+    assert!(known.out.contains("(noise: A/A of 1 run on this host)"), "{}", known.out);
+    assert!(known.out.contains("blocks for the margin"), "{}", known.out);
+    let dir = desk.run_dir();
+    let args =
+        ["plan", "p.toml", "--set", "blocks=5", "--json", "--detect", "4", "--noise", dir.to_str().unwrap()];
+    let value: Value = serde_json::from_str(&desk.dbdyno(&args).expect_ok().out).unwrap();
+    let steps = value["power"]["steps"].as_array().unwrap();
+    let step = steps.iter().find(|step| step["step"] == "point-select.c1").unwrap();
+    assert_eq!(step["margin"], 0.05);
+    assert!(step["noise"].as_f64().unwrap() > 0.0 && step["detects"].as_f64() > step["noise"].as_f64());
+    assert!(value["power"]["noise_from"].as_str().unwrap().starts_with("A/A of run "), "{value}");
+    assert_eq!((&value["power"]["comparisons"], &value["power"]["wanted"]), (&3.into(), &0.04.into()));
+}
+
+#[test]
+fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_with_it() {
+    let desk = Desk::new();
+    // What differs by next to nothing is never decided.
+    desk.write(
+        "p.toml",
+        &short_plan()
+            .replace("[[variant]]\nname = \"wal\"", "[[variant]]\nname = \"twin\"")
+            .replace("\"wal\"", "\"delete\"")
+            .replace("0.05", "0.0001")
+            .replace("blocks = 3", "blocks = 3\nmargin = 0.0001"),
+    );
+    let running = desk.start(&mut desk.command(&["run", "p.toml", "--budget", "10m"]));
+    let dir = desk.run_dir();
+    let first = wait_for("a look that adds a block", || looks(&dir).pop());
+    assert_eq!(first, (3, false, 2));
+    running.signal(Signal::SIGTERM);
+    running.wait().expect_code(130);
+
+    // Ten minutes are over sooner in a test, and the run is as if it came from a larger machine.
+    let path = dir.join("manifest.json");
+    let mut manifest: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    manifest["plan_toml"] =
+        manifest["plan_toml"].as_str().unwrap().replace("budget = \"10m\"", "budget = \"1s\"").into();
+    assert_eq!(manifest["experiment"]["budget_seconds"], 600.0);
+    manifest["experiment"]["budget_seconds"] = 1.0.into();
+    manifest["host"]["cpus"] = 999.into();
+    std::fs::write(&path, manifest.to_string()).unwrap();
+    let resume = || desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    let ended = resume();
+    ended.expect_ok();
+    assert!(ended.err.contains("look after 4 blocks"), "{}", ended.err);
+    let words = words(&ended.out);
+    assert!(words.contains("3 blocks and 1 further within 1 s, looked at 2 times"), "{words}");
+    assert!(words.contains("looked at after 3 and 4 blocks"), "{words}");
+    assert!(words.contains("another class of host is: number of CPUs 999 then,"), "{words}");
+    assert_eq!(looks(&dir), [(3, false, 2), (4, true, 0)]);
+    let cells = Run::open(&dir).unwrap().cells.len();
+    assert_eq!(cells, 8);
+    resume().expect_ok();
+    assert_eq!(looks(&dir).len(), 2, "what is over is not looked at again");
+}
+
+#[test]
+fn a_budget_without_enough_blocks_is_refused() {
+    let desk = Desk::new();
+    let said = desk.refusal(&desk.dbdyno(&["run", "--budget", "2h"]));
+    insta::assert_snapshot!(said, @"exit 2: error: --set budget: a budget needs blocks = 3 or more, not 1: its first look is after the plan's blocks, and with fewer it would find nothing");
+}

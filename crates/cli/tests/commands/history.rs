@@ -1,0 +1,47 @@
+//! `dbdyno history` from outside: runs of a folder in order, refusals, formats.
+
+use crate::plan;
+use crate::support::Desk;
+
+#[test]
+fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
+    let desk = Desk::new();
+    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
+    for _ in 0..2 {
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        // The name of a run directory holds whole seconds.
+        std::thread::sleep(std::time::Duration::from_millis(1_100));
+    }
+    let json = desk.dbdyno(&["history", "runs", "--format", "json", "--fail-on", "slower"]);
+    json.expect_ok();
+    let value: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    let started: Vec<&str> =
+        value["runs"].as_array().unwrap().iter().map(|run| run["started"].as_str().unwrap()).collect();
+    assert!(started.len() == 2 && started[0] < started[1], "{started:?}");
+    for series in value["series"].as_array().unwrap() {
+        assert_eq!(
+            (series["variant"].as_str(), series["values"].as_array().unwrap().len()),
+            (Some("only"), 2)
+        );
+        assert!(series["values"][0].as_f64().unwrap() > 0.0, "{series}");
+    }
+    let ended = desk.dbdyno(&["history", "runs"]);
+    ended.expect_ok();
+    assert!(ended.out.starts_with("dbdyno history: test, 2 runs\n"), "{}", ended.out);
+    assert!(
+        ended.out.contains("No change of level beyond the margin was found in any series."),
+        "{}",
+        ended.out
+    );
+}
+
+#[test]
+fn what_is_no_history_says_why() {
+    let desk = Desk::new();
+    let ended = desk.dbdyno(&["history", "."]);
+    assert_eq!((ended.code, ended.err.as_str()), (Some(2), "error: . is no run directory and holds none\n"));
+    let ended = desk.dbdyno(&["history", "nowhere"]);
+    assert_eq!(ended.code, Some(2));
+    assert!(ended.err.starts_with("error: cannot read nowhere: "), "{}", ended.err);
+}

@@ -1,0 +1,107 @@
+//! Variants that are not set alike: predicted, refused, declared, reported.
+
+use crate::support::Desk;
+
+fn plan(top: &str) -> String {
+    format!(
+        "name = \"p\"\n{top}\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\npragmas = {{ cache_size = \"-4000\" }}\n\
+         [[variant]]\nname = \"b\"\nserver = \"sqlite\"\npragmas = {{ cache_size = \"-4000\", page_size = \"8192\" }}\n\
+         [workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\ntime = \"1s\"\nwarmup = \"0s\"\n\
+         connections = [1]\nsettle_wait = \"0s\"\n"
+    )
+}
+
+fn section(text: &str) -> &str {
+    let from = text.find("What the variants were told").expect("the section");
+    text[from..].trim_end()
+}
+
+#[test]
+fn a_plan_shows_how_its_variants_would_be_set() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(""));
+    let ended = desk.dbdyno(&["plan", "p.toml"]);
+    ended.expect_ok();
+    insta::assert_snapshot!(section(&ended.out), @r"
+    What the variants were told ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
+    • differs: page: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
+      read more for each row. To write: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
+
+    Classes of settings
+    Predicted from the defaults of each version and what it is told; nothing was started. * = nobody
+    told it: the server's own default.
+    class        what                              a             b    alike
+    ───────────────────────────────────────────────────────────────────────
+    commit       a commit is                 synced*       synced*     same
+    binlog       second log                      off           off     same
+    buffer-pool  buffer pool                4000 KiB      4000 KiB     same
+    checksums    page checksums                  off           off     same
+    page-size    page                         4 KiB*         8 KiB  DIFFERS
+    io           data files go through    page cache    page cache     same
+    isolation    isolation              serializable  serializable     same
+    charset      characters                   UTF-8*        UTF-8*     same
+    autocommit   autocommit                       on            on     same
+    ");
+}
+
+#[test]
+fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan("parity = \"refuse\""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_code(2);
+    insta::assert_snapshot!(desk.refusal(&ended), @r#"
+    exit 2: error: the variants are not set alike, and the plan says parity = "refuse":
+      page-size: page: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
+    make them equal, or name what is meant in differs of the plan
+    "#);
+    assert!(desk.run_dirs().is_empty());
+
+    desk.write("q.toml", &plan("parity = \"refuse\"\ndiffers = [\"page-size\"]"));
+    let ended = desk.dbdyno(&["run", "q.toml"]);
+    ended.expect_ok();
+    assert!(!ended.err.contains("set alike"), "{}", ended.err);
+    let report = desk.dbdyno(&["report", desk.run_dir().to_str().expect("a path")]);
+    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); differs, as the plan says";
+    assert!(report.out.contains(meant), "{}", report.out);
+}
+
+#[test]
+fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    let warning = "warning: the variants will not be set alike: page-size; `dbdyno plan` shows how";
+    assert!(ended.err.contains(warning), "{}", ended.err);
+    assert!(ended.out.contains("differs: page: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
+    let run = desk.run_dir();
+    let csv = desk.dbdyno(&["report", run.to_str().expect("a path"), "--format", "csv"]);
+    let rows: Vec<&str> = csv.out.lines().filter(|line| line.contains(",page-size,")).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",b,")), "{}", csv.out);
+    let base = format!("{}:a", run.display());
+    let compared = desk.dbdyno(&["compare", &base, ":b", "--fail-on", "never"]);
+    assert!(compared.out.contains("Not set alike: page: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
+}
+
+#[test]
+fn parity_that_is_off_says_nothing() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan("parity = \"off\""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    assert!(!ended.err.contains("alike") && !ended.out.contains("What the variants"), "{ended:?}");
+}
+
+#[test]
+fn a_class_that_there_is_not_is_refused_with_those_there_are() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan("differs = [\"doublewrite\"]"));
+    for command in ["run", "plan"] {
+        let ended = desk.dbdyno(&[command, "p.toml"]);
+        ended.expect_code(2);
+        let said = desk.refusal(&ended);
+        let unknown = "differs of the plan names \"doublewrite\", which is no class of settings; classes: commit, binlog,";
+        assert!(said.contains(unknown), "{said}");
+    }
+}

@@ -1,0 +1,123 @@
+//! `dbdyno servers` without a real server: wrong names, wrong catalogues, downloads that fail or are stopped.
+
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, Ended, wait_for};
+
+const ENTRY: &str = "[[server]]\nname = \"own\"\nproduct = \"MySQL\"\nversion = \"8.4\"\n\
+                     source = { kind = \"tarball\", url = \"https://vendor.example/mysql.tar\" }\n";
+
+/// `dbdyno servers ARGS` with folders and a catalogue of its own, and this script in place of curl.
+fn command(desk: &Desk, args: &[&str], catalogue: &str, curl: &str) -> Command {
+    use std::os::unix::fs::PermissionsExt;
+
+    let program = desk.write("bin/curl", &format!("#!/bin/sh\n{curl}\n"));
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let others = std::env::var("PATH").unwrap();
+    let mut command = desk.command(&[&["servers"], args].concat());
+    command.env("PATH", format!("{}:{others}", desk.path("bin").display()));
+    command.env("DBDYNO_SERVERS", desk.path("servers"));
+    command.env("DBDYNO_CATALOGUE", desk.write("catalogue.toml", catalogue));
+    command
+}
+
+fn run(desk: &Desk, args: &[&str], catalogue: &str, curl: &str) -> Ended {
+    desk.ended(&mut command(desk, args, catalogue, curl))
+}
+
+fn left(desk: &Desk) -> Vec<String> {
+    let entries = std::fs::read_dir(desk.path("servers")).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn names_that_are_not_there_are_refused_with_those_that_are_near() {
+    let desk = Desk::new();
+    let refusals = [
+        run(&desk, &["get", "mysql-8.0.99"], "", ""),
+        run(&desk, &["start", "mysql-8.0.31"], "", ""),
+        run(&desk, &["remove", "mysql-8.0.31"], "", ""),
+        run(&desk, &["add", "a/b", "--basedir", "."], "", ""),
+        run(&desk, &["add", "a", "--basedir", "nowhere"], "", ""),
+    ];
+    let refusals = refusals.map(|ended| desk.refusal(&ended));
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    exit 2: error: no server mysql-8.0.99 in the catalogue; near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all
+    exit 4: error: no server mysql-8.0.31 in FOLDER/servers (there: none); `dbdyno servers get mysql-8.0.31` gets it
+    exit 4: error: no server mysql-8.0.31 in FOLDER/servers (there: none); `dbdyno servers list` shows all
+    exit 2: error: cannot add a/b: "a/b" is no name for a server: use letters, digits, dots, dashes and underscores
+    exit 4: error: nowhere holds no MariaDB, MySQL or PostgreSQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into
+    "#);
+}
+
+#[test]
+fn a_wrong_catalogue_is_named_with_its_line() {
+    let desk = Desk::new();
+    let ended = run(&desk, &["list"], &ENTRY.replace("8.4", "new"), "");
+    insta::assert_snapshot!(desk.refusal(&ended), @r#"exit 2: error: FOLDER/catalogue.toml:1: own: version "new" is no number; write 8.4.6, or 8.4 for any of that line"#);
+    let mut command = command(&desk, &["list"], "", "");
+    let ended = desk.ended(command.env("DBDYNO_CATALOGUE", "nowhere.toml"));
+    insta::assert_snapshot!(desk.refusal(&ended), @"exit 2: error: nowhere.toml:1: cannot be read: No such file or directory (os error 2); DBDYNO_CATALOGUE names another file");
+}
+
+#[test]
+fn a_download_that_fails_is_told_in_the_words_of_its_program_and_leaves_nothing() {
+    let desk = Desk::new();
+    let ended = run(&desk, &["get", "own"], ENTRY, "echo 'curl: (6) Could not resolve host' >&2; exit 6");
+    ended.expect_code(4);
+    assert!(ended.err.contains("curl: (6) Could not resolve host"), "{}", ended.err);
+    assert_eq!(left(&desk), [".lock"]);
+}
+
+#[test]
+fn a_download_that_is_stopped_leaves_nothing_and_says_so() {
+    let desk = Desk::new();
+    let curl = format!("touch {}; exec sleep 60", desk.path("begun").display());
+    let running = desk.start(&mut command(&desk, &["get", "own"], ENTRY, &curl));
+    wait_for("the download to begin", || desk.path("begun").exists().then_some(()));
+    running.signal(Signal::SIGTERM);
+    let ended = running.wait();
+    ended.expect_code(130);
+    assert!(ended.err.ends_with("downloading https://vendor.example/mysql.tar: stopped\n"), "{}", ended.err);
+    assert_eq!(left(&desk), [".lock"]);
+}
+
+#[test]
+fn the_catalogue_is_listed_with_the_readers_own_entries() {
+    let desk = Desk::new();
+    let ended = run(&desk, &["list"], ENTRY, "");
+    let text = &ended.expect_ok().out;
+    let line =
+        |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{text}"));
+    assert!(line("own ").ends_with("tarball, yours"), "{text}");
+    assert!(line("mysql-8.4.6 ").ends_with("tarball, untested"), "{text}");
+    assert!(line("pg-18.6 ").contains("15 MB"), "{text}");
+}
+
+#[test]
+fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones_with_their_fault() {
+    let desk = Desk::new();
+    let version = "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'";
+    for name in ["mysql-8.0.31", "mysql-8.0.33", "patched"] {
+        desk.fake_server(&format!("servers/{name}"), version);
+    }
+    let ended = run(&desk, &["list", "--here"], "", "");
+    insta::assert_snapshot!(desk.golden(&ended.expect_ok().out), @r"
+    servers folder: FOLDER/servers
+    your catalogue: FOLDER/catalogue.toml
+
+    name          server        here    download  source
+    mysql-8.0.31  MySQL 8.0.31  here       51 MB  Maven
+    mysql-8.0.33  MySQL 8.0.31  faulty    554 MB  Maven
+    patched       MySQL 8.0.31  here              FOLDER/servers/patched
+
+    mysql-8.0.33: by its name it should be MySQL 8.0.33
+    not asked yet what they can do, or rebuilt since; this asks them:
+      dbdyno servers add patched --basedir FOLDER/servers/patched
+      dbdyno servers get mysql-8.0.31
+    ");
+}

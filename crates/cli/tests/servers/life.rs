@@ -1,0 +1,168 @@
+//! Servers of a run that are stopped and started between steps, limited in memory, out of space, or left by a killed dbdyno.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_record::{CellEvent, CellRecord, Outcome, Run};
+use nix::sys::signal::Signal;
+
+use crate::support::{Desk, faults, findings, wait_until_in_step};
+use crate::watch::{process_is_there, server, server_of, wait_until_gone};
+use crate::{MARIADB_10_11, MY_CNF, MYSQL_8_0, POSTGRES_15, variant};
+
+/// Two blocks of two tests on few rows.
+fn oltp(variants: &str, options: &str) -> String {
+    format!(
+        "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\ntests = [\"insert\", \"update-index\"]\n\
+         table_size = 2000\ntime = \"1s\"\n{options}\n"
+    )
+}
+
+fn works(cell: &CellRecord) -> String {
+    let names = cell.events.iter().filter_map(|event| match event {
+        CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
+            Some(name.as_str())
+        }
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn cells_of<'a>(run: &'a Run, variant: &str) -> Vec<&'a CellRecord> {
+    run.cells.iter().filter(|cell| cell.id.variant == variant).collect()
+}
+
+#[test]
+fn every_block_of_three_products_begins_on_a_copy_of_the_data_that_were_loaded_once() {
+    let desk = Desk::new();
+    desk.write("my.cnf", MY_CNF);
+    let variants = variant("ma", MARIADB_10_11, "my_cnf = \"my.cnf\"")
+        + &variant("my", MYSQL_8_0, "my_cnf = \"my.cnf\"")
+        + &variant("pg", POSTGRES_15, "");
+    desk.write("p.toml", &oltp(&variants, "data = \"restore-each-step\""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    // Checks are part of each step: wrong rows after a restore would make it invalid.
+    assert_eq!(faults(&findings(&dir)), Vec::<String>::new());
+    let run = Run::open(&dir).unwrap();
+    for name in ["ma", "my", "pg"] {
+        let cells = cells_of(&run, name);
+        let first = "stop, snapshot, restore, start, stop, restore, start";
+        assert_eq!(works(cells[0]), first, "{name}");
+        assert_eq!(works(cells[1]), "restore, stop, restore, start", "{name}");
+        assert_eq!((cells[0].steps.len(), cells[1].steps.len()), (4, 2), "{name}");
+        // One log a cell, with all of its starts.
+        assert!(dir.join(format!("logs/1-{name}-oltp.log")).exists(), "{name}");
+        assert!(!dir.join(format!("logs/1-{name}-oltp.2.log")).exists(), "{name}");
+    }
+    assert!(!dir.join("data").exists());
+}
+
+#[test]
+fn a_memory_limit_is_recorded_sampled_and_gone_with_its_server() {
+    let desk = Desk::new();
+    desk.write("my.cnf", MY_CNF);
+    let limits = "[host]\nserver_memory = \"1 GB\"\nserver_cpus = \"0\"\n";
+    let variants = variant("plain", MARIADB_10_11, "my_cnf = \"my.cnf\"")
+        + &variant("less", MARIADB_10_11, "my_cnf = \"my.cnf\"\nserver_memory = \"512 MiB\"");
+    desk.write("p.toml", &format!("{}{limits}", oltp(&variants, "data = \"restart\"")));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let run = Run::open(&desk.run_dir()).unwrap();
+    for (name, limit) in [("plain", 1_000_000_000 / 4096 * 4096), ("less", 512 << 20)] {
+        let cell = cells_of(&run, name)[0];
+        let server = server(cell).unwrap();
+        assert_eq!((server.memory_limit_bytes, server.cpus.as_deref()), (Some(limit), Some("0")), "{name}");
+        assert_eq!(works(cell), "stop, start, stop, start", "{name}");
+        let step = cell.steps.last().unwrap();
+        let group = &step.counters["cgroup"];
+        let folder = group.header.about["folder"].as_str().unwrap();
+        assert!(!Path::new(folder).exists(), "{folder}");
+    }
+}
+
+#[test]
+fn what_a_killed_dbdyno_leaves_of_a_limited_server_goes_at_the_next_start() {
+    let desk = Desk::new();
+    let text = oltp(&variant("victim", MARIADB_10_11, ""), "").replace("\"1s\"", "\"3s\"");
+    desk.write("p.toml", &format!("{text}[host]\nserver_memory = \"1 GB\"\n"));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/oltp/insert.c1");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    let home = crate::watch::socket_of(pid).parent().unwrap().to_path_buf();
+    let group = group_of(&dir);
+    assert!(process_is_there(pid) && home.exists() && group.exists());
+    running.signal(Signal::SIGKILL);
+    running.wait();
+    wait_until_gone(pid);
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    assert!(!home.exists() && !group.exists(), "{}", resumed.expect_ok().err);
+    assert!(!dir.join("data").exists());
+}
+
+/// The folder of the control group in the counters of the only cell's step that runs.
+fn group_of(dir: &Path) -> PathBuf {
+    let path = dir.join("cells/1/victim/oltp/insert.c1/counters/cgroup.jsonl");
+    let header = std::fs::read_to_string(path).unwrap().lines().next().unwrap().to_owned();
+    let header: serde_json::Value = serde_json::from_str(&header).unwrap();
+    PathBuf::from(header["about"]["folder"].as_str().unwrap())
+}
+
+/// Runs a plan whose data lie in a small filesystem, which is filled as soon as `sign` is there.
+fn with_a_disk_that_fills(desk: &Desk, prefix: &str, sign: &str) -> String {
+    desk.write("my.cnf", MY_CNF);
+    let text = oltp(&variant("a", prefix, "my_cnf = \"my.cnf\""), "").replace("blocks = 2", "blocks = 1");
+    let text = text.replace("table_size = 2000", "table_size = 300000");
+    desk.write("p.toml", &format!("{text}[host]\ndata_dir = \"small\"\n"));
+    std::fs::create_dir(desk.path("small")).unwrap();
+    let script = format!(
+        "set -e; mount -t tmpfs -o size=2g small small; set +e\n\
+         ( until [ -e $(echo {sign} | cut -d' ' -f1) ]; do sleep 0.01; done; n=0\n\
+         until [ -e over ]; do n=$((n + 1)); sleep 0.01\n\
+         fallocate -l $(( $(df --output=avail -B1 small | tail -1) - 4000000 )) small/filler$n; done ) 2>/dev/null &\n\
+         $DBDYNO run p.toml; code=$?; touch over; wait; exit $code"
+    );
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));
+    desk.prepare(&mut command);
+    let ended = desk.ended(&mut command);
+    ended.expect_code(4);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    assert_eq!(run.cells[0].outcome(), Some(Outcome::Failed));
+    ended.err.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_disk_that_is_full_while_a_server_is_initialised_fails_the_cell_with_the_reason() {
+    let desk = Desk::new();
+    let said = with_a_disk_that_fills(&desk, MYSQL_8_0, "small/*/templates");
+    assert!(said.contains("error: block 1 a oltp failed: initialising a data directory for MySQL"), "{said}");
+    // It depends on the file that is written first.
+    let reasons = [
+        "No space left on device",
+        "disk is full",
+        "errno: 28",
+        "error number 28",
+        "is full!",
+        "Failed to set size",
+    ];
+    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+}
+
+#[test]
+fn a_disk_that_is_full_in_the_load_fails_the_step_with_the_servers_words() {
+    let desk = Desk::new();
+    let said = with_a_disk_that_fills(&desk, MARIADB_10_11, "runs/*/cells/1/a/oltp/load/intervals.jsonl");
+    assert!(said.contains("error: block 1 a oltp failed: step "), "{said}");
+    // The server refuses the statement, or gives up: then the end of its log has the reason.
+    let reasons = [
+        "is full",
+        "No space left",
+        "rror: 28",
+        "rror 28",
+        "disk space",
+        "disk full",
+        "Assertion failure",
+        "I/O error",
+    ];
+    assert!(reasons.iter().any(|reason| said.contains(reason)), "{said}");
+}

@@ -1,0 +1,209 @@
+//! What becomes of a workload's data and server between its steps: the keys `data` and `cold`.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::{Variant, VariantKind, Workloads};
+
+/// What a measured step finds. Measured steps are those after the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataMode {
+    /// Each cell begins with fresh data and loads them; all of its steps run in one server, each on what the one before it
+    /// left.
+    #[default]
+    Preserve,
+    /// As `preserve`, but the server is stopped and started before each measured step.
+    Restart,
+    /// Before each measured step: fresh data, a new start, and the load again. The repeated load is in no rate.
+    Reset,
+    /// The load runs once for each variant, in its first block. Then the server is stopped, and its data directory becomes a
+    /// snapshot. Every block's measured steps begin on a copy of that snapshot, in a server that has just started, and
+    /// go on in it.
+    Restore,
+    /// As `restore`, but a new copy of the snapshot, and a new start, before each measured step.
+    RestoreEachStep,
+}
+
+/// Which steps begin with a stopped server and empty caches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Cold {
+    /// All measured steps, or none.
+    All(bool),
+    /// The measured steps of these names.
+    Steps(Vec<String>),
+}
+
+impl Default for Cold {
+    fn default() -> Self {
+        Self::All(false)
+    }
+}
+
+impl Cold {
+    /// Whether the measured step `name` begins cold.
+    pub fn holds(&self, name: &str) -> bool {
+        match self {
+            Self::All(all) => *all,
+            Self::Steps(names) => names.iter().any(|cold| cold == name),
+        }
+    }
+
+    /// Whether any step does.
+    pub fn is_any(&self) -> bool {
+        match self {
+            Self::All(all) => *all,
+            Self::Steps(names) => !names.is_empty(),
+        }
+    }
+}
+
+/// By hand, because the derived code answers a wrong value with "did not match any variant".
+impl<'de> Deserialize<'de> for Cold {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Cold;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false or a list of steps such as [\"qr100\"]")
+            }
+
+            fn visit_bool<E: de::Error>(self, all: bool) -> Result<Cold, E> {
+                Ok(Cold::All(all))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, names: A) -> Result<Cold, A::Error> {
+                Vec::deserialize(de::value::SeqAccessDeserializer::new(names)).map(Cold::Steps)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl DataMode {
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Preserve => "preserve",
+            Self::Restart => "restart",
+            Self::Reset => "reset",
+            Self::Restore => "restore",
+            Self::RestoreEachStep => "restore-each-step",
+        }
+    }
+
+    /// Whether measured steps begin on copies of a snapshot.
+    pub const fn uses_snapshot(self) -> bool {
+        matches!(self, Self::Restore | Self::RestoreEachStep)
+    }
+}
+
+impl Workloads {
+    /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
+    pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
+        let insert_benchmark = self.insert_benchmark.as_ref().map(|options| (options.data, &options.cold));
+        let oltp = self.oltp.as_ref().map(|options| (options.data, &options.cold));
+        let found = match name {
+            "insert-benchmark" => insert_benchmark,
+            "oltp" => oltp,
+            _ => None,
+        };
+        found.map_or_else(Default::default, |(data, cold)| (data, cold.clone()))
+    }
+
+    /// Whether some step of the plan begins with empty caches.
+    pub fn is_cold(&self) -> bool {
+        self.names().into_iter().any(|name| self.data_of(name).1.is_any())
+    }
+}
+
+/// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and what to write.
+/// `is_chain`: its steps go on with each other's tables, so that none of them can begin on loaded data alone.
+pub(crate) fn data_problem(
+    data: DataMode,
+    cold: &Cold,
+    measured: &[String],
+    is_chain: bool,
+) -> Option<(&'static str, String)> {
+    if is_chain && matches!(data, DataMode::Reset | DataMode::RestoreEachStep) {
+        let message = format!(
+            "data = \"{}\" does not fit: each step goes on with the tables of the one before it; say \"preserve\", \
+             \"restart\" or \"restore\"",
+            data.name()
+        );
+        return Some(("data", message));
+    }
+    let Cold::Steps(names) = cold else { return None };
+    let unknown = names.iter().find(|name| !measured.contains(name))?;
+    Some((
+        "cold",
+        format!("cold names {unknown}, which is no step after the load; there are: {}", measured.join(", ")),
+    ))
+}
+
+/// The rest of a sentence that begins with the variant's name, when some workload asks what this variant cannot do: only a
+/// server that dbdyno starts, or an embedded database, can be stopped and given other data.
+pub(crate) fn data_needs_own_server(variant: &Variant, workloads: &Workloads) -> Option<String> {
+    if !matches!(variant.kind(), VariantKind::Address(_)) {
+        return None;
+    }
+    workloads.names().into_iter().find_map(|name| {
+        let (data, cold) = workloads.data_of(name);
+        let key = match (data, cold.is_any()) {
+            (DataMode::Preserve, false) => return None,
+            (DataMode::Preserve, true) => "cold".to_owned(),
+            (data, _) => format!("data = \"{}\"", data.name()),
+        };
+        Some(format!(
+            "is run by somebody else, but {key} of {name} stops and starts the server: leave it out"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse;
+
+    fn read(variant: &str, workload: &str) -> String {
+        let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.{workload}\n");
+        match parse(&text, "test.toml") {
+            Ok(plan) => {
+                let (data, cold) = plan.workload.data_of(plan.workload.names()[0]);
+                format!("{} {cold:?}", data.name())
+            }
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn modes_and_cold_steps_are_read_and_what_cannot_be_is_named() {
+        let sqlite = "server = \"sqlite\"";
+        let theirs = "address = \"mysql://u@h/db\"";
+        let all = [
+            read(sqlite, "oltp]"),
+            read(sqlite, "oltp]\ndata = \"restore-each-step\"\ncold = true"),
+            read(sqlite, "insert-benchmark]\ndata = \"restore\"\ncold = [\"qr100\"]"),
+            read(sqlite, "insert-benchmark]\ncold = [\"l.i0\"]\nrates = [100]"),
+            read(sqlite, "insert-benchmark]\ndata = \"reset\""),
+            read(sqlite, "oltp]\ncold = \"yes\""),
+            read(sqlite, "oltp]\ndata = \"fresh\""),
+            read(theirs, "oltp]\ndata = \"restart\""),
+            read(theirs, "oltp]\ncold = true"),
+        ];
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        preserve All(false)
+        restore-each-step All(true)
+        restore Steps(["qr100"])
+        test.toml:6:8: cold names l.i0, which is no step after the load; there are: l.i1, l.i2, qr100, qp100
+        test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; say "preserve", "restart" or "restore"
+        test.toml:6:8: found string "yes" where true, false or a list of steps such as ["qr100"] is wanted
+        test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
+        test.toml:4:11: variant `a` is run by somebody else, but data = "restart" of oltp stops and starts the server: leave it out
+        test.toml:4:11: variant `a` is run by somebody else, but cold of oltp stops and starts the server: leave it out
+        "#);
+    }
+}

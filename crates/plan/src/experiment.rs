@@ -1,0 +1,100 @@
+//! What makes a plan an experiment beyond its blocks: the base under a second name, margins of single steps, a budget of time.
+
+use std::time::Duration;
+
+use crate::{Plan, PlanDuration};
+
+/// Ends the name of the variant that is the base under a second name. Names of other variants cannot hold a `~`.
+const AGAIN: &str = "~again";
+/// Fewer blocks before the first look would spend error on looks that can hardly find anything.
+const LEAST_BLOCKS_OF_BUDGET: u32 = 3;
+
+impl Plan {
+    /// Name of the variant that is the base under a second name; `None` for a plan without A/A.
+    pub fn again_name(&self) -> Option<String> {
+        self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
+    }
+
+    /// Adds the base under its second name behind the base. A plan that has it already stays as it is, so that a resolved
+    /// plan can be read again.
+    pub(crate) fn add_again(&mut self) {
+        let Some(name) = self.again_name() else { return };
+        if self.variants.iter().any(|variant| variant.name == name) {
+            return;
+        }
+        let base = self.variants.iter().position(|variant| variant.name == self.base_name());
+        if let Some(place) = base {
+            let mut again = self.variants[place].clone();
+            again.name = name;
+            self.variants.insert(place + 1, again);
+        }
+    }
+}
+
+/// The first mistake: its key and a sentence.
+pub(crate) fn experiment_problem(plan: &Plan) -> Option<(&'static str, String)> {
+    let is_margin = |margin: f64| margin > 0.0 && margin < 1.0;
+    if !is_margin(plan.margin) {
+        return Some(("margin", "margin must be a fraction between 0 and 1, e.g. 0.02 for 2 %".to_owned()));
+    }
+    if let Some((pattern, _)) = plan.margins.iter().find(|(_, margin)| !is_margin(**margin)) {
+        let message =
+            format!("the margin of `{pattern}` must be a fraction between 0 and 1, e.g. 0.05 for 5 %");
+        return Some(("margins", message));
+    }
+    budget_problem(plan.budget?, plan.blocks).map(|message| ("budget", message))
+}
+
+fn budget_problem(budget: PlanDuration, blocks: u32) -> Option<String> {
+    if budget.0 < Duration::from_secs(1) {
+        return Some("budget must be at least 1s".to_owned());
+    }
+    (blocks < LEAST_BLOCKS_OF_BUDGET).then(|| {
+        format!(
+            "a budget needs blocks = {LEAST_BLOCKS_OF_BUDGET} or more, not {blocks}: its first look is after the plan's \
+             blocks, and with fewer it would find nothing"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{parse, parse_with};
+
+    const PLAN: &str = "name = \"p\"\nbase = \"b\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[[variant]]\nname = \"b\"\n\
+                        server = \"sqlite\"\n[workload.oltp]\n";
+
+    fn names(top: &str) -> String {
+        let plan = parse(&format!("{top}\n{PLAN}"), "p.toml").unwrap_or_else(|error| panic!("{error}"));
+        plan.variants.iter().map(|variant| variant.name.clone()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn error(top: &str) -> String {
+        parse(&format!("{top}\n{PLAN}"), "p.toml").expect_err("a mistake").to_string()
+    }
+
+    #[test]
+    fn the_base_gets_a_second_name_on_request_and_only_once() {
+        assert_eq!((names(""), names("aa = true")), ("a b".to_owned(), "a b b~again".to_owned()));
+        let overrides = [("aa".to_owned(), "true".to_owned())];
+        let plan = parse_with(PLAN, "p.toml", &overrides).expect("a plan");
+        assert_eq!((plan.base_name(), plan.variants[2].kind()), ("b", plan.variants[1].kind()));
+        let again = parse(&toml::to_string(&plan).expect("a text"), "resolved").expect("a plan");
+        assert_eq!(again, plan);
+    }
+
+    #[test]
+    fn nobody_else_can_have_the_second_name() {
+        let text = PLAN.replace("name = \"a\"", "name = \"b~again\"");
+        let error = parse(&text, "p.toml").expect_err("a mistake").to_string();
+        assert!(error.contains("the variant name `b~again` does not fit"), "{error}");
+    }
+
+    #[test]
+    fn margins_and_budgets_that_cannot_be_meant_are_refused() {
+        insta::assert_snapshot!(error("margins = { \"qr*\" = 5 }"), @"p.toml:1:11: the margin of `qr*` must be a fraction between 0 and 1, e.g. 0.05 for 5 %");
+        insta::assert_snapshot!(error("budget = \"2h\""), @"p.toml:1:10: a budget needs blocks = 3 or more, not 1: its first look is after the plan's blocks, and with fewer it would find nothing");
+        insta::assert_snapshot!(error("budget = \"1ms\"\nblocks = 3"), @"p.toml:1:10: budget must be at least 1s");
+        assert_eq!(names("budget = \"90m\"\nblocks = 3\nmargins = { \"l.i*\" = 0.05 }"), "a b");
+    }
+}

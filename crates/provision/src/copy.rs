@@ -1,0 +1,236 @@
+//! Copies folders of data: blocks are shared where the filesystem can, holes stay holes, owners and rights are kept.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, ioctl_ficlone, seek};
+use rustix::io::Errno;
+
+use crate::Error;
+
+/// What a copy was like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Copied {
+    pub files: u64,
+    /// Lengths of all files, holes included.
+    pub bytes: u64,
+    /// Files whose blocks are shared with the original (reflinks): they took no space and no writes.
+    pub shared_files: u64,
+}
+
+/// Bytes that are read at once where the kernel does not copy by itself.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from` itself that are named `but`.
+/// Sockets and pipes belong to processes and are passed over.
+///
+/// # Errors
+/// I/O, with the file that could not be copied.
+pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str) -> Result<Copied, Error> {
+    let mut copied = Copied::default();
+    for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {
+        copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), &mut copied)?;
+    }
+    Ok(copied)
+}
+
+fn copy_entry(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), Error> {
+    let metadata = fs::symlink_metadata(from).map_err(Error::io("cannot look at", from))?;
+    let kind = metadata.file_type();
+    if kind.is_symlink() {
+        let target = fs::read_link(from).map_err(Error::io("cannot read the link", from))?;
+        symlink(target, to).map_err(Error::io("cannot make the link", to))?;
+        if is_root() {
+            lchown(to, Some(metadata.uid()), Some(metadata.gid()))
+                .map_err(Error::io("cannot change the owner of", to))?;
+        }
+    } else if kind.is_dir() {
+        fs::create_dir(to).map_err(Error::io("cannot make", to))?;
+        for path in sorted_entries(from)? {
+            copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), copied)?;
+        }
+        keep_owner(to, &metadata)?;
+    } else if kind.is_file() {
+        let is_shared = copy_file(from, to, &metadata).map_err(Error::io("cannot copy to", to))?;
+        keep_owner(to, &metadata)?;
+        copied.files += 1;
+        copied.bytes += metadata.len();
+        copied.shared_files += u64::from(is_shared);
+    }
+    Ok(())
+}
+
+/// Gives the copy the original's owner, where this process may, and its rights.
+pub(crate) fn keep_owner(to: &Path, of: &fs::Metadata) -> Result<(), Error> {
+    if is_root() {
+        chown(to, Some(of.uid()), Some(of.gid())).map_err(Error::io("cannot change the owner of", to))?;
+    }
+    let rights = fs::Permissions::from_mode(of.mode() & 0o7777);
+    fs::set_permissions(to, rights).map_err(Error::io("cannot set the rights of", to))
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Whether blocks are shared.
+fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata) -> std::io::Result<bool> {
+    let source = File::open(from)?;
+    let copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let is_shared = ioctl_ficlone(&copy, &source).is_ok();
+    if !is_shared {
+        copy.set_len(metadata.len())?;
+        copy_data(&source, &copy, metadata.len())?;
+    }
+    copy.set_modified(metadata.modified()?)?;
+    Ok(is_shared)
+}
+
+/// Copies what is not a hole.
+fn copy_data(source: &File, copy: &File, length: u64) -> std::io::Result<()> {
+    let mut at = 0;
+    while at < length {
+        let begin = match seek(source, SeekFrom::Data(at)) {
+            Ok(begin) => begin,
+            // Nothing but a hole is left.
+            Err(Errno::NXIO) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let end = seek(source, SeekFrom::Hole(begin))?.min(length);
+        copy_range(source, copy, begin, end)?;
+        at = end;
+    }
+    Ok(())
+}
+
+fn copy_range(source: &File, copy: &File, begin: u64, end: u64) -> std::io::Result<()> {
+    let (mut from, mut to) = (begin, begin);
+    while from < end {
+        let rest = usize::try_from(end - from).unwrap_or(usize::MAX);
+        match copy_file_range(source, Some(&mut from), copy, Some(&mut to), rest) {
+            Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => {}
+            // Filesystems that do not have it, and kernels that do not have it between two filesystems.
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return copy_by_hand(source, copy, from, end);
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+fn copy_by_hand(source: &File, copy: &File, mut at: u64, end: u64) -> std::io::Result<()> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while at < end {
+        let most = usize::try_from(end - at).map_or(BUFFER_BYTES, |rest| rest.min(BUFFER_BYTES));
+        let read = source.read_at(&mut buffer[..most], at)?;
+        if read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        copy.write_all_at(&buffer[..read], at)?;
+        at += read as u64;
+    }
+    Ok(())
+}
+
+/// Lets all writes of the filesystem that holds `folder` reach the disk, so that they are not charged to what is measured
+/// next.
+pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
+    let opened = File::open(folder).map_err(Error::io("cannot open", folder))?;
+    nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
+}
+
+/// Takes the files below `folder` out of the page cache; they must be synced. Whoever reads them next reads the disk, and is
+/// charged for the memory: pages that a copy has left there belong to the memory of whoever copied.
+pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
+    for path in files_below(folder)? {
+        let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
+        fadvise(&file, 0, None, Advice::DontNeed)
+            .map_err(|errno| Error::io("cannot take out of the cache", path)(errno.into()))?;
+    }
+    Ok(())
+}
+
+/// All regular files below `folder`, in order of their paths.
+pub(crate) fn files_below(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    for path in sorted_entries(folder)? {
+        let kind =
+            fs::symlink_metadata(&path).map_err(Error::io("cannot look at", path.clone()))?.file_type();
+        if kind.is_dir() {
+            files.extend(files_below(&path)?);
+        } else if kind.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
+fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let cannot = || Error::io("cannot read the folder", folder);
+    let entries = fs::read_dir(folder).map_err(cannot())?;
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(cannot())?;
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_rights_links_and_times_are_the_originals_and_one_name_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir_all(from.join("inner")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("inner/file"), vec![7; 3_000_000]).unwrap();
+        fs::write(from.join("inner/mark"), "inner").unwrap();
+        fs::write(from.join("mark"), "outer").unwrap();
+        fs::set_permissions(from.join("inner"), fs::Permissions::from_mode(0o750)).unwrap();
+        symlink("inner/file", from.join("link")).unwrap();
+        let copied = copy_tree(&from, &to, "mark").unwrap();
+        assert_eq!((copied.files, copied.bytes), (2, 3_000_005));
+        assert_eq!(fs::read(to.join("inner/file")).unwrap(), vec![7; 3_000_000]);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("inner/file"));
+        assert!(to.join("inner/mark").exists() && !to.join("mark").exists());
+        let metadata = |folder: &Path| fs::metadata(folder.join("inner")).unwrap();
+        assert_eq!(metadata(&from).mode(), metadata(&to).mode());
+        let modified = |folder: &Path| fs::metadata(folder.join("inner/file")).unwrap().modified().unwrap();
+        assert_eq!(modified(&from), modified(&to));
+    }
+
+    #[test]
+    fn holes_stay_holes() {
+        const HOLE: u64 = 64 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        let file = File::create(from.join("sparse")).unwrap();
+        file.write_all_at(b"begin", 0).unwrap();
+        file.write_all_at(b"middle", HOLE / 2).unwrap();
+        file.set_len(HOLE).unwrap();
+        copy_tree(&from, &to, "").unwrap();
+        let copy = to.join("sparse");
+        assert_eq!(fs::read(&copy).unwrap(), fs::read(from.join("sparse")).unwrap());
+        let metadata = fs::metadata(&copy).unwrap();
+        assert_eq!(metadata.len(), HOLE);
+        assert!(metadata.blocks() * 512 < 1 << 20, "{} blocks", metadata.blocks());
+    }
+
+    #[test]
+    fn a_range_is_copied_by_hand_where_the_kernel_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..BUFFER_BYTES + 77).map(|index| (index % 251) as u8).collect();
+        fs::write(folder.path().join("from"), &bytes).unwrap();
+        let source = File::open(folder.path().join("from")).unwrap();
+        let copy = File::create(folder.path().join("to")).unwrap();
+        copy_by_hand(&source, &copy, 0, bytes.len() as u64).unwrap();
+        assert_eq!(fs::read(folder.path().join("to")).unwrap(), bytes);
+        assert!(copy_by_hand(&source, &copy, 0, bytes.len() as u64 + 1).is_err());
+    }
+}

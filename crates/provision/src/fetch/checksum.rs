@@ -1,0 +1,76 @@
+//! Whether a file is the one that the catalogue means: its SHA-256.
+
+use std::fmt::Write;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::Goal;
+use crate::Error;
+
+/// Bytes read at once.
+const CHUNK: usize = 1 << 20;
+
+/// Compares `file` with the SHA-256 that its entry gives. Without one it says what the file has, so that a reader can
+/// write it into the entry.
+///
+/// # Errors
+/// [`Error::Checksum`] when they differ, I/O.
+pub(super) fn check(
+    goal: &Goal<'_>,
+    file: &Path,
+    wanted: Option<&str>,
+    log: &mut dyn FnMut(&str),
+) -> Result<(), Error> {
+    let name = &goal.entry.name;
+    let found = sha256(file)?;
+    match wanted {
+        Some(wanted) if wanted == found => Ok(()),
+        Some(wanted) => Err(Error::Checksum { name: name.clone(), wanted: wanted.to_owned(), found }),
+        None => {
+            log(&format!("{name}: nobody said which SHA-256 the file has to have; it has {found}"));
+            Ok(())
+        }
+    }
+}
+
+/// SHA-256 of a file's content, as 64 lower-case hexadecimal digits.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn sha256(path: &Path) -> Result<String, Error> {
+    let cannot = || Error::io("cannot read", path);
+    let mut file = File::open(path).map_err(cannot())?;
+    let (mut hash, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
+    loop {
+        match file.read(&mut chunk).map_err(cannot())? {
+            0 => break,
+            length => hash.update(&chunk[..length]),
+        }
+    }
+    Ok(hash.finalize().iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_the_published_one() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        // FIPS 180-2, appendix B.1.
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(file.path()).unwrap(), abc);
+        std::fs::write(file.path(), vec![b'a'; 1_000_000]).unwrap();
+        // FIPS 180-2, appendix B.3.
+        let million_a = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+        assert_eq!(sha256(file.path()).unwrap(), million_a);
+    }
+}

@@ -1,0 +1,141 @@
+//! A server's home: the private folder of its socket, and the control group that limits its memory. It outlives restarts, so
+//! that clients find the server again under the same path.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::process::{is_alive, started};
+use crate::{Cgroup, Error};
+
+/// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
+const MAX_SOCKET_BYTES: usize = 107;
+
+/// Sockets that servers make in their home, of MySQL and MariaDB and of PostgreSQL.
+pub(crate) const SOCKETS: [&str; 2] = ["s", ".s.PGSQL.5432"];
+
+/// Beginning of the names of homes.
+const PREFIX: &str = "dbdyno-";
+
+/// The file that says whose home it is: process number and time of start.
+const OWNER: &str = "owner";
+
+/// A folder that only this user may enter, removed with its control group when dropped.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+    cgroup: Option<Cgroup>,
+}
+
+impl Home {
+    /// A new home in the folder for temporary files (`$TMPDIR`), without a limit.
+    ///
+    /// # Errors
+    /// [`Error::SocketTooLong`] when the path of a socket in it would be, I/O.
+    pub fn new() -> Result<Self, Error> {
+        let parent = std::env::temp_dir();
+        let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
+        let sockets = SOCKETS.map(|name| folder.path().join(name));
+        if let Some(path) = sockets.into_iter().find(|path| path.as_os_str().len() > MAX_SOCKET_BYTES) {
+            return Err(Error::SocketTooLong { path });
+        }
+        let own = std::process::id();
+        let owner = format!("{own} {}\n", started(own).unwrap_or_default());
+        fs::write(folder.path().join(OWNER), owner).map_err(cannot())?;
+        Ok(Self { folder, cgroup: None })
+    }
+
+    /// The same home, whose server may use `bytes` of memory.
+    ///
+    /// # Errors
+    /// [`Error::Cgroup`] when this machine cannot limit it.
+    pub fn with_memory_limit(mut self, bytes: u64) -> Result<Self, Error> {
+        self.cgroup = Some(Cgroup::with_memory(bytes)?);
+        Ok(self)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The control group of the server, if it has one.
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// An empty folder for the server's temporary files; what an earlier start has left in it goes.
+    pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
+        let path = self.path().join("tmp");
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(Error::io("cannot remove", path.clone()))?;
+        }
+        fs::create_dir(&path).map_err(Error::io("cannot make", path.clone()))?;
+        Ok(path)
+    }
+}
+
+/// Removes homes whose dbdyno was killed, in the folder for temporary files, and returns their paths. One in which a server
+/// still answers stays.
+pub(crate) fn sweep() -> Vec<PathBuf> {
+    sweep_in(&std::env::temp_dir())
+}
+
+fn sweep_in(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let is_named = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+    };
+    let homes = entries.flatten().map(|entry| entry.path()).filter(is_named);
+    // One that cannot be removed is tried again at the next start.
+    homes.filter(|path| is_abandoned(path) && fs::remove_dir_all(path).is_ok()).collect()
+}
+
+fn is_abandoned(home: &Path) -> bool {
+    let Ok(owner) = fs::read_to_string(home.join(OWNER)) else { return false };
+    let Some((pid, noted)) = owner.trim().split_once(' ') else { return false };
+    let answers = || SOCKETS.iter().any(|name| UnixStream::connect(home.join(name)).is_ok());
+    pid.parse().is_ok_and(|pid| !is_alive(pid, noted)) && !answers()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_is_closed_to_others_and_goes_with_its_value() {
+        let home = Home::new().unwrap();
+        let path = home.path().to_path_buf();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+        fs::write(home.empty_tmp_dir().unwrap().join("left"), "x").unwrap();
+        assert_eq!(fs::read_dir(home.empty_tmp_dir().unwrap()).unwrap().count(), 0);
+        drop(home);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn only_homes_of_processes_that_have_ended_are_swept() {
+        let parent = tempfile::tempdir().unwrap();
+        let home = |name: &str, owner: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(OWNER), owner).unwrap();
+            path
+        };
+        let own = std::process::id();
+        home("dbdyno-living", &format!("{own} {}\n", started(own).unwrap()));
+        home("dbdyno-odd", "nonsense");
+        home("other", &format!("{own} 1\n"));
+        let answering = home("dbdyno-answering", &format!("{own} 1\n"));
+        let _listener = std::os::unix::net::UnixListener::bind(answering.join("s")).unwrap();
+        // The number of a process that lives, but with another start.
+        let dead = home("dbdyno-dead", &format!("{own} 1\n"));
+        assert_eq!(sweep_in(parent.path()), [dead]);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 4);
+    }
+}

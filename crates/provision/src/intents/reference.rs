@@ -1,0 +1,222 @@
+//! The data as a page for people: intents by product and version, and the options with their defaults.
+
+use super::ConfigProduct;
+use super::data::{Data, Intent, Kind, OptionRange, OptionState, Way};
+use super::possible::way_spans;
+use super::server::Release;
+use super::span::{Span, joined, subtracted, words};
+use super::value::words_of;
+
+/// Marks a range in which no version was compared with a real server.
+const UNCHECKED: &str = " †";
+
+const HEAD: &str = "# Config intents
+
+What `config` of a variant can ask for, and what each product and version makes of it. How to use them: the
+[guide](../guides/configs.md). This page is generated from the data that the options are rendered from (`crates/provision/data`).
+
+A test compares the data with real servers: does each option exist where it should, and is its default the one that is said here?
+† marks ranges of versions of which no server was there to compare; they are as documented. Compared were:
+";
+
+const INTENTS: &str = "
+## Intents by product
+
+Each cell names the options that an intent is rendered to, with their versions. `–`: the product has nothing of the kind. Values that
+such a server fulfils by itself are in brackets: asking for them is no error.
+
+| intent | MySQL | Percona Server | MariaDB | PostgreSQL | SQLite |
+|---|---|---|---|---|---|
+";
+
+const OPTIONS: &str = "
+## Options and their defaults
+
+`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are accepted and do nothing, so no intent
+uses them.
+
+| option | product | versions | default |
+|---|---|---|---|
+";
+
+/// The page `docs/reference/config-intents.md`.
+pub fn reference() -> String {
+    let data = Data::get();
+    let mut text = HEAD.to_owned();
+    for product in ConfigProduct::ALL {
+        let checked = data.checked(product);
+        let versions = if checked.is_empty() { "none".to_owned() } else { checked.join(", ") };
+        text.push_str(&format!("\n* {product}: {versions}"));
+    }
+    text.push('\n');
+    text.push_str(INTENTS);
+    for intent in &data.intents {
+        let cells: Vec<String> = ConfigProduct::ALL.iter().map(|product| cell(intent, *product)).collect();
+        text.push_str(&format!("| [`{0}`](#{0}) | {1} |\n", intent.name, cells.join(" | ")));
+    }
+    text.push_str("\n## Intents by name\n");
+    for intent in &data.intents {
+        text.push_str(&format!("\n### `{}`\n\n{}. {}\n", intent.name, kind(intent), intent.about));
+    }
+    text.push_str(OPTIONS);
+    for product in ConfigProduct::ALL {
+        for name in data.names(product) {
+            // What Percona Server has from MySQL stands there.
+            let ranges = data.ranges(product, name);
+            let inherited = product == ConfigProduct::Percona
+                && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
+            ranges
+                .iter()
+                .filter(|_| !inherited)
+                .for_each(|range| text.push_str(&option_row(name, product, range)));
+        }
+    }
+    text
+}
+
+fn kind(intent: &Intent) -> String {
+    let words: Vec<String> = words_of(intent).iter().map(|word| format!("`\"{word}\"`")).collect();
+    match intent.kind {
+        Kind::Size if !words_of(intent).contains(&"off") => "A size: `\"1 GiB\"`".to_owned(),
+        Kind::Size => "A size, `\"1 GiB\"`, or `\"off\"`".to_owned(),
+        Kind::Number => "A whole number".to_owned(),
+        Kind::Switch => "`true` or `false`".to_owned(),
+        Kind::Duration => "A time: `\"30m\"`".to_owned(),
+        Kind::Fraction => "A number from 0 to 1".to_owned(),
+        Kind::Word => "A name".to_owned(),
+        Kind::Choice => format!("One of {}", words.join(", ")),
+    }
+}
+
+/// Options and versions of one product; what Percona Server shares with MySQL is not said twice.
+fn cell(intent: &Intent, product: ConfigProduct) -> String {
+    let of = |product| (parts(intent, product), absences(intent, product));
+    let (parts, absences) = of(product);
+    let is_inherited = product == ConfigProduct::Percona && !parts.is_empty();
+    if is_inherited && (&parts, &absences) == (&of(ConfigProduct::MySql).0, &of(ConfigProduct::MySql).1) {
+        return format!("as MySQL{UNCHECKED}");
+    }
+    let is_everywhere = parts.iter().any(|(_, spans)| spans.contains(&Span::default()));
+    let mut texts: Vec<String> =
+        parts.iter().map(|(label, spans)| format!("{label}{}", versions(product, spans))).collect();
+    if texts.is_empty() {
+        texts.push("–".to_owned());
+    }
+    if !is_everywhere {
+        texts.extend(absences);
+    }
+    texts.join("<br>")
+}
+
+/// What is set, and in which versions, in the order of the ways.
+fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
+    let mut parts: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut served: Vec<(&Way, Vec<Span>)> = Vec::new();
+    let is_of = |way: &&Way| way.on.iter().any(|on| on.covers(product));
+    for way in intent.way.iter().chain(&intent.also).filter(is_of) {
+        let earlier = served.iter().filter(|(other, _)| serves_all_of(other, way));
+        let earlier: Vec<Span> = earlier.flat_map(|(_, spans)| spans.clone()).collect();
+        let spans = subtracted(joined(way_spans(way, product, None)), &earlier);
+        if spans.is_empty() {
+            continue;
+        }
+        served.push((way, spans.clone()));
+        let label = label(way);
+        match parts.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, known)) => *known = joined([known.clone(), spans].concat()),
+            None => parts.push((label, spans)),
+        }
+    }
+    parts
+}
+
+fn absences(intent: &Intent, product: ConfigProduct) -> Vec<String> {
+    let is_of = |on: &Vec<ConfigProduct>| on.is_empty() || on.iter().any(|on| on.covers(product));
+    let absent = intent.absent.iter().filter(|absent| is_of(&absent.on));
+    absent.map(|absent| format!("(`{}`)", absent.value)).collect()
+}
+
+/// Whether `other`, which stands first, takes every value that `way` takes.
+fn serves_all_of(other: &Way, way: &Way) -> bool {
+    let needs_less = other.engine.is_none() && other.plugin.is_none();
+    let takes = |word: &String| other.set.is_some() || other.values.contains_key(word);
+    needs_less && way.values.keys().all(takes) && (way.set.is_none() || other.set.is_some())
+}
+
+/// The options of a way, and for which values.
+fn label(way: &Way) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in way.set.iter().chain(way.values.values()).flat_map(|set| set.keys()) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let options: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    let mut text = if options.is_empty() { "nothing to set".to_owned() } else { options.join(", ") };
+    if way.set.is_none() && !way.values.is_empty() {
+        let values: Vec<&str> = way.values.keys().map(String::as_str).collect();
+        text.push_str(&format!(" for {}", values.join(", ")));
+    }
+    if let Some(plugin) = &way.plugin {
+        text.push_str(&format!(", with {plugin}"));
+    }
+    text
+}
+
+fn versions(product: ConfigProduct, spans: &[Span]) -> String {
+    let words = words(spans);
+    let words = if words.is_empty() { String::new() } else { format!(" ({words})") };
+    let is_unchecked = spans.iter().all(|span| !is_checked(product, *span));
+    words + if is_unchecked { UNCHECKED } else { "" }
+}
+
+fn is_checked(product: ConfigProduct, span: Span) -> bool {
+    let checked = Data::get().checked(product).iter().filter_map(|text| Release::parse(text));
+    checked.into_iter().any(|version| span.holds(version))
+}
+
+fn option_row(name: &str, product: ConfigProduct, range: &OptionRange) -> String {
+    let versions = words(&[range.span]);
+    let versions = if versions.is_empty() { "all".to_owned() } else { versions };
+    let state = match range.state {
+        OptionState::Active => "",
+        OptionState::Deprecated => ", *deprecated*",
+        OptionState::Ignored => ", *ignored*",
+    };
+    let mark = if is_checked(product, range.span) { "" } else { UNCHECKED };
+    let default = match range.default.as_str() {
+        "" => "(empty)".to_owned(),
+        "auto" => "auto".to_owned(),
+        value => format!("`{value}`"),
+    };
+    format!("| `{name}` | {product} | {versions}{mark}{state} | {default} |\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_in_the_documents_is_the_datas_own() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config-intents.md");
+        if std::env::var_os("DBDYNO_UPDATE").is_some() {
+            std::fs::write(path, reference()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(
+            page == reference(),
+            "{path} is stale: DBDYNO_UPDATE=1 cargo test -p dbdyno-provision config_intents"
+        );
+    }
+
+    #[test]
+    fn a_cell_names_options_versions_and_what_nobody_checked() {
+        let cell = |name: &str, product| cell(Data::get().intent(name).unwrap(), product);
+        insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (from 8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (before 8.0.30)");
+        insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (before 10.5.2)<br>`innodb_log_file_size` (from 10.5.2)");
+        insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (from 12.3) †<br>nothing to set for false (from 12.3) †<br>(`false`)");
+        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` for all, changes, deletes, inserts, off, purges (before 11.0)<br>(`off`)");
+        insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous` for commit, off, second");
+        insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"–<br>(`off`)");
+    }
+}

@@ -1,0 +1,185 @@
+//! Turns intents into the options of one server, or into sentences that say why it cannot have them.
+
+use super::asked::{Asked, Intents};
+use super::data::{Data, Intent, Limit, OptionState, Settings, Way};
+use super::possible;
+use super::rendered::{Rendered, Setting};
+use super::server::ConfigServer;
+use super::value::{self, Value};
+use crate::Error;
+
+/// Redo files where there is a choice and none is made.
+const REDO_FILES: u64 = 2;
+
+/// Old versions round their redo files down to whole ones of these.
+const MIB: u64 = 1 << 20;
+
+/// What becomes of one intent on one server.
+enum Outcome<'a> {
+    Ways(Vec<&'a Way>),
+    /// The server lacks the thing, and that is what was asked for.
+    Fulfilled,
+    /// The rest of a sentence that begins with the intent.
+    Impossible(String),
+}
+
+/// The options that `intents` mean for `server`, in the order of the data.
+///
+/// # Errors
+/// [`Error::Config`] with a line for each intent that the server cannot do and may not go without.
+pub fn render(server: &ConfigServer, intents: &Intents) -> Result<Rendered, Error> {
+    let mut rendered = Rendered::of(server);
+    let mut wrong = Vec::new();
+    for intent in &Data::get().intents {
+        let Some(asked) = intents.get(&intent.name) else { continue };
+        let told = format!("{} = {}", asked.name, asked.value);
+        match outcome(server, intent, asked) {
+            Outcome::Ways(ways) => {
+                for way in ways {
+                    add(&mut rendered, way, &told, asked, intents);
+                }
+            }
+            Outcome::Fulfilled => {
+                rendered.notes.push(format!("{told}: {} has none, so it is as asked for", server.title))
+            }
+            Outcome::Impossible(why) if asked.where_possible => {
+                rendered.notes.push(format!("{told} is left out, as where_possible allows: {why}"));
+            }
+            Outcome::Impossible(why) => wrong.push(format!("{told}: {why}")),
+        }
+    }
+    if wrong.is_empty() {
+        return Ok(rendered);
+    }
+    let (these, it) = if wrong.len() == 1 { ("this", "it") } else { ("these", "them") };
+    wrong.push(format!(
+        "{} cannot do {these}: leave {it} out, or put {it} under [where_possible] to have {it} on the servers that can",
+        server.title
+    ));
+    Err(Error::Config { why: wrong.join("\n") })
+}
+
+fn outcome<'a>(server: &ConfigServer, intent: &'a Intent, asked: &Asked) -> Outcome<'a> {
+    let fits = |way: &&Way| fits_version(server, way, &asked.value);
+    let candidates: Vec<&Way> = intent.way.iter().filter(fits).collect();
+    if let Some(way) = candidates.iter().find(|way| lacks(server, way).is_none()) {
+        if let Some(why) = intent.limit.iter().find_map(|limit| beyond(server, intent, limit, &asked.value)) {
+            return Outcome::Impossible(why);
+        }
+        let also = intent.also.iter().filter(fits).filter(|way| lacks(server, way).is_none());
+        return Outcome::Ways(std::iter::once(*way).chain(also).collect());
+    }
+    if let Some(why) = candidates.first().and_then(|way| lacks(server, way)) {
+        return Outcome::Impossible(why);
+    }
+    let there = takes(server, intent);
+    if there.is_none() && is_absent_as_asked(server, intent, &asked.value) {
+        return Outcome::Fulfilled;
+    }
+    let value = asked.value.to_string();
+    let where_else = possible::described(intent, |way| way.set.is_some() || way.values.contains_key(&value));
+    let here = match there {
+        Some(words) if !words.is_empty() => format!("{} takes {} here", server.title, words.join(", ")),
+        _ => format!("{} has none", server.title),
+    };
+    Outcome::Impossible(match where_else.is_empty() {
+        true => here,
+        false => format!("{here}; it is of {where_else}"),
+    })
+}
+
+/// Whether product and version have the options that `way` sets for `value`.
+fn fits_version(server: &ConfigServer, way: &Way, value: &Value) -> bool {
+    let Some(set) = settings(way, value) else { return false };
+    way.on.iter().any(|on| on.covers(server.product))
+        && way.span.holds(server.version)
+        && set.keys().all(|option| works(server, option))
+}
+
+/// The options of `way` for `value`: those of that value, else those of any.
+fn settings<'a>(way: &'a Way, value: &Value) -> Option<&'a Settings> {
+    let of_value = way.values.iter().find(|(word, _)| value.is(word)).map(|(_, set)| set);
+    // A word such as `off` stands for itself; the options of any value have no number for it.
+    let is_word = matches!(value, Value::Word(_)) && !way.values.is_empty();
+    of_value.or_else(|| way.set.as_ref().filter(|_| !is_word))
+}
+
+fn works(server: &ConfigServer, option: &str) -> bool {
+    let option = option.strip_prefix("skip_").unwrap_or(option);
+    Data::get()
+        .option(server.product, server.version, option)
+        .is_some_and(|range| range.state != OptionState::Ignored)
+}
+
+/// The engine or plugin that `way` needs and this variant or build does not have.
+fn lacks(server: &ConfigServer, way: &Way) -> Option<String> {
+    if let Some(engine) = way.engine.as_ref().filter(|engine| **engine != server.engine) {
+        return Some(format!("it is of tables of {engine}: say engine = \"{engine}\" in the variant"));
+    }
+    let plugin = way.plugin.as_ref().filter(|plugin| !server.has_plugin(plugin))?;
+    Some(format!("it needs the plugin {plugin}, which this build of {} does not have", server.title))
+}
+
+fn beyond(server: &ConfigServer, intent: &Intent, limit: &Limit, asked: &Value) -> Option<String> {
+    if !limit.on.iter().any(|on| on.covers(server.product)) || !limit.span.holds(server.version) {
+        return None;
+    }
+    let number = asked.number()?;
+    let bound = |text: &Option<String>| text.as_deref().and_then(|text| value::limit(intent.kind, text));
+    let said = |text: &Option<String>| text.clone().unwrap_or_default();
+    if bound(&limit.least).is_some_and(|least| number < least) {
+        return Some(format!("{} takes {} or more", server.title, said(&limit.least)));
+    }
+    if bound(&limit.most).is_some_and(|most| number > most) {
+        return Some(format!("{} takes at most {}", server.title, said(&limit.most)));
+    }
+    None
+}
+
+/// Words that the server takes for the intent; `None` when it does not have the thing at all.
+fn takes<'a>(server: &ConfigServer, intent: &'a Intent) -> Option<Vec<&'a str>> {
+    let mut is_there = false;
+    let mut words = Vec::new();
+    for way in &intent.way {
+        if !way.on.iter().any(|on| on.covers(server.product)) || !way.span.holds(server.version) {
+            continue;
+        }
+        is_there |= way.set.as_ref().is_some_and(|set| set.keys().all(|option| works(server, option)));
+        let fit = way.values.iter().filter(|(_, set)| set.keys().all(|option| works(server, option)));
+        words.extend(fit.map(|(word, _)| word.as_str()));
+    }
+    words.sort_unstable();
+    words.dedup();
+    (is_there || !words.is_empty()).then_some(words)
+}
+
+fn is_absent_as_asked(server: &ConfigServer, intent: &Intent, asked: &Value) -> bool {
+    intent.absent.iter().any(|absent| {
+        let of_product = absent.on.is_empty() || absent.on.iter().any(|on| on.covers(server.product));
+        of_product && absent.span.holds(server.version) && asked.is(&absent.value)
+    })
+}
+
+fn add(rendered: &mut Rendered, way: &Way, told: &str, asked: &Asked, intents: &Intents) {
+    if let Some(plugin) = &way.plugin {
+        rendered.add_plugin(plugin, told);
+    }
+    let mut placeholders = asked.value.placeholders();
+    if let Value::Size(bytes) = asked.value {
+        let files =
+            intents.get("redo_files").and_then(|files| files.value.number()).map_or(REDO_FILES, |n| n as u64);
+        placeholders.push(("{redo_files}", files.to_string()));
+        placeholders.push(("{redo_file_bytes}", ((bytes / files.max(1)) & !(MIB - 1)).to_string()));
+    }
+    let Some(set) = settings(way, &asked.value) else { return };
+    for (name, template) in set {
+        let text =
+            placeholders.iter().fold(template.clone(), |text, (mark, value)| text.replace(mark, value));
+        let value = (!text.is_empty()).then_some(text);
+        rendered.set(Setting { name: name.clone(), value, intent: told.to_owned() });
+    }
+}
+
+#[cfg(test)]
+#[path = "render_tests.rs"]
+mod tests;

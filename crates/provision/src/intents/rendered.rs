@@ -1,0 +1,219 @@
+//! The options that intents became for one server, and their option file.
+
+use super::ConfigProduct;
+use super::server::ConfigServer;
+use super::value::same_value;
+
+/// One option, and the intent that it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    pub name: String,
+    /// `None` for a bare option.
+    pub value: Option<String>,
+    /// `durability = commit`.
+    pub intent: String,
+}
+
+/// A config for one server: what its option file says and what its data directory is made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    pub product: ConfigProduct,
+    /// Product and version for people.
+    pub title: String,
+    /// In the order of the file; each option once. SQLite's are pragmas.
+    pub settings: Vec<Setting>,
+    /// Options of PostgreSQL's `initdb`.
+    pub initdb: Vec<Setting>,
+    /// Sentences about intents that became no option.
+    pub notes: Vec<String>,
+}
+
+impl Rendered {
+    pub(crate) fn of(server: &ConfigServer) -> Self {
+        let (product, title) = (server.product, server.title.clone());
+        Self { product, title, settings: Vec::new(), initdb: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Adds an option. One that an earlier intent has set is replaced, and that is said when it was another value.
+    pub(crate) fn set(&mut self, setting: Setting) {
+        let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
+        let earlier =
+            list.iter().position(|other| other.name == setting.name).map(|index| list.remove(index));
+        if let Some(earlier) = earlier.filter(|earlier| earlier.value != setting.value) {
+            let (name, value) = (&setting.name, setting.value.as_deref().unwrap_or("set"));
+            self.notes.push(format!("{name} is {value} by {}, not by {}", setting.intent, earlier.intent));
+        }
+        list.push(setting);
+    }
+
+    /// Loads a plugin at start.
+    pub(crate) fn add_plugin(&mut self, plugin: &str, intent: &str) {
+        let value = Some(plugin.to_owned());
+        let setting = Setting { name: "plugin_load_add".to_owned(), value, intent: intent.to_owned() };
+        // It may stand in a file more than once, for a plugin each.
+        if !self.settings.contains(&setting) {
+            self.settings.push(setting);
+        }
+    }
+
+    /// `initdb`'s options as words of its command line.
+    pub fn initdb_options(&self) -> Vec<String> {
+        let word = |setting: &Setting| match &setting.value {
+            Some(value) => format!("{}={value}", setting.name),
+            None => setting.name.clone(),
+        };
+        self.initdb.iter().map(word).collect()
+    }
+
+    /// Names and values of SQLite's pragmas.
+    pub fn pragmas(&self) -> Vec<(String, String)> {
+        self.settings.iter().map(|s| (s.name.clone(), s.value.clone().unwrap_or_default())).collect()
+    }
+
+    /// The option file, each option under the intent that it comes from; of SQLite its pragmas.
+    pub fn text(&self) -> String {
+        let mut text = format!("# For {}, from the config of the plan.\n", self.title);
+        if matches!(self.product, ConfigProduct::MySql | ConfigProduct::MariaDb | ConfigProduct::Percona) {
+            text.push_str("[mysqld]\n");
+        }
+        for setting in &self.initdb {
+            let value = setting.value.as_ref().map_or_else(String::new, |value| format!("={value}"));
+            text.push_str(&format!("# {} (initdb {}{value})\n", setting.intent, setting.name));
+        }
+        let mut intent = "";
+        for setting in &self.settings {
+            if setting.intent != intent {
+                intent = &setting.intent;
+                text.push_str(&format!("# {intent}\n"));
+            }
+            text.push_str(&self.line(setting));
+        }
+        text
+    }
+
+    fn line(&self, setting: &Setting) -> String {
+        let name = &setting.name;
+        match (&setting.value, self.product) {
+            (Some(value), ConfigProduct::Sqlite) => format!("PRAGMA {name} = {value}\n"),
+            (Some(value), _) => format!("{name} = {value}\n"),
+            (None, _) => format!("{name}\n"),
+        }
+    }
+
+    /// The option file with the reader's own settings behind, which win.
+    pub fn text_with(&self, native: Option<&str>) -> String {
+        match native {
+            None => self.text(),
+            Some(native) => {
+                format!(
+                    "{}\n# The variant's own option file, which wins over what stands above.\n{native}",
+                    self.text()
+                )
+            }
+        }
+    }
+
+    /// A sentence for each option that the reader's own settings give another value than the intents do. `native` are names
+    /// with underscores, and values.
+    pub fn overridden(&self, native: &[(String, Option<String>)]) -> Vec<String> {
+        let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
+        let say = |setting: &Setting| {
+            let (name, value) = own(setting)?;
+            let is_same = |own: &String| setting.value.as_ref().is_some_and(|asked| same_value(own, asked));
+            if *value == setting.value || value.as_ref().is_some_and(is_same) {
+                return None;
+            }
+            let (value, intent) = (value.as_deref().unwrap_or("set"), &setting.intent);
+            Some(format!("{name} is {value} by the variant's own option file, which wins over {intent}"))
+        };
+        self.settings.iter().filter_map(say).collect()
+    }
+
+    /// The intents whose options `log` names: what to look at when a server did not start.
+    pub fn blamed(&self, log: &str) -> Vec<String> {
+        // On a command line two dashes stand before a name, in it they are underscores.
+        let log = log.replace("--", "  ").replace('-', "_");
+        let named = self.settings.iter().chain(&self.initdb);
+        let plain = |setting: &Setting| setting.name.trim_start_matches('-').replace('-', "_");
+        named
+            .filter(|setting| has_word(&log, &plain(setting)))
+            .map(|setting| format!("{} comes from the intent {}", setting.name, setting.intent))
+            .collect()
+    }
+}
+
+/// `skip_log_bin` and `log_bin` are about one thing.
+fn same_option(left: &str, right: &str) -> bool {
+    let plain = |name: &str| {
+        let name = name.strip_prefix("loose_").unwrap_or(name);
+        name.strip_prefix("skip_").unwrap_or(name).to_owned()
+    };
+    plain(left) == plain(right)
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered() -> Rendered {
+        let server = ConfigServer::named("mariadb-10.11.5", "innodb").unwrap();
+        let mut rendered = Rendered::of(&server);
+        for (name, value, intent) in [
+            ("innodb_flush_log_at_trx_commit", Some("1"), "durability = commit"),
+            ("sync_binlog", Some("1"), "durability = commit"),
+            ("log_bin", None, "binlog_in_engine = true"),
+            ("sync_binlog", Some("0"), "sync_binlog = 0"),
+        ] {
+            rendered.set(Setting {
+                name: name.to_owned(),
+                value: value.map(str::to_owned),
+                intent: intent.to_owned(),
+            });
+        }
+        rendered
+    }
+
+    #[test]
+    fn the_file_says_which_intent_each_option_comes_from_and_the_native_file_stands_behind() {
+        insta::assert_snapshot!(rendered().text_with(Some("[mysqld]\nsync_binlog = 7\n")), @r"
+        # For MariaDB 10.11.5, from the config of the plan.
+        [mysqld]
+        # durability = commit
+        innodb_flush_log_at_trx_commit = 1
+        # binlog_in_engine = true
+        log_bin
+        # sync_binlog = 0
+        sync_binlog = 0
+
+        # The variant's own option file, which wins over what stands above.
+        [mysqld]
+        sync_binlog = 7
+        ");
+        assert_eq!(rendered().notes, ["sync_binlog is 0 by sync_binlog = 0, not by durability = commit"]);
+    }
+
+    #[test]
+    fn what_the_native_file_changes_is_said() {
+        let native = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let said =
+            rendered().overridden(&[native("sync_binlog", Some("0")), native("skip_log_bin", Some("1"))]);
+        assert_eq!(
+            said,
+            ["skip_log_bin is 1 by the variant's own option file, which wins over binlog_in_engine = true"]
+        );
+    }
+
+    #[test]
+    fn a_servers_complaint_leads_to_the_intent() {
+        let log = "mysqld --sync-binlog=0\n[ERROR] log_bin_index";
+        assert_eq!(rendered().blamed(log), ["sync_binlog comes from the intent sync_binlog = 0"]);
+    }
+}

@@ -1,0 +1,265 @@
+//! Real servers that are stopped and started again: on their data, on copies of a snapshot, under a memory limit, hanging.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::Session;
+use dbdyno_drivers::mysql::MysqlSession;
+use dbdyno_drivers::postgres::PostgresSession;
+use dbdyno_provision::{
+    Base, Data, Error, Home, PgBase, PgServer, PgServerSpec, Server, ServerSpec, Snapshot, find_named, list,
+    servers_dir,
+};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use tempfile::TempDir;
+
+const STOP: Duration = Duration::from_secs(60);
+
+/// Old, middle and new builds of both products, and their names in the catalogue.
+const MYSQLS: [(&str, &str); 3] = [
+    ("mysql-5.6.", "mysql-5.6.24"),
+    ("mariadb-10.11", "mariadb-10.11-debian"),
+    ("mysql-8.0.", "mysql-8.0.31"),
+];
+const POSTGRESES: [(&str, &str); 2] = [("pg-9.6.", "pg-9.6.24"), ("pg-18.", "pg-18.6")];
+
+fn require((prefix, catalogue): (&str, &str)) -> Base {
+    let folder = servers_dir();
+    let found = list(&folder).into_iter().find(|name| name.starts_with(prefix));
+    let name = found.unwrap_or_else(|| {
+        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {catalogue}`", folder.display())
+    });
+    find_named(&name).unwrap()
+}
+
+fn mysql(wanted: (&str, &str), folder: &Path) -> ServerSpec {
+    let Base::Mysql(base) = require(wanted) else { panic!("{} is not MySQL", wanted.0) };
+    std::fs::write(folder.join("my.cnf"), "[mysqld]\ninnodb_buffer_pool_size = 32M\n").unwrap();
+    ServerSpec {
+        base,
+        my_cnf: Some(folder.join("my.cnf")),
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        template_dir: template_dir(),
+        start_timeout: Duration::from_secs(120),
+        engine: "innodb".to_owned(),
+    }
+}
+
+fn postgres(base: PgBase, folder: &Path) -> PgServerSpec {
+    PgServerSpec {
+        initdb: Vec::new(),
+        base,
+        conf: None,
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        template_dir: template_dir(),
+        start_timeout: Duration::from_secs(120),
+    }
+}
+
+/// Templates are shared by the tests of this file: each build is initialised once.
+fn template_dir() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("life-templates")
+}
+
+fn new_folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Sends the statements over one session; the first column of the last one's first row.
+fn ask(server: &Server, statements: &[&str]) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+        let mut rows = Vec::new();
+        for statement in statements {
+            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        session.close().await;
+        rows.first().and_then(|row| row[0].clone())
+    })
+}
+
+fn ask_postgres(server: &PgServer, statements: &[&str]) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut session = PostgresSession::connect(&server.options("postgres")).await.unwrap();
+        let mut rows = Vec::new();
+        for statement in statements {
+            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+        }
+        session.close().await;
+        rows.first().and_then(|row| row[0].clone())
+    })
+}
+
+const COUNT: &str = "SELECT COUNT(*) FROM d.t";
+const ADD: &str = "INSERT INTO d.t VALUES (1)";
+const MAKE: [&str; 3] = ["CREATE DATABASE d", "CREATE TABLE d.t (a INT)", ADD];
+
+#[test]
+fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_socket() {
+    for wanted in MYSQLS {
+        let folder = new_folder();
+        let spec = mysql(wanted, folder.path());
+        let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
+        ask(&server, &MAKE);
+        let (socket, pid) = (server.socket(), server.pid());
+        let (stopped, home) = server.into_running().halt(STOP).unwrap();
+        assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{}", wanted.0);
+
+        let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
+        assert_eq!((ask(&server, &[ADD, COUNT]).as_deref(), server.socket()), (Some("2"), socket));
+        assert_ne!(server.pid(), pid);
+        let (_, mut home) = server.into_running().halt(STOP).unwrap();
+
+        let taken = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(2)).unwrap();
+        for _ in 0..2 {
+            taken.restore(&spec.data_dir).unwrap();
+            let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
+            assert_eq!(ask(&server, &[ADD, COUNT]).as_deref(), Some("3"), "{}", wanted.0);
+            home = server.into_running().halt(STOP).unwrap().1;
+        }
+    }
+}
+
+#[test]
+fn a_postgres_starts_on_copies_of_a_snapshot_too() {
+    for wanted in POSTGRESES {
+        let Base::Postgres(base) = require(wanted) else { panic!("{} is not PostgreSQL", wanted.0) };
+        let folder = new_folder();
+        let spec = postgres(base, folder.path());
+        let server = PgServer::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
+        ask_postgres(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
+        let (_, mut home) = server.into_running().halt(STOP).unwrap();
+        let taken = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(1)).unwrap();
+        for _ in 0..2 {
+            taken.restore(&spec.data_dir).unwrap();
+            let server = PgServer::start_in(home, &spec, Data::AsItIs).unwrap();
+            let count = ask_postgres(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
+            assert_eq!(count.as_deref(), Some("2"), "{}", wanted.0);
+            home = server.into_running().halt(STOP).unwrap().1;
+        }
+    }
+}
+
+#[test]
+fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
+    let folder = new_folder();
+    let spec = mysql(MYSQLS[1], folder.path());
+    let server = Server::start(&spec).unwrap();
+    let refused = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(0));
+    assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
+    server.stop().unwrap();
+    std::fs::create_dir(folder.path().join("theirs")).unwrap();
+    let theirs = ServerSpec { data_dir: folder.path().join("theirs"), ..spec };
+    let refused = Server::start_in(Home::new().unwrap(), &theirs, Data::AsItIs);
+    assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+}
+
+/// A scan of more than the limit: the page cache of the server's files is the server's, and the limit holds for it.
+#[test]
+fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
+    const LIMIT: u64 = 320 << 20;
+    let folder = new_folder();
+    let spec = mysql(MYSQLS[1], folder.path());
+    let home = Home::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
+        panic!("a memory limit needs a control group that this process may make (run as root): {error}")
+    });
+    let group = home.cgroup().unwrap().folder().to_path_buf();
+    assert_eq!(home.cgroup().unwrap().memory_limit_bytes(), LIMIT);
+    let server = Server::start_in(home, &spec, Data::Fresh).unwrap();
+    let member = std::fs::read_to_string(format!("/proc/{}/cgroup", server.pid())).unwrap();
+    assert!(member.contains(group.file_name().unwrap().to_str().unwrap()), "{member}");
+    let make = ["CREATE DATABASE d", "CREATE TABLE d.big (a LONGTEXT) ENGINE = MyISAM"];
+    ask(&server, &[make[0], make[1], "INSERT INTO d.big VALUES (REPEAT('x', 1000000))"]);
+    for _ in 0..9 {
+        ask(&server, &["INSERT INTO d.big SELECT a FROM d.big"]);
+    }
+    ask(&server, &["SELECT MAX(LENGTH(a)) FROM d.big"]);
+    let number = |names: [&str; 2]| -> u64 {
+        let read = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse().ok();
+        names.iter().find_map(|name| read(name)).unwrap()
+    };
+    let written = std::fs::metadata(spec.data_dir.join("d/big.MYD")).unwrap().len();
+    assert!(written > LIMIT, "{written} bytes are no test");
+    let used = number(["memory.current", "memory.usage_in_bytes"]);
+    assert!(used <= LIMIT && used > LIMIT / 2, "{used} bytes");
+    server.stop().unwrap();
+    assert!(!group.exists(), "the group outlives its server");
+}
+
+/// The buffer pool alone is larger than the limit.
+#[test]
+fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
+    let folder = new_folder();
+    let spec = mysql(MYSQLS[2], folder.path());
+    let home = Home::new().unwrap().with_memory_limit(64 << 20).unwrap();
+    let message = Server::start_in(home, &spec, Data::Fresh).unwrap_err().to_string();
+    assert!(message.contains("it needed more than its memory limit of 67108864 bytes"), "{message}");
+}
+
+#[test]
+fn a_server_that_hangs_at_its_end_is_killed_and_its_data_are_not_called_sound() {
+    let folder = new_folder();
+    let spec = mysql(MYSQLS[1], folder.path());
+    let hang = |server: &Server| {
+        kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGSTOP).unwrap();
+    };
+    let server = Server::start(&spec).unwrap();
+    hang(&server);
+    let began = Instant::now();
+    let message = server.into_running().halt(Duration::from_secs(1)).unwrap_err().to_string();
+    assert!(message.contains("did not end within 1 s and was killed"), "{message}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    let server = Server::start(&spec).unwrap();
+    hang(&server);
+    let stopped = server.into_running().stop_within(Duration::from_secs(1)).unwrap();
+    assert!(stopped.killed && stopped.signal == Some(9), "{stopped:?}");
+}
+
+#[test]
+fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
+    let folder = new_folder();
+    let server = Server::start(&mysql(MYSQLS[1], folder.path())).unwrap();
+    kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGKILL).unwrap();
+    while server.is_running() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let error = server.into_running().halt(STOP).unwrap_err();
+    assert!(matches!(error, Error::NotAtRest { .. }), "{error}");
+    assert!(error.to_string().contains("signal 9"), "{error}");
+}
+
+/// The program stops itself (SIGSTOP) before it becomes the server.
+#[test]
+fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
+    let folder = new_folder();
+    let Base::Mysql(real) = require(MYSQLS[2]) else { panic!("not MySQL") };
+    let fake = folder.path().join("base");
+    std::fs::create_dir_all(fake.join("bin")).unwrap();
+    for entry in std::fs::read_dir(real.path()).unwrap().flatten() {
+        if entry.file_name() != "bin" {
+            std::os::unix::fs::symlink(entry.path(), fake.join(entry.file_name())).unwrap();
+        }
+    }
+    let program = fake.join("bin/mysqld");
+    let real_program = real.program().display();
+    let script =
+        format!("#!/bin/sh\ncase \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"\n");
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let Base::Mysql(base) = Base::open(&fake).unwrap() else { panic!("not MySQL") };
+    let spec = ServerSpec { base, start_timeout: Duration::from_secs(2), ..mysql(MYSQLS[2], folder.path()) };
+    let message = Server::start(&spec).unwrap_err().to_string();
+    assert!(message.contains("did not answer on its socket within 2 s and was stopped"), "{message}");
+    let left = std::process::Command::new("pgrep").args(["-f", fake.to_str().unwrap()]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&left.stdout), "", "a process is left");
+}

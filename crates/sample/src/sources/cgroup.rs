@@ -1,0 +1,155 @@
+//! Source `cgroup`: memory of the server's control group, the page cache of its files included. Only where dbdyno limits it.
+//!
+//! Keys, from the group's files in version 1 (`memory.usage_in_bytes`, `memory.stat`, `memory.failcnt`) or 2
+//! (`memory.current`, `memory.stat`, `memory.events`): `memory_bytes` all of it, `anonymous_bytes` its own (heaps, buffer
+//! pools), `file_bytes` page cache, `dirty_bytes` and `writeback_bytes` of it on their way to the disk, `major_faults`,
+//! `limit_hits` how often the limit made the kernel take pages back. Of version 2 also `cpu_us`, `cpu_user_us`,
+//! `cpu_kernel_us` (`cpu.stat`) and `read_bytes`, `written_bytes` of all devices (`io.stat`), where these controllers are on.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::proc_file::ProcFile;
+
+/// `memory.stat` of version 1 and 2, and the key that it becomes.
+const STAT: [(&str, &str, &str); 5] = [
+    ("rss", "anon", "anonymous_bytes"),
+    ("cache", "file", "file_bytes"),
+    ("dirty", "file_dirty", "dirty_bytes"),
+    ("writeback", "file_writeback", "writeback_bytes"),
+    ("pgmajfault", "pgmajfault", "major_faults"),
+];
+
+/// `cpu.stat` of version 2.
+const CPU: [(&str, &str); 3] =
+    [("usage_usec", "cpu_us"), ("user_usec", "cpu_user_us"), ("system_usec", "cpu_kernel_us")];
+
+/// The control group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    folder: PathBuf,
+    is_v2: bool,
+    usage: ProcFile,
+    stat: ProcFile,
+    /// Version 1: the number of hits; version 2: a list in which it is `max`.
+    hits: ProcFile,
+    cpu: Option<ProcFile>,
+    io: Option<ProcFile>,
+}
+
+impl Group {
+    /// Looks at the group in `folder`.
+    pub(crate) fn open(folder: &Path) -> Result<Self, Error> {
+        let is_v2 = folder.join("memory.current").exists();
+        let [usage, hits] = match is_v2 {
+            true => ["memory.current", "memory.events"],
+            false => ["memory.usage_in_bytes", "memory.failcnt"],
+        };
+        let optional = |name: &str| if is_v2 { ProcFile::open(folder.join(name)).ok() } else { None };
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            is_v2,
+            usage: ProcFile::open(folder.join(usage))?,
+            stat: ProcFile::open(folder.join("memory.stat"))?,
+            hits: ProcFile::open(folder.join(hits))?,
+            cpu: optional("cpu.stat"),
+            io: optional("io.stat"),
+        })
+    }
+}
+
+impl Source for Group {
+    fn name(&self) -> &'static str {
+        "cgroup"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        let version = if self.is_v2 { 2 } else { 1 };
+        about([("folder", self.folder.display().to_string().into()), ("version", version.into())])
+    }
+
+    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        let usage = self.usage.text()?.trim().parse().ok();
+        values.set("memory_bytes", usage.ok_or_else(|| self.usage.format_error("a number"))?);
+        let stat = self.stat.text()?;
+        for (v1, v2, key) in STAT {
+            if let Some(value) = value_of(&stat, if self.is_v2 { v2 } else { v1 }) {
+                values.set(key, value);
+            }
+        }
+        let hits = self.hits.text()?;
+        let hits = if self.is_v2 { value_of(&hits, "max") } else { hits.trim().parse().ok() };
+        values.set("limit_hits", hits.ok_or_else(|| self.hits.format_error("the number of hits"))?);
+        if let Some(cpu) = &mut self.cpu {
+            let text = cpu.text()?;
+            CPU.iter().for_each(|(name, key)| {
+                if let Some(value) = value_of(&text, name) {
+                    values.set(key, value);
+                }
+            });
+        }
+        if let Some(io) = &mut self.io {
+            let text = io.text()?;
+            values.set("read_bytes", sum_of(&text, "rbytes="));
+            values.set("written_bytes", sum_of(&text, "wbytes="));
+        }
+        Ok(Some(at))
+    }
+}
+
+/// The number behind `name` in lines `NAME NUMBER`.
+fn value_of(text: &str, name: &str) -> Option<i64> {
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    pairs.filter(|(found, _)| *found == name).find_map(|(_, value)| value.trim().parse().ok())
+}
+
+/// Sum over all devices of the numbers behind `key` in lines `8:0 rbytes=1 wbytes=2 ...`.
+fn sum_of(text: &str, key: &str) -> i64 {
+    let words = text.split_whitespace().filter_map(|word| word.strip_prefix(key));
+    words.filter_map(|number| number.parse::<i64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(files: &[(&str, &str)]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut values = Values::default();
+        Group::open(folder.path()).unwrap().read(Moment::Tick, &mut values).unwrap();
+        values.map().iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn both_versions_give_the_same_keys() {
+        let v1 = read(&[
+            ("memory.usage_in_bytes", "4096000\n"),
+            ("memory.stat", "cache 1000\nrss 2000\ndirty 30\nwriteback 4\npgmajfault 5\ntotal_cache 9\n"),
+            ("memory.failcnt", "17\n"),
+        ]);
+        let memory = "anonymous_bytes=2000 dirty_bytes=30 file_bytes=1000 limit_hits=17 major_faults=5 \
+                      memory_bytes=4096000 writeback_bytes=4";
+        assert_eq!(v1, memory);
+        let v2 = [
+            ("memory.current", "4096000\n"),
+            ("memory.stat", "anon 2000\nfile 1000\nfile_dirty 30\nfile_writeback 4\npgmajfault 5\n"),
+            ("memory.events", "low 0\nhigh 1\nmax 17\noom 0\n"),
+        ];
+        assert_eq!(read(&v2), memory);
+        let more = [
+            ("cpu.stat", "usage_usec 12\nuser_usec 8\nsystem_usec 4\n"),
+            ("io.stat", "8:0 rbytes=100 wbytes=7 rios=1\n259:0 rbytes=11 wbytes=2 rios=1\n"),
+        ];
+        let all = read(&[v2.as_slice(), &more].concat());
+        assert!(all.contains("cpu_kernel_us=4 cpu_us=12 cpu_user_us=8"), "{all}");
+        assert!(all.contains("read_bytes=111") && all.contains("written_bytes=9"), "{all}");
+    }
+}
