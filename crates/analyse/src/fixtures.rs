@@ -58,6 +58,8 @@ pub(crate) fn read_write_spec() -> StepSpec {
             kind("query", "closed", 10),
         ],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -71,6 +73,8 @@ pub(crate) fn index_spec() -> StepSpec {
         target: None,
         kinds: vec![kind("index", "closed", 0)],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -84,6 +88,8 @@ pub(crate) fn load_spec() -> StepSpec {
         target: None,
         kinds: vec![kind("insert", "closed", 100)],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

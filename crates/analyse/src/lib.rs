@@ -29,6 +29,7 @@ mod ratio;
 mod reach;
 mod schedule;
 mod span;
+mod statements;
 pub mod statistics;
 mod steadiness;
 mod steps;
@@ -44,8 +45,8 @@ pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, 
 pub use error::Error;
 pub use findings::{
     Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
-    Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
-    VariantSummary, WorkloadFindings,
+    Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
@@ -88,7 +89,8 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let rules = judge::Rules { base, margin: manifest.margin, seed: manifest.seed };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| workloads::steps_of(run, info, base)).collect();
-    judge::judge(&mut steps.iter_mut().flatten().collect::<Vec<_>>(), rules);
+    let judged = steps.iter_mut().flatten().filter(|step| !step.is_warm_up);
+    judge::judge(&mut judged.collect::<Vec<_>>(), rules);
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::{Oltp, OltpPace};
 
 /// Column `id` is a 32-bit number.
-const MOST_ROWS: u64 = i32::MAX as u64;
+pub(crate) const MOST_ROWS: u64 = i32::MAX as u64;
 /// More connections than a server of any product takes.
-const MOST_CONNECTIONS: u32 = 65_536;
+pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
 /// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
 pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
@@ -47,7 +47,7 @@ fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
 }
 
-fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
+pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
     if rungs.is_empty() {
         return Some((key, format!("{key} is empty: name at least one, e.g. [1, 16, 64]")));
     }

@@ -7,7 +7,7 @@ use crate::speed::{Size, Speed, assumed};
 use crate::{Oltp, OltpTest, Variant, Verify};
 
 /// What a row of 200 bytes costs more than a row of the Insert Benchmark, whose cost is assumed.
-const ROW_FACTOR: f64 = 2.0;
+pub(crate) const ROW_FACTOR: f64 = 2.0;
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
 /// What storage engines add to a row, with space left free in pages.
@@ -30,7 +30,8 @@ pub(crate) fn cell(variant: &Variant, oltp: &Oltp) -> CellEstimate {
     }
 }
 
-fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
+/// Start, load and index.
+pub(crate) fn table_steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let rows = oltp.loaded_rows();
     let lanes = oltp.load_connections.min(oltp.tables).min(speed.parallel_clients).max(1);
     let all = |row_us: f64| seconds(rows as f64 * row_us / f64::from(lanes) / 1e6);
@@ -42,6 +43,13 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     if oltp.create_secondary {
         steps.push(step("index", &format!("1 index on {detail}"), all(speed.index_row_us)));
     }
+    steps
+}
+
+fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
+    let rows = oltp.loaded_rows();
+    let detail = format!("{} rows", grouped(rows));
+    let mut steps = table_steps(oltp, speed);
     steps.push(step("settle", "cleanup and pause after the load", oltp.settle_wait.0));
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
@@ -77,6 +85,12 @@ fn writing_steps(oltp: &Oltp) -> usize {
 }
 
 fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
+    let steps = u32::try_from(writing_steps(oltp)).unwrap_or(u32::MAX);
+    table_bytes(oltp, size, length(oltp).saturating_mul(steps))
+}
+
+/// Tables and logs, behind `writing` of steps that write.
+pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
     if size.row_bytes <= 0.0 {
         return size.log_bytes;
     }
@@ -84,7 +98,7 @@ fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
     let rows = oltp.loaded_rows() as f64;
     // An index is sorted in files of its own before it is built.
     let tables = rows * (COLUMN_BYTES * PAGE_FACTOR + 2.0 * indexes * INDEX_BYTES);
-    let written = WRITES_PER_SECOND * length(oltp).as_secs_f64() * writing_steps(oltp) as f64;
+    let written = WRITES_PER_SECOND * writing.as_secs_f64();
     let binlog = (rows + written) * if size.binlog_row_bytes > 0 { 2.0 * COLUMN_BYTES } else { 0.0 };
     ((tables + binlog) as u64).saturating_add(size.log_bytes)
 }

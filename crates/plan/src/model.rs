@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuList, InsertBenchmark, Load, Oltp};
+use crate::{CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -146,6 +146,7 @@ pub enum VariantKind {
 pub struct Workloads {
     #[serde(rename = "insert-benchmark")]
     pub insert_benchmark: Option<InsertBenchmark>,
+    pub microbenchmarks: Option<Microbenchmarks>,
     pub oltp: Option<Oltp>,
 }
 
@@ -153,7 +154,8 @@ impl Workloads {
     /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
     pub fn names(&self) -> Vec<&'static str> {
         let insert_benchmark = self.insert_benchmark.iter().map(|_| "insert-benchmark");
-        insert_benchmark.chain(self.oltp.iter().map(|_| "oltp")).collect()
+        let microbenchmarks = self.microbenchmarks.iter().map(|_| "microbenchmarks");
+        insert_benchmark.chain(microbenchmarks).chain(self.oltp.iter().map(|_| "oltp")).collect()
     }
 }
 
@@ -176,7 +178,8 @@ impl Plan {
     pub fn most_connections(&self) -> u32 {
         let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);
         let oltp = self.workload.oltp.as_ref().map(Oltp::most_connections);
-        insert_benchmark.max(oltp).unwrap_or(0)
+        let microbenchmarks = self.workload.microbenchmarks.as_ref().map(Microbenchmarks::most_connections);
+        insert_benchmark.max(microbenchmarks).max(oltp).unwrap_or(0)
     }
 
     /// Name of the base variant.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ladder::{Ladder, ladder};
 use crate::{PlanDuration, Protocol, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
@@ -16,6 +17,8 @@ pub struct Oltp {
     /// Rows of each table.
     pub table_size: u64,
     /// Numbers of connections: a ladder, in its order.
+    #[serde(deserialize_with = "ladder")]
+    #[schemars(with = "Ladder")]
     pub connections: Vec<u32>,
     /// Length of each step, without its warm-up.
     pub time: PlanDuration,

@@ -23,7 +23,7 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent,
-    ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule,
+    ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule, statement_kind,
 };
 pub use histogram::{Clock, HistogramSpan};
 pub use interval::{ErrorCounts, Interval};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use dbdyno_drivers::{ConnectionLog, Tls, describe};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::{Context, Work, Workload};
 
@@ -140,11 +141,15 @@ impl Conductor<'_> {
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
         let workloads = &self.plan.workload;
-        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
-            ("insert-benchmark", Some(options), _) => {
+        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.microbenchmarks, &workloads.oltp)
+        {
+            ("insert-benchmark", Some(options), ..) => {
                 self.steps(id, writer, database, InsertBenchmark::new(options, context), session)
             }
-            ("oltp", _, Some(options)) => {
+            ("microbenchmarks", _, Some(options), _) => {
+                self.steps(id, writer, database, Microbenchmarks::new(options, context), session)
+            }
+            ("oltp", .., Some(options)) => {
                 self.steps(id, writer, database, Oltp::new(options, context), session)
             }
             (name, ..) => {

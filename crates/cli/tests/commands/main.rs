@@ -11,6 +11,7 @@ mod help;
 mod interrupted;
 mod known_answer;
 mod lists;
+mod microbenchmarks;
 mod oltp;
 mod run;
 #[path = "../support/mod.rs"]

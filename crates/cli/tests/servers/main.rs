@@ -9,6 +9,7 @@
 mod end_to_end;
 mod external;
 mod killed;
+mod microbenchmarks;
 mod oltp;
 mod options;
 mod postgres;

@@ -3,17 +3,17 @@
 //! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and distributions. Where this
 //! differs, [`deviations`] says so in every record.
 
-mod deviations;
+pub(crate) mod deviations;
 mod distribution;
 mod draws;
-mod lanes;
-mod mix;
+pub(crate) mod lanes;
+pub(crate) mod mix;
 mod operation;
-mod rows;
-mod sql;
-mod steps;
+pub(crate) mod rows;
+pub(crate) mod sql;
+pub(crate) mod steps;
 mod text;
-mod verify;
+pub(crate) mod verify;
 mod zipf;
 
 use std::sync::Arc;
@@ -40,9 +40,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The workload over one cell.
 pub struct Oltp {
-    shared: Arc<Setup>,
+    pub(crate) shared: Arc<Setup>,
     steps: Vec<StepPlan>,
-    contents: Contents,
+    pub(crate) contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
 }
@@ -125,15 +125,22 @@ impl Oltp {
         if !self.shared.client_ids() || self.steps[index].test().0 != Test::Insert {
             return Ok(());
         }
-        for table in self.shared.tables() {
-            let looking = Error::during(format!("looking for the greatest id of table {table}"));
-            let greatest = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
-            self.first_new_id = self.first_new_id.max(greatest.unwrap_or(0) + 1);
-        }
+        self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         Ok(())
     }
 
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+    /// The greatest id of all tables; 0 when they are empty.
+    pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
+        let mut greatest = 0;
+        for table in self.shared.tables() {
+            let looking = Error::during(format!("looking for the greatest id of table {table}"));
+            let found = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
+            greatest = greatest.max(found.unwrap_or(0));
+        }
+        Ok(greatest)
+    }
+
+    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
         if self.shared.context.owned {
             let capabilities = &self.shared.context.endpoint.capabilities;
             drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
@@ -141,9 +148,9 @@ impl Oltp {
         Ok(())
     }
 
-    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
+    /// Brings the server to rest; `wait` counts from the start of that.
+    pub(crate) async fn settle(&self, session: &mut AnySession, wait: Duration) -> Result<Work, Error> {
         let began = Instant::now();
-        let wait = self.shared.options.settle_wait.0;
         let Context { endpoint, owned, .. } = &self.shared.context;
         let report = settle(session, &endpoint.capabilities, &self.shared.tables(), wait, *owned)
             .await
@@ -241,7 +248,7 @@ impl Workload for Oltp {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
         if tests_follow && !is_test(&self.steps[index]) {
-            return Ok(vec![self.settle(session).await?]);
+            return Ok(vec![self.settle(session, self.shared.options.settle_wait.0).await?]);
         }
         Ok(Vec::new())
     }

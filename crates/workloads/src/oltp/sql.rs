@@ -13,8 +13,20 @@ pub(crate) enum Kind {
     SumRange,
     OrderRange,
     DistinctRange,
+    /// The number of rows of a range.
+    CountRange,
+    /// Rows whose column is in a list of random values.
+    Points(Fetch, u32),
+    /// Rows whose column is in a list that is the same for everybody: so many consecutive ids in the middle of the table.
+    HotPoints(u32),
+    /// Rows whose column lies between a value and that value and so much more.
+    Range(Fetch, u32),
+    /// The whole table, of which no row fits.
+    Scan,
     IndexUpdate,
     NonIndexUpdate,
+    /// A new `c` for so many ids.
+    ListUpdate(u32),
     Delete,
     /// The row that the DELETE before it took, with new contents.
     Insert,
@@ -25,7 +37,36 @@ pub(crate) enum Kind {
     Commit,
 }
 
+/// What a query of the microbenchmarks fetches and by which column it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fetch {
+    pub(crate) columns: &'static str,
+    pub(crate) by: &'static str,
+}
+
 impl Kind {
+    /// Its name in records and reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Commit => "commit",
+            Self::Point => "point-select",
+            Self::SimpleRange => "simple-range",
+            Self::SumRange => "sum-range",
+            Self::OrderRange => "order-range",
+            Self::DistinctRange => "distinct-range",
+            Self::CountRange => "count-range",
+            Self::Points(..) | Self::HotPoints(_) => "points",
+            Self::Range(..) => "range",
+            Self::Scan => "scan",
+            Self::IndexUpdate => "index-update",
+            Self::NonIndexUpdate => "non-index-update",
+            Self::ListUpdate(_) => "list-update",
+            Self::Delete => "delete",
+            Self::Insert | Self::NewRow | Self::NewRowWithId => "insert",
+        }
+    }
+
     /// It has no parameters and no table.
     pub(crate) fn is_bracket(self) -> bool {
         matches!(self, Self::Begin | Self::Commit)
@@ -49,6 +90,16 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
         Kind::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
         Kind::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
         Kind::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
+        Kind::CountRange => format!("SELECT count(c) FROM {table} {from}"),
+        Kind::Points(Fetch { columns, by }, count) => {
+            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
+        }
+        Kind::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        Kind::Range(Fetch { columns, by }, _) => {
+            format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
+        }
+        Kind::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
+        Kind::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
         Kind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
         Kind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
         Kind::Delete => format!("DELETE FROM {table} WHERE id=?"),
@@ -61,6 +112,11 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
         }
         Kind::NewRow => format!("INSERT INTO {table} (k, c, pad) VALUES (?, ?, ?)"),
     }
+}
+
+/// So many parameters of a list.
+fn marks(count: u32) -> String {
+    vec!["?"; count as usize].join(", ")
 }
 
 /// Statements that make table number `number`, empty, anew.

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Philox;
 use crate::oltp::Setup;
-use crate::oltp::lanes::LoadPlan;
+use crate::oltp::lanes::{LoadPlan, Script};
 use crate::oltp::mix::{Place, places};
 use crate::oltp::sql::{self, Kind};
 
@@ -39,11 +39,6 @@ pub(crate) struct StepPlan {
 }
 
 impl StepPlan {
-    /// The draws of this step. They depend on its name, so that a step more or less in a plan leaves the others as they are.
-    pub(crate) fn stream(&self, seed: u64) -> Philox {
-        Philox::new(seed, fnv1a(self.name.as_bytes()))
-    }
-
     /// The test, its connections, and whether they share a schedule; a load or an index is none, and is taken for a point
     /// select of one.
     pub(crate) fn test(&self) -> (Test, u32, bool) {
@@ -51,6 +46,25 @@ impl StepPlan {
             StepKind::Test { test, connections, rate } => (test, connections, rate.is_some()),
             StepKind::Load | StepKind::Index => (Test::PointSelect, 1, false),
         }
+    }
+}
+
+/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves the others as they are.
+pub(crate) fn stream(name: &str, seed: u64) -> Philox {
+    Philox::new(seed, fnv1a(name.as_bytes()))
+}
+
+/// What the connections of a test do; for a load or an index, see [`StepPlan::test`].
+pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
+    let (test, connections, is_shared) = step.test();
+    Script {
+        kind: names(test).0,
+        places: places(test, &setup.options, setup.client_ids()),
+        prepared: setup.prepared(test),
+        stream: stream(&step.name, setup.context.seed),
+        connections,
+        is_shared,
+        table_each: false,
     }
 }
 
@@ -142,6 +156,8 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         target: None,
         kinds: vec![kind],
         options: options(step, setup),
+        groups: std::collections::BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -204,17 +220,20 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
 }
 
 /// Rows that the statements of an operation ask for or change; a range near a table's end has fewer.
-fn rows(places: &[Place], options: &Options) -> u32 {
+pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
     let rows = |place: &Place| match place.kind {
         Kind::Begin | Kind::Commit => 0,
         Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
+        Kind::Points(_, rows) | Kind::HotPoints(rows) | Kind::ListUpdate(rows) => rows,
+        Kind::Range(_, more) => more + 1,
+        Kind::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
         _ => 1,
     };
     places.iter().map(rows).fold(0, u32::saturating_add)
 }
 
 /// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
-fn statements(places: &[Place], setup: &Setup) -> String {
+pub(crate) fn statements(places: &[Place], setup: &Setup) -> String {
     let capabilities = &setup.context.endpoint.capabilities;
     let writes = places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket());
     let mut kinds: Vec<(Kind, u32)> = Vec::new();
@@ -258,9 +277,8 @@ mod tests {
 
     #[test]
     fn the_draws_of_a_step_depend_on_its_name_and_the_seed() {
-        let step = |name: &str| StepPlan { name: name.to_owned(), kind: StepKind::Load };
         assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968, "the authors' vector");
-        assert_ne!(step("a.c1").stream(1), step("a.c2").stream(1));
-        assert_ne!(step("a.c1").stream(1), step("a.c1").stream(2));
+        assert_ne!(stream("a.c1", 1), stream("a.c2", 1));
+        assert_ne!(stream("a.c1", 1), stream("a.c1", 2));
     }
 }

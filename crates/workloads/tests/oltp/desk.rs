@@ -13,8 +13,8 @@ use dbdyno_workloads::{Context, Workload};
 use tokio::runtime::Runtime;
 
 /// A workload whose statements are written down.
-pub(crate) struct Desk {
-    pub(crate) workload: Oltp,
+pub(crate) struct Desk<W = Oltp> {
+    pub(crate) workload: W,
     pub(crate) journal: Journal,
     runtime: Runtime,
 }
@@ -40,13 +40,20 @@ pub(crate) fn text(asked: &Asked) -> String {
     }
 }
 
-impl Desk {
+impl Desk<Oltp> {
     pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+        Desk::of(|context| Oltp::new(options, context), capabilities)
+    }
+}
+
+impl<W: Workload> Desk<W> {
+    /// A desk for the workload that `make` builds.
+    pub(crate) fn of(make: impl FnOnce(Context) -> W, capabilities: Capabilities) -> Self {
         let journal = Journal::default();
         let target =
             Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
         let endpoint = Endpoint { target, capabilities };
-        let workload = Oltp::new(options, Context { endpoint, owned: true, seed: 1 });
+        let workload = make(Context { endpoint, owned: true, seed: 1 });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }
     }

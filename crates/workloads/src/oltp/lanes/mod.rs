@@ -6,12 +6,13 @@ mod test;
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role};
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role, StatementDone};
 
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, steps};
 
 pub(crate) use load::LoadPlan;
+pub(crate) use test::{Script, TestLane};
 
 /// Builds a lane on the thread that will run it.
 pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
@@ -34,6 +35,7 @@ pub(crate) fn of_step(
         StepKind::Load | StepKind::Index => loaders(setup, step.kind == StepKind::Load),
         StepKind::Test { connections, rate, .. } => {
             let per_client = connections / steps::clients(connections, rate);
+            let script = steps::script(step, setup);
             (0..connections)
                 .zip(steps::paces(step, setup))
                 .map(|(connection, pace)| {
@@ -45,9 +47,9 @@ pub(crate) fn of_step(
                         role: Role::Decides,
                         coupling: None,
                     };
-                    let (setup, step) = (Arc::clone(setup), step.clone());
+                    let (setup, script) = (Arc::clone(setup), script.clone());
                     let factory: LaneFactory = Box::new(move || {
-                        AnyLane::Test(test::TestLane::new(&setup, &step, connection, first_new_id))
+                        AnyLane::Test(test::TestLane::new(&setup, script, connection, first_new_id))
                     });
                     (spec, factory)
                 })
@@ -111,6 +113,13 @@ impl Lane for AnyLane {
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         each!(self, lane => lane.perform(number).await)
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        match self {
+            AnyLane::Test(lane) => lane.statements(),
+            AnyLane::Load(_) | AnyLane::Index(_) => &[],
+        }
     }
 
     async fn close(self) {
