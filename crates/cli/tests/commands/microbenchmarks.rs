@@ -121,14 +121,14 @@ fn mistakes_in_the_options_are_named_where_they_are() {
         desk.write("p.toml", &plan(TWO_VARIANTS, options));
         desk.refusal(&desk.dbdyno(&["plan", "p.toml"]))
     };
-    insta::assert_snapshot!(refused("steps = [\"scam*\"]"), @"");
-    insta::assert_snapshot!(refused("steps = [\"scan\", \"!scan\"]"), @"");
-    insta::assert_snapshot!(refused("connections = \"4..1\""), @"");
-    insta::assert_snapshot!(refused("connections = [1, 1]"), @"");
-    insta::assert_snapshot!(refused("sequence = \"41\""), @"");
-    insta::assert_snapshot!(refused("operations = 0"), @"");
-    insta::assert_snapshot!(refused("update_inlist_ids = 0"), @"");
+    insta::assert_snapshot!(refused("steps = [\"scam*\"]"), @"exit 2: error: p.toml:16:9: `scam*` fits no step of this sequence; steps: point-query.warm point-query.pre random-points.pre_range=10 random-points.pre_range=100 random-points.pre_range=1000 read-only.pre_range=10 read-only.pre_range=100 read-only.pre_range=10000 points-covered-pk.pre points-notcovered-pk.pre points-covered-si.pre points-notcovered-si.pre range-covered-pk.pre range-notcovered-pk.pre range-covered-si.pre range-notcovered-si.pre update-inlist update-index update-nonindex update-one update-zipf write-only read-write_range=10 read-write_range=100 read-only_range=10 read-only_range=100 read-only_range=10000 point-query random-points_range=10 random-points_range=100 random-points_range=1000 hot-points points-covered-pk points-notcovered-pk points-covered-si points-notcovered-si range-covered-pk range-notcovered-pk range-covered-si range-notcovered-si scan delete insert");
+    insta::assert_snapshot!(refused("steps = [\"scan\", \"!scan\"]"), @r#"exit 2: error: p.toml:16:9: steps choose none: name at least one, e.g. ["point-query*", "!*.warm"]"#);
+    insta::assert_snapshot!(refused("connections = \"4..1\""), @r#"exit 2: error: p.toml:16:15: "4..1" is not a number of connections, a list such as [1, 16, 64], or a range such as "1..4096", which doubles"#);
+    insta::assert_snapshot!(refused("connections = [1, 1]"), @"exit 2: error: p.toml:16:15: connections holds 1 twice: each gives a step of its own name");
+    insta::assert_snapshot!(refused("sequence = \"41\""), @"exit 2: error: p.toml:16:12: `41` is not a value of this key (did you mean `42`?); it takes 42, 32");
+    insta::assert_snapshot!(refused("operations = 0"), @"exit 2: error: p.toml:16:14: operations is 0, but must be at least 1");
+    insta::assert_snapshot!(refused("update_inlist_ids = 0"), @"exit 2: error: p.toml:16:21: update_inlist_ids is 0, but must be 1 to 10000");
     let desk = Desk::new();
     desk.write("p.toml", &plan(TWO_VARIANTS, "").replace("= 1000", "= 100"));
-    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "p.toml"])), @"");
+    insta::assert_snapshot!(desk.refusal(&desk.dbdyno(&["plan", "p.toml"])), @r#"exit 2: error: p.toml:14:14: table_size is 100, but hot-points needs 200 rows: make tables larger, or leave the step out with steps = ["!hot-points"]"#);
 }

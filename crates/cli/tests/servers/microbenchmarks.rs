@@ -17,10 +17,12 @@ fn plan(variants: &str, host: &str, options: &str) -> String {
 /// Few rows and several connections: deadlocks, and on PostgreSQL rows that two connections put back at once.
 #[test]
 fn all_steps_are_valid_on_every_product_and_on_myrocks() {
+    // MyRocks comes to rest by pauses of its own, whatever the plan says: once is enough.
+    let myrocks = variant("myrocks", MARIADB_10_11, "engine = \"rocksdb\"");
     for sequence in ["42", "32"] {
         let desk = Desk::new();
         let variants = variant("maria", MARIADB_10_11, "")
-            + &variant("myrocks", MARIADB_10_11, "engine = \"rocksdb\"")
+            + if sequence == "42" { &myrocks } else { "" }
             + &variant("mysql-old", MYSQL_5_5, "")
             + &variant("mysql", MYSQL_8_0, "")
             + &variant("pg-old", POSTGRES_9_6, "")
@@ -32,7 +34,11 @@ fn all_steps_are_valid_on_every_product_and_on_myrocks() {
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
         let dir = desk.run_dir();
         let findings = findings(&dir);
-        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 6), "{sequence}");
+        assert_eq!(
+            (faults(&findings), findings.run.cells_completed),
+            (Vec::new(), if sequence == "42" { 6 } else { 5 }),
+            "{sequence}"
+        );
         let run = Run::open(&dir).unwrap();
         for step in run.cells.iter().flat_map(|cell| &cell.steps) {
             let failed: u64 = step.intervals.iter().map(|interval| interval.failed).sum();
@@ -127,7 +133,7 @@ fn the_general_log_of_mariadb_holds_the_statements_that_were_specified_and_no_mo
     });
     let expected = expected(&run);
     assert_eq!(counted(&expected, sent), expected);
-    assert_eq!(expected.len(), 21, "{expected:?}");
+    assert_eq!(expected.len(), 22, "{expected:?}");
 }
 
 #[test]

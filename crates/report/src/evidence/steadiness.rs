@@ -8,6 +8,7 @@ use crate::number::{fixed, rate};
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "Whole seconds of the window. Figures within one run: its seconds depend on each other and are no repetitions.";
     let figures = [
+        ("median second", step.rate_label.as_str(), "Rate of the median second."),
         ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),
         ("of median", "%", "The slowest second's rate, as a share of the median second's."),
         ("longest gap", "s", "Longest run of whole seconds in which nothing was done."),
@@ -28,10 +29,11 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     grid
 }
 
-fn figures_of(found: &Steadiness) -> [String; 7] {
+fn figures_of(found: &Steadiness) -> [String; 8] {
     let seconds =
         |value: Option<usize>, none: &str| value.map_or_else(|| none.to_owned(), |value| value.to_string());
     [
+        rate(Some(found.median_rate)),
         rate(Some(found.worst_rate)),
         fixed(found.worst_share.map(|share| 100.0 * share), 0),
         found.longest_gap_seconds.to_string(),
