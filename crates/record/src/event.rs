@@ -200,7 +200,7 @@ pub enum StepEvent {
         attempts: u32,
     },
     /// All statements of one kind within the operations of `kind` that were answered in `[from_us, to_us)`, which is the
-    /// common window. Their times are the histogram with the tag of [`statement_kind`]; where an operation is one
+    /// common window. Their times are the histogram with the tag of [`crate::statement_kind`]; where an operation is one
     /// statement, its times are the operation's. Once, behind the window.
     Statement {
         kind: String,
@@ -319,11 +319,6 @@ pub struct StepSpec {
     /// It only prepares the next step (fills caches): its figures are recorded and belong to no summary.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
-}
-
-/// The kind under which the times of one statement within operations of `kind` are recorded: `transaction:delete`.
-pub fn statement_kind(kind: &str, statement: &str) -> String {
-    format!("{kind}:{statement}")
 }
 
 /// The one figure that a step is about.

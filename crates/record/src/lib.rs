@@ -23,9 +23,9 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent,
-    ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule, statement_kind,
+    ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule,
 };
-pub use histogram::{Clock, HistogramSpan};
+pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 pub use reader::{CellRecord, Run};

@@ -9,7 +9,7 @@ use crate::Context;
 use crate::microbenchmarks::catalogue::{ALL, Entry};
 use crate::microbenchmarks::{groups, steps, writes};
 
-const INTRODUCTION: &str = include_str!("page_introduction.md");
+const INTRODUCTION: &str = include_str!("page_introduction.txt");
 const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
 
 /// `docs/reference/microbenchmarks.md`.

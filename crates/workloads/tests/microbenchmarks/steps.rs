@@ -74,6 +74,8 @@ fn a_step_tells_its_published_name_its_groups_and_the_state_of_its_tables() {
             option("table_state"),
             groups.join(", ")
         )
+        .trim_end()
+        .to_owned()
     };
     let names = [
         "load",
@@ -88,7 +90,7 @@ fn a_step_tells_its_published_name_its_groups_and_the_state_of_its_tables() {
     insta::assert_snapshot!(names.map(line).join("\n"), @r"
     load | - | - | 2021 load
     index | - | - | 2021 load
-    point-query.warm (warm-up) | point-query.warm_range=100 | loaded | 
+    point-query.warm (warm-up) | point-query.warm_range=100 | loaded |
     point-query.pre | point-query.pre_range=100 | loaded | 2021 read-only before write-heavy, 2024 point, part 1
     update-inlist | update-inlist_range=100 | loaded | 2021 write-heavy, 2024 writes, 2025 writes
     update-index | update-index_range=100 | written | 2021 write-heavy, 2024 writes, 2025 writes
