@@ -169,3 +169,24 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
 }
+
+/// The error of a plan with `[workload.oltp]` on one variant.
+fn oltp(variant: &str, options: &str) -> String {
+    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.oltp]\n{options}\n"))
+}
+
+#[test]
+fn tables_that_are_there_already_are_those_of_an_address() {
+    insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"");
+    let address = "address = \"mysql://root@localhost/sbtest\"";
+    insta::assert_snapshot!(oltp(address, "use_existing = true\n[workload.insert-benchmark]"), @"");
+}
+
+#[test]
+fn options_of_oltp_tables_that_contradict_each_other_are_named() {
+    let sqlite = "server = \"sqlite\"";
+    insta::assert_snapshot!(oltp(sqlite, "create_secondary = false\nindex_before_load = true"), @"");
+    insta::assert_snapshot!(oltp(sqlite, "zipfian_scrambled = true"), @"");
+    insta::assert_snapshot!(oltp(sqlite, "table_size = 3_000_000_000"), @"");
+    insta::assert_snapshot!(oltp(sqlite, "profile = \"sysbench-0.4\""), @"");
+}

@@ -9,6 +9,7 @@
 mod end_to_end;
 mod external;
 mod killed;
+mod loads;
 mod oltp;
 mod options;
 mod postgres;
@@ -16,6 +17,7 @@ mod restart;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
+mod sysbench;
 mod tampering;
 mod tls;
 mod watch;

@@ -44,7 +44,8 @@ impl Operation {
             distribution: Distribution::new(options, options.table_size),
             tables: options.tables.into(),
             one_table: options.one_table,
-            span: i64::from(options.range_size) - 1,
+            // Where the statement adds the span, both parameters are the first id.
+            span: setup.added_span().map_or(i64::from(options.range_size) - 1, |_| 0),
         }
     }
 
