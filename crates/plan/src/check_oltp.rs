@@ -66,7 +66,9 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
 fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
     let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
-    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
+    let wider = key == "table_size" && greatest == MOST_ROWS && value > greatest;
+    let help = if wider { "; with id = \"bigint\" it may be greater" } else { "" };
+    Some((key, format!("{key} is {value}, but must be {least} to {greatest}{help}")))
 }
 
 fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
