@@ -114,7 +114,12 @@ mod tests {
         };
         let figures =
             [figure(&CASES[0], 200_000.0), figure(&CASES[1], 120_000.0), figure(&CASES[2], 90_000.0)];
-        insta::assert_snapshot!(text(&figures), @"");
+        insta::assert_snapshot!(text(&figures), @r"
+        server           tables, method    rows/s  sysbench's rows/s  ratio (range)        target
+        MariaDB 10.11.5  1 table, insert   210000  100000             2.10 (2.00 to 2.20)  ≥ 1.50 met
+        MariaDB 10.11.5  1 table, stream   126000  100000             1.26 (1.20 to 1.32)  ≥ 1.50 MISSED
+        MariaDB 10.11.5  4 tables, insert  94500   100000             0.95 (0.90 to 0.99)  –
+        ");
         assert_eq!(figures.map(|figure| figure.is_met()), [true, false, true]);
         assert!(!Figure::new(&CASES[0], "MariaDB").is_met(), "nothing measured is nothing met");
     }
