@@ -22,6 +22,7 @@ mod oltp;
 mod overrides;
 mod parse;
 mod pattern;
+mod profile;
 mod speed;
 mod units;
 mod workload;
@@ -35,7 +36,7 @@ pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroSequence, Mic
 pub use microbenchmark_tests::MicroTest;
 pub use microbenchmarks::{MicroRung, Microbenchmarks};
 pub use model::{Host, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
-pub use oltp::{Distribution, Oltp, OltpPace, OltpTest, Think};
+pub use oltp::{Distribution, IdType, LoadMethod, Oltp, OltpPace, OltpProfile, OltpTest, Think};
 pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
 pub use units::{CpuList, PlanDuration};
 pub use workload::{Clock, InsertBenchmark, Pacing, Protocol, RowsPerCommit, SettleWait, Verify};

@@ -182,6 +182,11 @@ impl Plan {
         insert_benchmark.max(microbenchmarks).max(oltp).unwrap_or(0)
     }
 
+    /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
+    pub fn uses_existing_tables(&self) -> bool {
+        self.workload.oltp.as_ref().is_some_and(|oltp| oltp.use_existing)
+    }
+
     /// Name of the base variant.
     pub fn base_name(&self) -> &str {
         self.base

@@ -169,3 +169,24 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
 }
+
+/// The error of a plan with `[workload.oltp]` on one variant.
+fn oltp(variant: &str, options: &str) -> String {
+    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.oltp]\n{options}\n"))
+}
+
+#[test]
+fn tables_that_are_there_already_are_those_of_an_address() {
+    insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
+    let address = "address = \"mysql://root@localhost/sbtest\"";
+    insta::assert_snapshot!(oltp(address, "use_existing = true\n[workload.insert-benchmark]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload insert-benchmark of the same plan would make its tables there");
+}
+
+#[test]
+fn options_of_oltp_tables_that_contradict_each_other_are_named() {
+    let sqlite = "server = \"sqlite\"";
+    insta::assert_snapshot!(oltp(sqlite, "create_secondary = false\nindex_before_load = true"), @"plan.toml:7:21: index_before_load wants an index on k, and create_secondary = false wants none");
+    insta::assert_snapshot!(oltp(sqlite, "zipfian_scrambled = true"), @r#"plan.toml:6:21: zipfian_scrambled is for distribution = "zipfian""#);
+    insta::assert_snapshot!(oltp(sqlite, "table_size = 3_000_000_000"), @r#"plan.toml:6:14: table_size is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(oltp(sqlite, "profile = \"sysbench-0.4\""), @"plan.toml:6:11: `sysbench-0.4` is not a value of this key (did you mean `sysbench-0.5`?); it takes sysbench-1, sysbench-0.5");
+}

@@ -9,6 +9,7 @@
 mod end_to_end;
 mod external;
 mod killed;
+mod loads;
 mod microbenchmarks;
 mod oltp;
 mod options;
@@ -17,6 +18,7 @@ mod restart;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
+mod sysbench;
 mod tampering;
 mod tls;
 mod watch;

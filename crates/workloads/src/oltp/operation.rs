@@ -49,7 +49,8 @@ impl Operation {
             one_table: options.one_table,
             fixed_table,
             table_size: options.table_size,
-            span: i64::from(options.range_size) - 1,
+            // Where the statement adds the span, both parameters are the first id.
+            span: setup.added_span().map_or(i64::from(options.range_size) - 1, |_| 0),
         }
     }
 

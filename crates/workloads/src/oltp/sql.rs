@@ -1,6 +1,7 @@
 //! Statements of the classic OLTP tests, in the original's shapes.
 
-use dbdyno_drivers::{Capabilities, KeySource};
+use dbdyno_drivers::{Capabilities, KeySource, RowStream};
+use dbdyno_plan::{IdType, OltpProfile};
 
 use crate::oltp::Setup;
 
@@ -72,6 +73,11 @@ impl Kind {
         matches!(self, Self::Begin | Self::Commit)
     }
 
+    /// It fetches the rows of a range of ids.
+    pub(crate) fn is_range(self) -> bool {
+        matches!(self, Self::SimpleRange | Self::SumRange | Self::OrderRange | Self::DistinctRange)
+    }
+
     /// It fetches rows.
     pub(crate) fn is_read(self) -> bool {
         self > Self::Begin && self < Self::IndexUpdate
@@ -119,12 +125,21 @@ fn marks(count: u32) -> String {
     vec!["?"; count as usize].join(", ")
 }
 
+/// [`statement`] as the profile of `setup` writes it.
+pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
+    let sql = statement(kind, table, writes, &setup.context.endpoint.capabilities);
+    match setup.added_span() {
+        Some(span) if kind.is_range() => sql.replace("AND ?", &format!("AND ?+{span}")),
+        _ => sql,
+    }
+}
+
 /// Statements that make table number `number`, empty, anew.
 pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
     let capabilities = &setup.context.endpoint.capabilities;
     let options = &setup.options;
     let table = Setup::table(number);
-    let id = if setup.client_ids() { "INTEGER NOT NULL" } else { capabilities.int_key };
+    let Types { id, k, more_rows } = types(setup);
     let is_counter = capabilities.key_source == KeySource::TableCounter;
     let key = match (options.secondary, is_counter) {
         (false, _) => ", PRIMARY KEY (id)",
@@ -132,20 +147,48 @@ pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
         (true, true) => ", KEY xid (id)",
         (true, false) => "",
     };
-    let more = &options.create_table_options;
-    let space = if more.is_empty() { "" } else { " " };
+    let own = &options.create_table_options;
+    let more: String = [more_rows, own.as_str()]
+        .into_iter()
+        .filter(|more| !more.is_empty())
+        .map(|more| format!(" {more}"))
+        .collect();
     let mut statements = vec![
         format!("DROP TABLE IF EXISTS {table}"),
         format!(
-            "CREATE TABLE {table} (id {id}, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
-             pad CHAR(60) DEFAULT '' NOT NULL{key}){}{space}{more}",
+            "CREATE TABLE {table} (id {id}, k {k} DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+             pad CHAR(60) DEFAULT '' NOT NULL{key}){}{more}",
             capabilities.table_suffix
         ),
     ];
     if options.secondary && !is_counter {
         statements.push(format!("CREATE INDEX xid{number} ON {table} (id)"));
     }
+    if options.create_secondary && options.index_before_load {
+        statements.push(create_index(number));
+    }
     statements
+}
+
+/// Types of the two numbers, and what a table says of its greatest size.
+struct Types {
+    id: String,
+    k: String,
+    more_rows: &'static str,
+}
+
+fn types(setup: &Setup) -> Types {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let is_big = setup.options.id == IdType::Bigint;
+    let number = if is_big { capabilities.big_int } else { "INTEGER" };
+    let counted = if is_big { capabilities.big_key } else { capabilities.int_key };
+    let id = if setup.client_ids() { format!("{number} NOT NULL") } else { counted.to_owned() };
+    let is_old = setup.options.profile == OltpProfile::Sysbench05 && capabilities.unsigned;
+    if !is_old {
+        return Types { id, k: number.to_owned(), more_rows: "" };
+    }
+    let unsigned = format!("{number} UNSIGNED");
+    Types { id: id.replacen(number, &unsigned, 1), k: unsigned, more_rows: "MAX_ROWS = 1000000" }
 }
 
 /// The secondary index of table number `number`.
@@ -158,9 +201,31 @@ pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
     format!("INSERT INTO {table}({}k, c, pad) VALUES", if client_ids { "id, " } else { "" })
 }
 
+/// The bulk statement that reads rows from the client, columns in this order.
+pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String {
+    let columns = if with_ids { "id, k, c, pad" } else { "k, c, pad" };
+    match form {
+        RowStream::LocalInfile => format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} ({columns})"),
+        RowStream::CopyIn => format!("COPY {table} ({columns}) FROM STDIN"),
+        RowStream::PreparedRows if with_ids => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?, ?)"),
+        RowStream::PreparedRows => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?)"),
+    }
+}
+
+/// Lets the server's own ids go on behind `greatest`, where rows came with theirs past its sequence.
+pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
+    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
+}
+
 /// Everything that verification compares.
 pub(crate) fn sums(table: &str) -> String {
-    format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k) FROM {table}")
+    format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k), SUM(id) FROM {table}")
+}
+
+/// Rows by their ids.
+pub(crate) fn rows_of(table: &str, ids: &[u64]) -> String {
+    let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+    format!("SELECT id, k, c, pad FROM {table} WHERE id IN ({}) ORDER BY id", ids.join(", "))
 }
 
 /// The greatest id.

@@ -85,20 +85,27 @@ impl<W: Workload> Desk<W> {
 
     /// Statements before the step, in order.
     pub(crate) fn before(&mut self, step: &str) -> Vec<String> {
+        self.prepared_for(step).unwrap_or_else(|error| panic!("{error}"));
+        self.journal.take().iter().map(text).collect()
+    }
+
+    /// Why the step cannot begin.
+    pub(crate) fn before_fails(&mut self, step: &str) -> String {
+        let error = self.prepared_for(step).expect_err("it must not begin");
+        self.journal.take();
+        error.to_string()
+    }
+
+    fn prepared_for(&mut self, step: &str) -> Result<(), dbdyno_workloads::Error> {
         let index = self.index(step);
         let Self { workload, journal, runtime } = self;
+        let target =
+            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        let endpoint = Endpoint { target, capabilities: null::capabilities() };
         runtime.block_on(async {
-            let endpoint = Endpoint {
-                target: Target::Null(null::Options {
-                    journal: Some(journal.clone()),
-                    ..null::Options::default()
-                }),
-                capabilities: null::capabilities(),
-            };
             let mut session = endpoint.connect().await.unwrap();
-            workload.before(index, &mut session).await.unwrap();
-        });
-        self.journal.take().iter().map(text).collect()
+            workload.before(index, &mut session).await.map(|_| ())
+        })
     }
 
     /// Runs the step through the load engine and gives its record.

@@ -110,8 +110,7 @@ impl TestLane {
         let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
         for table in 1..=tables {
-            let capabilities = &self.setup.context.endpoint.capabilities;
-            let sql = sql::statement(kind, &Setup::table(table), self.writes, capabilities);
+            let sql = sql::statement_of(&self.setup, kind, &Setup::table(table), self.writes);
             senders.push(self.sender(kind, &sql).await?);
         }
         Ok(senders)
