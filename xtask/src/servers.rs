@@ -1,5 +1,6 @@
 //! `cargo xtask servers`: gets servers of the catalogue into the servers folder.
 
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -70,6 +71,13 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     packages.sort();
     packages.dedup();
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
+}
+
+/// Installs sysbench, which the tests run beside dbdyno, where it is missing.
+pub(crate) fn install_peer() -> Result<()> {
+    let is_there = Command::new("sysbench").arg("--version").output().is_ok();
+    let missing: Vec<String> = if is_there { Vec::new() } else { vec!["sysbench".to_owned()] };
+    Ok(fetch::install_tools(&missing, &mut |line| terminal::note(line))?)
 }
 
 /// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and the network is what

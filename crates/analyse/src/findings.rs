@@ -164,6 +164,12 @@ pub struct StepFindings {
     pub rate_label: String,
     /// Differences below this fraction count as none.
     pub margin: f64,
+    /// The groups over which published reports sum steps up: name of the grouping to name of the group.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+    /// It only prepares the next step: it is in no summary and gets no verdict.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm_up: bool,
     /// Statement shapes by kind.
     pub statements: Vec<(String, String)>,
     /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
@@ -279,8 +285,26 @@ pub struct KindResult {
     /// `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+    /// Its statements by kind, in their order, where the record tells them apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementResult>,
     /// The original's response-time buckets, over service time (what the original measures).
     pub buckets: Vec<Bucket>,
+}
+
+/// Statements of one kind within the operations answered.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatementResult {
+    /// `simple-range`
+    pub statement: String,
+    pub count: u64,
+    /// Statements that neither fetched nor changed a row.
+    pub empty: u64,
+    /// Rows fetched or changed.
+    pub rows: u64,
+    pub per_second: f64,
+    /// From sending to answered; of an operation that is one statement, the operation's.
+    pub service: Latency,
 }
 
 /// What an open loop was asked for, and how it was kept. What it reached is in the [`KindResult`].

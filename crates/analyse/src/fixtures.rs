@@ -59,6 +59,8 @@ pub(crate) fn read_write_spec() -> StepSpec {
             kind("query", "closed", 10),
         ],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -72,6 +74,8 @@ pub(crate) fn index_spec() -> StepSpec {
         target: None,
         kinds: vec![kind("index", "closed", 0)],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -85,6 +89,8 @@ pub(crate) fn load_spec() -> StepSpec {
         target: None,
         kinds: vec![kind("insert", "closed", 100)],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

@@ -43,6 +43,7 @@ mod reach;
 mod relative;
 mod schedule;
 mod span;
+mod statements;
 pub mod statistics;
 mod steadiness;
 mod steps;
@@ -61,8 +62,8 @@ pub use error::Error;
 pub use factorial::Effect;
 pub use findings::{
     Bucket, Budget, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio,
-    RunSummary, Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity,
-    VariantStep, VariantSummary, WorkloadFindings,
+    RunSummary, Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow,
+    Validity, VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
@@ -117,7 +118,8 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     };
     let mut steps: Vec<Vec<StepFindings>> =
         manifest.workloads.iter().map(|info| workloads::steps_of(run, info, rules)).collect();
-    let mut all: Vec<&mut StepFindings> = steps.iter_mut().flatten().collect();
+    let mut all: Vec<&mut StepFindings> =
+        steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     judge::judge(&mut all, rules);
     let design = factorial::Design::of(&manifest.variants, base);
     if let Ok(Some(design)) = &design {

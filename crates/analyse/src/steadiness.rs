@@ -15,6 +15,8 @@ const MIN_SECONDS: usize = 10;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steadiness {
     pub seconds: usize,
+    /// Rate of the median second.
+    pub median_rate: f64,
     /// Rate of the slowest second.
     pub worst_rate: f64,
     /// The slowest second's rate ÷ the median second's; `None` when the median is 0.
@@ -47,6 +49,7 @@ pub(crate) fn steadiness(spec: &StepSpec, points: &[SecondPoint]) -> Option<Stea
     let found = modes(&rates);
     Some(Steadiness {
         seconds: rates.len(),
+        median_rate: median,
         worst_rate,
         worst_share: (median > 0.0).then(|| worst_rate / median),
         longest_gap_seconds: longest_gap(&rates),
@@ -86,6 +89,7 @@ mod tests {
         let mut rates = vec![100.0; 20];
         rates[7..10].fill(0.0);
         let found = steadiness(&load_spec(), &points(&rates)).unwrap();
+        assert_eq!(found.median_rate, 100.0);
         assert_eq!((found.seconds, found.worst_rate, found.worst_share), (20, 0.0, Some(0.0)));
         assert_eq!((found.longest_gap_seconds, found.share_below_half_median), (3, 0.15));
         assert_eq!((found.warm_up_seconds, found.never_steady, found.modes), (None, false, None));

@@ -11,6 +11,7 @@ use crate::rates::{per_second, seconds, seconds_on_target};
 use crate::reach::{self, reach};
 use crate::schedule::{self, schedule};
 use crate::span::{Span, tally};
+use crate::statements::statements;
 use crate::steadiness::steadiness;
 use crate::validity::validity;
 use crate::{ClientReach, KindResult, StepRun, Validity};
@@ -112,6 +113,7 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         statements_per_second: per_second(sum.operations, window) * f64::from(spec.statements_per_operation),
         service: latency(service.as_ref()),
         response: latency(response.as_ref()),
+        statements: statements(step, &spec.kind, &latency(service.as_ref()), &mut faults),
         schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
         buckets: buckets(service.as_ref()),
     };

@@ -1,5 +1,7 @@
 //! All variants and blocks of one workload: its steps in order, each with rates, ratio and runs.
 
+use std::collections::BTreeMap;
+
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::account;
@@ -26,14 +28,20 @@ pub(crate) fn workload_findings(
     rules: Rules<'_>,
     steps: Vec<StepFindings>,
 ) -> WorkloadFindings {
+    let (counted, warm_ups): (Vec<_>, Vec<_>) =
+        steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
+    let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
+    let summary = summary(&counted, &cells_of(run, info), rules);
+    let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
+    steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
         name: info.name.clone(),
         version: info.version,
         follows: info.follows.clone(),
         options: info.options.clone(),
         deviations: info.deviations.clone(),
-        summary: summary(&steps, &cells_of(run, info), rules),
-        steps,
+        summary,
+        steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }
 
@@ -73,6 +81,8 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
         margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
+        groups: spec.map_or_else(BTreeMap::new, |spec| spec.groups.clone()),
+        is_warm_up: spec.is_some_and(|spec| spec.is_warm_up),
         target: spec
             .and_then(|spec| spec.target.as_ref())
             .map(|target| (target.rows_per_second, target.share)),

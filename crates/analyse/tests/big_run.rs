@@ -64,6 +64,8 @@ fn manifest() -> Manifest {
 
 fn spec() -> StepSpec {
     StepSpec {
+        groups: BTreeMap::new(),
+        is_warm_up: false,
         name: "step1".to_owned(),
         clients: 1,
         headline: Headline {

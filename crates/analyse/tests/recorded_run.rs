@@ -70,6 +70,8 @@ fn spec() -> StepSpec {
             statement: "INSERT INTO pi1 VALUES (?)".to_owned(),
         }],
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

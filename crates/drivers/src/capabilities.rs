@@ -59,6 +59,17 @@ pub enum KeySource {
     Sequence,
 }
 
+/// How a table is filled the fastest way that a client has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowStream {
+    /// `LOAD DATA LOCAL INFILE`, which the server's `local_infile` must allow.
+    LocalInfile,
+    /// `COPY ... FROM STDIN`.
+    CopyIn,
+    /// A prepared INSERT of one row, many of them in a transaction.
+    PreparedRows,
+}
+
 /// Facts about a database that shape SQL and scheduling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
@@ -66,6 +77,12 @@ pub struct Capabilities {
     pub auto_key: &'static str,
     /// Type of a 32-bit key that the server fills in, without the primary key.
     pub int_key: &'static str,
+    /// As `int_key`, of 64 bits.
+    pub big_key: &'static str,
+    /// Type of a whole number of 64 bits.
+    pub big_int: &'static str,
+    /// Whole numbers can be UNSIGNED, and a table can say how many rows it will have (`MAX_ROWS`).
+    pub unsigned: bool,
     /// Begins a transaction that will write. Where a lock is one of the whole database it is taken at once: readers that
     /// all want to become writers would wait for each other in vain.
     pub begin_write: &'static str,
@@ -81,6 +98,10 @@ pub struct Capabilities {
     pub text_by_default: bool,
     /// A statement blocks the thread that sends it: one thread a connection.
     pub blocking: bool,
+    /// How rows are streamed into a table.
+    pub row_stream: RowStream,
+    /// Several connections can write at the same time; else they only wait for each other.
+    pub parallel_writers: bool,
     /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the server.
     pub drops_binlog: bool,
     /// Where automatic keys come from.

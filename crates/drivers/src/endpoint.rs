@@ -1,8 +1,8 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
 use crate::{
-    Answer, Capabilities, Cells, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls, mysql,
-    null, postgres, sqlite,
+    Answer, Capabilities, Cells, Class, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls,
+    mysql, null, postgres, sqlite,
 };
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.
@@ -52,6 +52,18 @@ impl Endpoint {
         Ok(session)
     }
 
+    /// As [`Endpoint::connect_as`], for a session that may send rows with [`AnySession::load_rows`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub async fn connect_to_load(&self, class: &str) -> Result<AnySession, DbError> {
+        let mut endpoint = self.clone();
+        if let Target::Mysql(options) = &mut endpoint.target {
+            options.local_infile = true;
+        }
+        endpoint.connect_as(class).await
+    }
+
     /// What the connections made so far agreed on; `None` where TLS was not asked for.
     pub fn connections(&self) -> Option<&ConnectionLog> {
         match &self.target {
@@ -79,6 +91,26 @@ impl AnySession {
             Self::Mysql(session) => session.encryption(),
             Self::Postgres(session) => session.encryption(),
             Self::Sqlite(_) | Self::Null(_) => None,
+        }
+    }
+}
+
+impl AnySession {
+    /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or [`crate::RowStream::CopyIn`], with
+    /// `rows` as what it reads: lines whose columns are separated by tabs. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such statement.
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        match self {
+            Self::Mysql(session) => session.load_rows(sql, rows).await,
+            Self::Postgres(session) => session.copy_in(sql, [rows]).await,
+            Self::Sqlite(_) => Err(DbError::new(
+                Class::Refused,
+                "",
+                "SQLite knows no statement that reads rows from the client",
+            )),
+            Self::Null(session) => Ok(session.load_rows(sql, rows).await),
         }
     }
 }

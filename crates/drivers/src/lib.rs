@@ -27,7 +27,7 @@ pub mod null;
 pub mod postgres;
 pub mod sqlite;
 
-pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 pub use connections::{ConnectionClass, ConnectionLog};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};

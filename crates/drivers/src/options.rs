@@ -80,6 +80,8 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// `None` = in clear.
     pub tls: Option<Tls>,
+    /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
+    pub local_infile: bool,
 }
 
 impl Options {
@@ -92,6 +94,7 @@ impl Options {
             database: None,
             connect_timeout: CONNECT_TIMEOUT,
             tls: None,
+            local_infile: false,
         }
     }
 

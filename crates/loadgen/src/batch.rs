@@ -6,6 +6,8 @@ use std::collections::btree_map::Entry;
 use dbdyno_record::Interval;
 use hdrhistogram::Histogram;
 
+use crate::statements::Statements;
+
 /// 1 µs to 1 h with 3 significant figures; an index build that takes longer makes its histogram grow.
 const LOWEST_US: u64 = 1;
 const HIGHEST_US: u64 = 3_600_000_000;
@@ -86,12 +88,14 @@ pub(crate) struct Batch {
     pub(crate) intervals: Vec<(usize, Interval)>,
     /// By kind index; kinds without a completed operation are left out.
     pub(crate) times: BTreeMap<usize, Times>,
+    pub(crate) statements: Statements,
 }
 
 impl Batch {
     /// Adds what another worker did between the same two moments.
     pub(crate) fn join(&mut self, more: Self) {
         self.intervals.extend(more.intervals);
+        self.statements.add(&more.statements);
         for (kind, times) in more.times {
             match self.times.entry(kind) {
                 Entry::Vacant(place) => {

@@ -13,6 +13,7 @@ use crate::control::{Control, StopReason};
 use crate::engine::Observer;
 use crate::recorder::to_us;
 use crate::schedule_book::ScheduleBook;
+use crate::statements::Statements;
 use crate::{Failure, LaneEnd, Lookup};
 
 /// From a load thread to the collector.
@@ -86,6 +87,8 @@ pub(crate) struct Collector<'a> {
     /// Where the common window begins.
     pub(crate) warmup: Duration,
     pub(crate) ends: Vec<LaneEnd>,
+    /// Statements within the common window.
+    pub(crate) statements: Statements,
     /// The first thing that could not be written; it stops the step.
     pub(crate) failure: Option<dbdyno_record::Error>,
 }
@@ -112,6 +115,7 @@ impl<'a> Collector<'a> {
             window_written: false,
             warmup: Duration::ZERO,
             ends: Vec::new(),
+            statements: Statements::default(),
             failure: None,
         }
     }
@@ -179,6 +183,7 @@ impl<'a> Collector<'a> {
             self.write(batch);
         }
         self.look_for_window();
+        self.write_statements();
     }
 
     fn take(&mut self, message: Message) {
@@ -264,15 +269,33 @@ impl<'a> Collector<'a> {
         if let Some(end_ns) = self.control.window_end_ns() {
             self.window_written = true;
             let to_us = to_us(end_ns);
-            let from_us = u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(to_us);
+            let from_us = self.window_from_us(to_us);
             self.event(&StepEvent::Window { from_us, to_us });
             self.observer.window_ended();
         }
     }
 
+    /// Where the common window begins: at its end if that comes before the warm-up's.
+    fn window_from_us(&self, end_us: u64) -> u64 {
+        u64::try_from(self.warmup.as_micros()).unwrap_or(u64::MAX).min(end_us)
+    }
+
+    /// Statements of the whole window, once: of a step that never came to a window there are none.
+    fn write_statements(&mut self) {
+        let Some(to_us) = self.control.window_end_ns().map(to_us) else { return };
+        let span = (self.window_from_us(to_us), to_us);
+        let statements = std::mem::take(&mut self.statements);
+        let kinds = self.kinds;
+        self.check(|writer| statements.write(kinds, span, writer));
+    }
+
     /// Writes what all workers did between the same two moments.
     fn write(&mut self, batch: Batch) {
         let (from_us, to_us) = (to_us(batch.from_ns), to_us(batch.to_ns));
+        let is_after = self.control.window_end_ns().is_some_and(|end_ns| batch.from_ns >= end_ns);
+        if !is_after && from_us >= self.window_from_us(u64::MAX) {
+            self.statements.add(&batch.statements);
+        }
         let mut intervals: BTreeMap<(u32, usize), Interval> = BTreeMap::new();
         for (kind, interval) in batch.intervals {
             match intervals.entry((interval.client, kind)) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use dbdyno_record::ErrorClass;
 
 use crate::arrivals::Cursor;
-use crate::{Coupling, Pace, Side};
+use crate::{Coupling, Pace, Side, StatementDone};
 
 /// What a workload does on one connection. Built on the worker thread that runs it, so it need not be `Send`.
 pub trait Lane {
@@ -21,6 +21,11 @@ pub trait Lane {
 
     /// Sends operation `number` and waits for its whole answer. Called again with the same number to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
+
+    /// The statements of the operation that was answered last, where the lane tells them apart.
+    fn statements(&self) -> &[StatementDone] {
+        &[]
+    }
 
     /// Closes the connection, after the clock has stopped.
     fn close(self) -> impl Future<Output = ()>;

@@ -225,7 +225,10 @@ impl LaneTask {
                         rows: done.rows,
                         received_bytes: done.received_bytes,
                     };
-                    self.shared.recorder.borrow_mut().done(self.index, ending);
+                    let mut recorder = self.shared.recorder.borrow_mut();
+                    recorder.done(self.index, ending);
+                    recorder.statements(self.index, lane.statements());
+                    drop(recorder);
                     self.end.done += 1;
                     self.end.rows += done.rows;
                     self.refusals = 0;

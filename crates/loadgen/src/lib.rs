@@ -27,6 +27,7 @@ mod recorder;
 mod recorder_tests;
 mod schedule;
 mod schedule_book;
+mod statements;
 mod threads;
 mod timer;
 mod walk;
@@ -42,4 +43,5 @@ pub use lane::{Done, Failure, Lane, LaneEnd, LaneSpec, Limit, Lookup, Notes, Rol
 pub use pace::{Pace, ThinkTime};
 pub use random::{Philox, draw_below, draw_below_u64};
 pub use schedule::Schedule;
+pub use statements::StatementDone;
 pub use threads::Threads;

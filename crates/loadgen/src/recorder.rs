@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ErrorClass, ErrorCounts, Interval};
 
-use crate::LaneSpec;
 use crate::arrivals::Cursor;
 use crate::batch::{Batch, Times};
 use crate::lane::Bounds;
+use crate::statements::Statements;
+use crate::{LaneSpec, StatementDone};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -71,6 +72,7 @@ pub(crate) struct Recorder {
     lanes: Vec<LaneState>,
     /// By kind.
     times: Vec<Times>,
+    statements: Statements,
     kinds: Vec<String>,
     cut_ns: u64,
     hand_over: Box<dyn FnMut(Batch)>,
@@ -90,7 +92,7 @@ impl Recorder {
         });
         let lanes = states.collect();
         let times = kinds.iter().map(|_| Times::new()).collect();
-        Self { books, lanes, times, kinds, cut_ns: 0, hand_over }
+        Self { books, lanes, times, statements: Statements::default(), kinds, cut_ns: 0, hand_over }
     }
 
     /// Makes every cut that lies at or before `now_ns`. Must be called before anything that happened at `now_ns` is
@@ -139,6 +141,12 @@ impl Recorder {
         counts.response_sum_ns += response_ns;
         counts.response_max_ns = counts.response_max_ns.max(response_ns);
         self.times[book.kind].record(to_us(service_ns), to_us(response_ns));
+    }
+
+    /// The statements of an operation that was just done.
+    pub(crate) fn statements(&mut self, lane: usize, statements: &[StatementDone]) {
+        let kind = self.books[self.lanes[lane].book].kind;
+        self.statements.count(kind, statements);
     }
 
     pub(crate) fn failed(&mut self, lane: usize) {
@@ -218,7 +226,8 @@ impl Recorder {
                 times.insert(kind, std::mem::replace(current, Times::new()));
             }
         }
-        (self.hand_over)(Batch { from_ns, to_ns, intervals, times });
+        let statements = std::mem::take(&mut self.statements);
+        (self.hand_over)(Batch { from_ns, to_ns, intervals, times, statements });
     }
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
-use crate::check_oltp::oltp_problem;
+use crate::check_microbenchmarks::{microbenchmarks_problem, microbenchmarks_warnings};
+use crate::check_oltp::{existing_problem, oltp_problem};
 use crate::check_workload::insert_benchmark_problem;
 use crate::data::data_needs_own_server;
 use crate::document::Segment;
@@ -69,6 +70,15 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
             found.push(format!(
                 "background writes at {rates} rows a second commit that many rows at once, not {commit}"
             ));
+        }
+    }
+    found.extend(plan.workload.microbenchmarks.iter().flat_map(microbenchmarks_warnings));
+    if let Some(oltp) = plan.workload.oltp.as_ref().filter(|oltp| oltp.use_existing) {
+        let writes: Vec<&str> =
+            oltp.tests.iter().filter(|test| test.writes()).map(|test| test.name()).collect();
+        if !writes.is_empty() {
+            let writes = writes.join(", ");
+            found.push(format!("{writes} will change rows of tables that are not dbdyno's (use_existing)"));
         }
     }
     found
@@ -146,13 +156,16 @@ fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
 
 fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
     if plan.workload.names().is_empty() {
-        let message = "the plan has no workload: add a table [workload.insert-benchmark] or [workload.oltp]";
+        let message = "the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks] or [workload.oltp]";
         return problem(&[Segment::Key("workload")], message);
     }
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().and_then(insert_benchmark_problem);
-    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem);
-    let named =
-        insert_benchmark.map(|found| ("insert-benchmark", found)).or(oltp.map(|found| ("oltp", found)));
+    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem).or_else(|| existing_problem(plan));
+    let microbenchmarks = plan.workload.microbenchmarks.as_ref().and_then(microbenchmarks_problem);
+    let named = insert_benchmark
+        .map(|found| ("insert-benchmark", found))
+        .or(microbenchmarks.map(|found| ("microbenchmarks", found)))
+        .or(oltp.map(|found| ("oltp", found)));
     let (workload, (key, message)) = named?;
     let mut path = vec![Segment::Key("workload"), Segment::Key(workload)];
     path.extend(key.split('.').map(Segment::Key));

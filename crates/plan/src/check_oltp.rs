@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::data::data_problem;
-use crate::{Oltp, OltpPace};
+use crate::{Distribution, IdType, Oltp, OltpPace, Plan, VariantKind};
 
-/// Column `id` is a 32-bit number.
-const MOST_ROWS: u64 = i32::MAX as u64;
+/// Column `id` is a 32-bit number unless the plan says otherwise.
+pub(crate) const MOST_ROWS: u64 = i32::MAX as u64;
+/// Nobody has the disks for more.
+pub(crate) const MOST_BIG_ROWS: u64 = 1_000_000_000_000;
 /// More connections than a server of any product takes.
-const MOST_CONNECTIONS: u32 = 65_536;
+pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
 /// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
 pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
@@ -19,7 +21,27 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         .or_else(|| time_problem(oltp))
         .or_else(|| fraction_problem(oltp))
         .or_else(|| text_problem(oltp))
+        .or_else(|| table_problem(oltp))
         .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
+}
+
+/// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
+/// make its own beside them.
+pub(crate) fn existing_problem(plan: &Plan) -> Option<(&'static str, String)> {
+    if !plan.workload.oltp.as_ref()?.use_existing {
+        return None;
+    }
+    let is_address = |kind| matches!(kind, VariantKind::Address(_));
+    if let Some(variant) = plan.variants.iter().find(|variant| !is_address(variant.kind())) {
+        let message = format!(
+            "use_existing is for tables on a server that somebody else runs; variant {} has no address, so it begins with fresh data",
+            variant.name
+        );
+        return Some(("use_existing", message));
+    }
+    let others: Vec<&str> = plan.workload.names().into_iter().filter(|name| *name != "oltp").collect();
+    let message = "use_existing makes nothing in the database, but workload NAME of the same plan would make its tables there";
+    others.first().map(|name| ("use_existing", message.replace("NAME", name)))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
@@ -27,7 +49,7 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
     let statements = 10_000;
     [
         ("tables", oltp.tables.into(), 1, 10_000),
-        ("table_size", oltp.table_size, 1, MOST_ROWS),
+        ("table_size", oltp.table_size, 1, if oltp.id == IdType::Bigint { MOST_BIG_ROWS } else { MOST_ROWS }),
         ("range_size", oltp.range_size.into(), 1, MOST_ROWS),
         ("point_selects", oltp.point_selects.into(), 0, statements),
         ("simple_ranges", oltp.simple_ranges.into(), 0, statements),
@@ -46,10 +68,12 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
 fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
     let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
-    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
+    let wider = key == "table_size" && greatest == MOST_ROWS && value > greatest;
+    let help = if wider { "; with id = \"bigint\" it may be greater" } else { "" };
+    Some((key, format!("{key} is {value}, but must be {least} to {greatest}{help}")))
 }
 
-fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
+pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
     if rungs.is_empty() {
         return Some((key, format!("{key} is empty: name at least one, e.g. [1, 16, 64]")));
     }
@@ -116,6 +140,19 @@ fn fraction_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     }
     if !(0.0..=100.0).contains(&oltp.zipfian_exponent) {
         return Some(("zipfian_exponent", "zipfian_exponent must be 0 to 100, e.g. 0.8".to_owned()));
+    }
+    None
+}
+
+/// Options of tables that contradict each other.
+fn table_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    if oltp.index_before_load && !oltp.create_secondary {
+        let message = "index_before_load wants an index on k, and create_secondary = false wants none";
+        return Some(("index_before_load", message.to_owned()));
+    }
+    if oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian {
+        let message = "zipfian_scrambled is for distribution = \"zipfian\"";
+        return Some(("zipfian_scrambled", message.to_owned()));
     }
     None
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::estimate_data::by_data_mode;
 use crate::speed::{Size, Speed, assumed};
-use crate::{InsertBenchmark, Plan, Variant, Verify, estimate_oltp};
+use crate::{InsertBenchmark, Plan, Variant, Verify, estimate_microbenchmarks, estimate_oltp};
 
 /// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +57,8 @@ pub fn estimate(plan: &Plan) -> Estimate {
     for variant in &plan.variants {
         template_bytes += assumed(&variant.kind()).1.template_bytes;
         cells.extend(plan.workload.insert_benchmark.iter().map(|benchmark| cell(variant, benchmark)));
+        let microbenchmarks = plan.workload.microbenchmarks.iter();
+        cells.extend(microbenchmarks.map(|options| estimate_microbenchmarks::cell(variant, options)));
         cells.extend(plan.workload.oltp.iter().map(|oltp| estimate_oltp::cell(variant, oltp)));
     }
     for cell in &mut cells {

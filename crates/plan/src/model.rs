@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, CpuList, InsertBenchmark, Load, Oltp, PlanBytes, PlanDuration};
+use crate::{Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanBytes, PlanDuration};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -212,6 +212,7 @@ pub enum VariantKind {
 pub struct Workloads {
     #[serde(rename = "insert-benchmark")]
     pub insert_benchmark: Option<InsertBenchmark>,
+    pub microbenchmarks: Option<Microbenchmarks>,
     pub oltp: Option<Oltp>,
 }
 
@@ -219,7 +220,8 @@ impl Workloads {
     /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
     pub fn names(&self) -> Vec<&'static str> {
         let insert_benchmark = self.insert_benchmark.iter().map(|_| "insert-benchmark");
-        insert_benchmark.chain(self.oltp.iter().map(|_| "oltp")).collect()
+        let microbenchmarks = self.microbenchmarks.iter().map(|_| "microbenchmarks");
+        insert_benchmark.chain(microbenchmarks).chain(self.oltp.iter().map(|_| "oltp")).collect()
     }
 }
 
@@ -248,7 +250,13 @@ impl Plan {
     pub fn most_connections(&self) -> u32 {
         let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);
         let oltp = self.workload.oltp.as_ref().map(Oltp::most_connections);
-        insert_benchmark.max(oltp).unwrap_or(0)
+        let microbenchmarks = self.workload.microbenchmarks.as_ref().map(Microbenchmarks::most_connections);
+        insert_benchmark.max(microbenchmarks).max(oltp).unwrap_or(0)
+    }
+
+    /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
+    pub fn uses_existing_tables(&self) -> bool {
+        self.workload.oltp.as_ref().is_some_and(|oltp| oltp.use_existing)
     }
 
     /// Name of the base variant.

@@ -3,19 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ladder::{Ladder, ladder};
 use crate::{Cold, DataMode, PlanDuration, Protocol, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
-/// values, except where a field says otherwise.
+/// values, except where a field says otherwise. Defaults are those of the profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Oltp {
+    /// Which version of the original the defaults follow. `sysbench-0.5` has `one_table = true`, `protocol = "text"` and
+    /// `distribution = "special-whole"`, and that version's tables and texts.
+    pub profile: OltpProfile,
     /// Tests in the order in which they run; each gives a step for every number of connections and every rate.
     pub tests: Vec<OltpTest>,
     pub tables: u32,
     /// Rows of each table.
     pub table_size: u64,
     /// Numbers of connections: a ladder, in its order.
+    #[serde(deserialize_with = "ladder")]
+    #[schemars(with = "Ladder")]
     pub connections: Vec<u32>,
     /// Length of each step, without its warm-up.
     pub time: PlanDuration,
@@ -56,10 +62,19 @@ pub struct Oltp {
     pub secondary: bool,
     /// An index on `k`, built after the load in a step of its own.
     pub create_secondary: bool,
+    /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
+    pub index_before_load: bool,
+    /// Type of `id` and `k`.
+    pub id: IdType,
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
-    /// Connections that load; each loads whole tables, so that no more than `tables` have something to do.
+    /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
+    /// the ids. A database with one writer at a time is loaded by one.
     pub load_connections: u32,
+    /// How rows travel to the tables.
+    pub load_method: LoadMethod,
+    /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the tests run on them.
+    pub use_existing: bool,
     /// How statements travel; `auto` is the original's way: prepared, but the test insert as text.
     pub protocol: Protocol,
     /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
@@ -73,6 +88,8 @@ pub struct Oltp {
     /// `pareto`: this share of the ids gets all but this share of the draws.
     pub pareto_h: f64,
     pub zipfian_exponent: f64,
+    /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
+    pub zipfian_scrambled: bool,
     /// Pause between load and first test, counted from the start of cleanup. The original has none.
     pub settle_wait: PlanDuration,
     /// When the contents of tables are compared with what must be there. The original never does.
@@ -83,6 +100,38 @@ pub struct Oltp {
     pub cold: Cold,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
     pub time_cap: f64,
+}
+
+/// Which version of the original the defaults follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OltpProfile {
+    /// Versions 1.0 and 1.1.
+    #[serde(rename = "sysbench-1")]
+    Sysbench1,
+    /// Version 0.5, as the reports of 2012 used it.
+    #[serde(rename = "sysbench-0.5")]
+    Sysbench05,
+}
+
+/// Type of the columns `id` and `k`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IdType {
+    /// 32 bits, as in the original.
+    Integer,
+    /// 64 bits: tables of more than 2,147,483,647 rows.
+    Bigint,
+}
+
+/// How rows travel to the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadMethod {
+    /// Multi-row INSERTs of up to 512 KiB, as in the original.
+    Insert,
+    /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared INSERTs in long
+    /// transactions; 4 MiB of text at a time, and no file anywhere.
+    Stream,
 }
 
 /// One of the eight classic tests.
@@ -173,6 +222,11 @@ impl OltpTest {
         }
     }
 
+    /// It changes rows.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::PointSelect | Self::ReadOnly)
+    }
+
     /// Its statements are wrapped in BEGIN and COMMIT.
     pub const fn is_transaction(self) -> bool {
         matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
@@ -199,10 +253,16 @@ impl Oltp {
         format!("{}.c{connections}{rate}", test.name())
     }
 
+    /// Whether the index on `k` is a step of its own.
+    pub fn has_index_step(&self) -> bool {
+        self.create_secondary && !self.index_before_load && !self.use_existing
+    }
+
     /// Names of all steps in their order: `load`, `index`, then the tests.
     pub fn step_names(&self) -> Vec<String> {
-        let index = self.create_secondary.then_some("index");
-        let before = ["load"].into_iter().chain(index).map(str::to_owned);
+        let load = (!self.use_existing).then_some("load");
+        let index = self.has_index_step().then_some("index");
+        let before = load.into_iter().chain(index).map(str::to_owned);
         let tests =
             self.test_steps().into_iter().map(|(test, count, rate)| Self::step_name(test, count, rate));
         before.chain(tests).collect()
@@ -216,7 +276,7 @@ impl Oltp {
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
-        tests.max(self.load_connections.min(self.tables))
+        tests.max(if self.use_existing { 0 } else { self.load_connections })
     }
 
     /// Rows of all tables together after the load.
@@ -228,6 +288,7 @@ impl Oltp {
 impl Default for Oltp {
     fn default() -> Self {
         Self {
+            profile: OltpProfile::Sysbench1,
             tests: vec![OltpTest::PointSelect, OltpTest::ReadOnly, OltpTest::ReadWrite],
             tables: 1,
             table_size: 10_000,
@@ -254,8 +315,12 @@ impl Default for Oltp {
             auto_inc: true,
             secondary: false,
             create_secondary: true,
+            index_before_load: false,
+            id: IdType::Integer,
             create_table_options: String::new(),
             load_connections: 4,
+            load_method: LoadMethod::Insert,
+            use_existing: false,
             protocol: Protocol::Auto,
             distribution: Distribution::Uniform,
             special_iterations: 12,
@@ -263,6 +328,7 @@ impl Default for Oltp {
             special_share: 75,
             pareto_h: 0.2,
             zipfian_exponent: 0.8,
+            zipfian_scrambled: false,
             settle_wait: PlanDuration::from_secs(0),
             verify: Verify::EachStep,
             data: DataMode::Preserve,

@@ -49,7 +49,7 @@ fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, parity, differs, host, load, variant, workload");
     insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls");
-    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, oltp");
+    insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, microbenchmarks, oltp");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
     insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, server_memory, no_memory_limit, start_timeout, stop_timeout, keep_data, sampling");
 }
@@ -81,7 +81,7 @@ fn missing_keys_are_named() {
     insta::assert_snapshot!(broken("name = \"p\"\n", ""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
     insta::assert_snapshot!(error("name = \"p\"\n[workload.insert-benchmark]\n"), @"plan.toml:1:1: the key `variant` is missing: a plan compares [[variant]] tables, at least one");
     insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", ""), @"plan.toml:1:1: the key `workload` is missing: say what to run, e.g. [workload.insert-benchmark]");
-    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark] or [workload.oltp]");
+    insta::assert_snapshot!(broken("[workload.insert-benchmark]\nclients = 2\n", "[workload]"), @"plan.toml:9:1: the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks] or [workload.oltp]");
     insta::assert_snapshot!(broken("name = \"b\"\n", ""), @r#"plan.toml:5:1: variant 2 has no name: add name = "...""#);
     insta::assert_snapshot!(error("name = \"p\"\nvariant = []\n[workload.insert-benchmark]\n"), @"plan.toml:2:11: the plan has no variant: add a [[variant]] with a name and a server");
     insta::assert_snapshot!(error(""), @r#"plan.toml:1:1: the key `name` is missing: every plan has a name, e.g. name = "first-try""#);
@@ -151,7 +151,7 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
     insta::assert_snapshot!(overridden("blocks", "0"), @"--set blocks: blocks must be 1 to 10000");
     insta::assert_snapshot!(overridden("workload.insert-benchmark.read_write_time", "30"), @r#"--set workload.insert-benchmark.read_write_time: the duration 30 has no unit: write a number and its unit (ms, s, m or h) in quotes, e.g. "30s""#);
     insta::assert_snapshot!(overridden("workload.insert-benchmark.rates", "[100, 0]"), @"--set workload.insert-benchmark.rates: rates holds 0: a background rate is at least 1 row a second");
-    insta::assert_snapshot!(overridden("workload.tpcc.clients", "3"), @"--set workload.tpcc.clients: unknown key `tpcc`; known keys here: insert-benchmark, oltp");
+    insta::assert_snapshot!(overridden("workload.tpcc.clients", "3"), @"--set workload.tpcc.clients: unknown key `tpcc`; known keys here: insert-benchmark, microbenchmarks, oltp");
     insta::assert_snapshot!(overridden("variant.c.my_cnf", "x.cnf"), @"--set variant.c.my_cnf: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
     insta::assert_snapshot!(overridden("variant.a", "x"), @"--set variant.a: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
     insta::assert_snapshot!(overridden("variant.a.my_cnf", "x"), @"--set variant.a.my_cnf: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
@@ -168,4 +168,25 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(with("tls = { cert = \"c.pem\" }"), @"plan.toml:8:7: variant `b` has tls with one of cert and key: a client certificate needs both files");
     insta::assert_snapshot!(with("tls = { mode = \"verified\" }"), @"plan.toml:8:16: `verified` is not a value of this key; it takes off, prefer, require, verify");
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
+}
+
+/// The error of a plan with `[workload.oltp]` on one variant.
+fn oltp(variant: &str, options: &str) -> String {
+    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.oltp]\n{options}\n"))
+}
+
+#[test]
+fn tables_that_are_there_already_are_those_of_an_address() {
+    insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
+    let address = "address = \"mysql://root@localhost/sbtest\"";
+    insta::assert_snapshot!(oltp(address, "use_existing = true\n[workload.insert-benchmark]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload insert-benchmark of the same plan would make its tables there");
+}
+
+#[test]
+fn options_of_oltp_tables_that_contradict_each_other_are_named() {
+    let sqlite = "server = \"sqlite\"";
+    insta::assert_snapshot!(oltp(sqlite, "create_secondary = false\nindex_before_load = true"), @"plan.toml:7:21: index_before_load wants an index on k, and create_secondary = false wants none");
+    insta::assert_snapshot!(oltp(sqlite, "zipfian_scrambled = true"), @r#"plan.toml:6:21: zipfian_scrambled is for distribution = "zipfian""#);
+    insta::assert_snapshot!(oltp(sqlite, "table_size = 3_000_000_000"), @r#"plan.toml:6:14: table_size is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(oltp(sqlite, "profile = \"sysbench-0.4\""), @"plan.toml:6:11: `sysbench-0.4` is not a value of this key (did you mean `sysbench-0.5`?); it takes sysbench-1, sysbench-0.5");
 }

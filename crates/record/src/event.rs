@@ -224,6 +224,21 @@ pub enum StepEvent {
         down_us: u64,
         attempts: u32,
     },
+    /// All statements of one kind within the operations of `kind` that were answered in `[from_us, to_us)`, which is the
+    /// common window. Their times are the histogram with the tag of [`crate::statement_kind`]; where an operation is one
+    /// statement, its times are the operation's. Once, behind the window.
+    Statement {
+        kind: String,
+        /// `simple-range`
+        statement: String,
+        from_us: u64,
+        to_us: u64,
+        done: u64,
+        /// Those that neither fetched nor changed a row.
+        empty: u64,
+        /// Rows fetched or changed.
+        rows: u64,
+    },
     Check(Check),
     Warning {
         text: String,
@@ -323,6 +338,12 @@ pub struct StepSpec {
     pub kinds: Vec<KindSpec>,
     /// Options of the workload that shaped this step.
     pub options: Map<String, Value>,
+    /// The groups over which published reports sum steps up: name of the grouping to name of the group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+    /// It only prepares the next step (fills caches): its figures are recorded and belong to no summary.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm_up: bool,
 }
 
 /// The one figure that a step is about.

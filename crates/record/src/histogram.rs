@@ -44,6 +44,11 @@ impl Clock {
     }
 }
 
+/// The kind under which the times of one statement within operations of `kind` are recorded: `transaction:delete`.
+pub fn statement_kind(kind: &str, statement: &str) -> String {
+    format!("{kind}:{statement}")
+}
+
 /// Times of one operation kind over `[from_us, to_us)` since the barrier, in microseconds.
 ///
 /// The histogram is kept in its compressed form (about 1 kB) and unpacked on demand (up to 190 kB), because a run has one

@@ -25,7 +25,7 @@ pub use event::{
     CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent,
     ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule,
 };
-pub use histogram::{Clock, HistogramSpan};
+pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 pub use reader::{CellRecord, Run};

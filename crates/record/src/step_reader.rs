@@ -188,5 +188,7 @@ fn unknown_spec(name: &str) -> StepSpec {
         target: None,
         kinds: Vec::new(),
         options: Map::new(),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }

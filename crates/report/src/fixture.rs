@@ -205,6 +205,8 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
         margin: 0.02,
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
+        groups: std::collections::BTreeMap::new(),
+        is_warm_up: false,
         target: (!load).then(|| (target(step), 0.95)),
         variants: (0..names.len())
             .map(|variant| variant_step(step, variant, names, blocks, seconds))
@@ -315,6 +317,7 @@ fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
         service: latency.clone(),
         response: Latency { mean_us: 133.0, p999_us: 48_000, ..latency },
         schedule: None,
+        statements: Vec::new(),
         buckets: vec![
             bucket("256us", 95_000, 95.0),
             bucket("1ms", 4_999, 4.999),

@@ -28,6 +28,12 @@ impl Connection {
         Ok(())
     }
 
+    /// As [`Connection::open`], to send rows with [`Connection::load_rows`].
+    pub(crate) async fn open_to_load(&mut self) -> Result<(), Failure> {
+        self.session = Some(self.endpoint.connect_to_load(self.kind).await.map_err(failure)?);
+        Ok(())
+    }
+
     pub(crate) async fn close(self) {
         if let Some(session) = self.session {
             session.close().await;
@@ -40,6 +46,11 @@ impl Connection {
 
     pub(crate) async fn query(&mut self, sql: &[u8]) -> Result<Answer, Failure> {
         self.session()?.query(sql).await.map_err(failure)
+    }
+
+    /// Runs a bulk statement that reads `rows`.
+    pub(crate) async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, Failure> {
+        self.session()?.load_rows(sql, rows).await.map_err(failure)
     }
 
     pub(crate) async fn execute(

@@ -7,6 +7,16 @@ use dbdyno_drivers::DbError;
 pub enum Error {
     #[error("{work}: {source}")]
     Database { work: String, source: DbError },
+    #[error(
+        "the server's local_infile is off, so it takes no rows of load_method = \"stream\": switch it on with SET GLOBAL \
+         local_infile = ON, or say load_method = \"insert\""
+    )]
+    LocalInfileOff,
+    #[error(
+        "table {table} has {rows} rows with ids up to {greatest}, but the plan says table_size = {wanted}: fill the tables \
+         (the original's command prepare does), or say how large they are"
+    )]
+    TooSmall { table: String, rows: i128, greatest: i128, wanted: u64 },
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]

@@ -6,6 +6,7 @@ mod error;
 mod workload;
 
 pub mod insert_benchmark;
+pub mod microbenchmarks;
 pub mod oltp;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
@@ -18,6 +19,11 @@ pub const ALL: &[(&str, &str)] = &[
         "insert-benchmark",
         "ten steps: load in key order, build indexes, random writes with deletes, then range and point queries \
          beside writes at fixed rates",
+    ),
+    (
+        "microbenchmarks",
+        "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: \
+         what reads runs before the writes and again behind them",
     ),
     (
         "oltp",

@@ -128,6 +128,8 @@ fn step_name(number: u32) -> String {
 
 fn spec(number: u32) -> StepSpec {
     StepSpec {
+        groups: BTreeMap::new(),
+        is_warm_up: false,
         name: step_name(number),
         clients: 1,
         headline: Headline {

@@ -4,6 +4,7 @@ mod analysis;
 mod connections;
 mod grid;
 mod insert_benchmark;
+mod load;
 mod machine;
 mod runs;
 mod spread;
@@ -27,6 +28,8 @@ use machine::Moment;
 /// analysis: time that findings and report of a large run take (half a minute).
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
+/// load: rate of loading sbtest tables and building their indexes beside sysbench (ten minutes a round with ten million
+/// rows); needs Debian's sysbench.
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
 /// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
@@ -40,6 +43,9 @@ pub(crate) struct Args {
     /// How often each is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// Rows that bench load loads.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    rows: u64,
     /// Keep the run directories, in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -58,6 +64,7 @@ const ALL: &[Bench] = &[
     Bench { name: "analysis", run: analysis::run },
     Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
+    Bench { name: "load", run: load::run },
     Bench { name: "sysbench", run: sysbench::run },
     Bench { name: "truth", run: truth::run },
 ];
@@ -69,6 +76,8 @@ struct Setting {
     /// Folder for runs and data.
     folder: PathBuf,
     rounds: u32,
+    /// Rows of bench `load`.
+    rows: u64,
     started: Moment,
 }
 
@@ -94,8 +103,13 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         let folder = folder.join(bench.name);
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let folder = folder.canonicalize()?;
-        let setting =
-            Setting { dbdyno: dbdyno.clone(), folder, rounds: args.rounds, started: started.clone() };
+        let setting = Setting {
+            dbdyno: dbdyno.clone(),
+            folder,
+            rounds: args.rounds,
+            rows: args.rows,
+            started: started.clone(),
+        };
         let measured = (bench.run)(&setting).with_context(|| format!("bench {}", bench.name))?;
         terminal::out(&format!("\n{}", measured.table));
         is_met &= measured.is_met;

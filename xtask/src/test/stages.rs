@@ -20,9 +20,9 @@ pub(super) struct Stage {
 pub(super) const ALL: &[Stage] = &[
     Stage {
         name: "packages",
-        job: "install the system packages that the servers need",
+        job: "install the system packages that the servers and their tests need",
         needs: None,
-        run: || servers::install(&servers::ci_set()?),
+        run: packages,
     },
     Stage {
         name: "servers",
@@ -47,6 +47,11 @@ pub(super) const ALL: &[Stage] = &[
 pub(super) fn help() -> String {
     let lines = ALL.iter().map(|stage| format!("  {:10} {}", stage.name, stage.job));
     format!("Stages:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn packages() -> Result<()> {
+    servers::install(&servers::ci_set()?)?;
+    servers::install_peer()
 }
 
 fn clippy() -> Result<()> {

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use dbdyno_plan::{InsertBenchmark, OltpTest};
+use dbdyno_plan::{InsertBenchmark, MicroSequence, MicroStep, OltpTest};
 use dbdyno_record::{Outcome, Run, RunEvent};
+
+use dbdyno_workloads::microbenchmarks;
 
 use crate::args::{ListArgs, Listed};
 use crate::exit::Ended;
@@ -29,6 +31,19 @@ fn workloads() -> String {
     text.push_str(&format!(
         "steps of oltp: load index, then one for each test, number of connections and rate: {tests}\n"
     ));
+    for (title, sequence) in [("42", MicroSequence::FortyTwo), ("32", MicroSequence::ThirtyTwo)] {
+        let steps: Vec<String> = sequence.steps().iter().map(MicroStep::name).collect();
+        text.push_str(&format!(
+            "steps of microbenchmarks, sequence {title}: load index {}\n",
+            steps.join(" ")
+        ));
+    }
+    text.push_str("\nwhat each microbenchmark is for, and what it sends:\n");
+    for entry in microbenchmarks::ALL.iter().flat_map(|family| family.iter()) {
+        let statement = microbenchmarks::statement(entry.test);
+        text.push_str(&format!("\n{}\n  {}\n  {statement}\n", entry.test.name(), entry.purpose));
+    }
+    text.push_str("\ntheir parameters and traps: docs/reference/microbenchmarks.md\n");
     text
 }
 

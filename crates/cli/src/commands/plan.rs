@@ -78,10 +78,11 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
             cell.variant,
             time::about(cell.duration)
         ));
+        let name = cell.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0).max(8);
         let detail = cell.steps.iter().map(|step| step.detail.chars().count()).max().unwrap_or(0);
         for step in &cell.steps {
             text.push_str(&format!(
-                "  {:<8}  {:<detail$}  {:>8}\n",
+                "  {:<name$}  {:<detail$}  {:>8}\n",
                 step.name,
                 step.detail,
                 time::about(step.duration)

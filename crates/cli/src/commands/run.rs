@@ -10,7 +10,7 @@ use dbdyno_record::{
     RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
-use dbdyno_workloads::{About, insert_benchmark, oltp};
+use dbdyno_workloads::{About, insert_benchmark, microbenchmarks, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -267,7 +267,8 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
     let oltp = plan.workload.oltp.as_ref().map(oltp::about);
-    [insert_benchmark, oltp].into_iter().flatten().map(info).collect()
+    let microbenchmarks = plan.workload.microbenchmarks.as_ref().map(microbenchmarks::about);
+    [insert_benchmark, microbenchmarks, oltp].into_iter().flatten().map(info).collect()
 }
 
 fn info(about: About) -> WorkloadInfo {

@@ -6,6 +6,7 @@ use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::{Cgroup, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::{Context, Work};
 
@@ -146,12 +147,17 @@ impl Conductor<'_> {
         let context =
             Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
         let workloads = &self.plan.workload;
-        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
-            ("insert-benchmark", Some(options), _) => {
+        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.microbenchmarks, &workloads.oltp)
+        {
+            ("insert-benchmark", Some(options), ..) => {
                 let workload = InsertBenchmark::new(options, context);
                 self.steps(id, writer, database, workload, session, snapshot)
             }
-            ("oltp", _, Some(options)) => {
+            ("microbenchmarks", _, Some(options), _) => {
+                let workload = Microbenchmarks::new(options, context);
+                self.steps(id, writer, database, workload, session, snapshot)
+            }
+            ("oltp", .., Some(options)) => {
                 self.steps(id, writer, database, Oltp::new(options, context), session, snapshot)
             }
             (name, ..) => {

@@ -191,7 +191,7 @@ fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
     TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
 }
 
-/// Logs in to an address and makes sure that its database is dbdyno's to fill.
+/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will be filled.
 fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
     let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
     let (options, warnings) =
@@ -211,6 +211,8 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
     };
     runtime.block_on(async {
         match family {
+            // It must be there, with the tables, and stays whose it is.
+            _ if plan.uses_existing_tables() => Ok(()),
             Family::Mysql => claim(&options, &database).await,
             Family::Postgres => external::claim_postgres(&options, &database)
                 .await

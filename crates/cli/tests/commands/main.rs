@@ -15,6 +15,7 @@ mod history;
 mod interrupted;
 mod known_answer;
 mod lists;
+mod microbenchmarks;
 mod oltp;
 mod parity;
 mod run;

@@ -8,6 +8,22 @@ use crate::support::{Desk, faults, findings};
 const ALL: &str = "tests = [\"point-select\", \"read-only\", \"read-write\", \"write-only\", \"update-index\", \
     \"update-non-index\", \"insert\", \"delete\"]\n";
 
+/// Parts of the checks of two loaded tables.
+const LOADED: [&str; 12] = [
+    "rows",
+    "min(id)",
+    "max(id)",
+    "sum(id)",
+    "sum(k)",
+    "sampled rows as sent",
+    "rows",
+    "min(id)",
+    "max(id)",
+    "sum(id)",
+    "sum(k)",
+    "sampled rows as sent",
+];
+
 fn plan(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\ntables = 2\ntable_size = 1000\ntime = \"1s\"\n{options}\n"
@@ -35,7 +51,7 @@ fn every_test_runs_on_every_rung_and_leaves_the_rows_that_it_must() {
     for step in steps {
         let name = &step.spec.name;
         let expected: &[&str] = match name.split_once('.').map_or(name.as_str(), |(test, _)| test) {
-            "load" => &["rows", "min(id)", "max(id)", "sum(k)", "rows", "min(id)", "max(id)", "sum(k)"],
+            "load" => &LOADED,
             "index" | "point-select" | "read-only" => &[],
             "update-index" | "update-non-index" => &["rows", "sum(k)"],
             _ => &["rows"],
@@ -106,4 +122,28 @@ fn mistakes_in_the_options_are_named_where_they_are() {
     insta::assert_snapshot!(refused("warmup = \"500ms\""), @"exit 2: error: p.toml:17:10: warmup is 500ms, but must be whole seconds");
     insta::assert_snapshot!(refused("tests = [\"point-select\", \"point-query\"]"), @"exit 2: error: p.toml:17:26: `point-query` is not a value of this key; it takes point-select, read-only, read-write, write-only, update-index, update-non-index, insert, delete");
     insta::assert_snapshot!(refused("pareto_h = 1.5"), @"exit 2: error: p.toml:17:12: pareto_h must be above 0 and below 1, e.g. 0.2");
+}
+
+#[test]
+fn a_stream_of_rows_and_scrambled_draws_leave_the_same_tables() {
+    let desk = Desk::new();
+    let options = "tests = [\"read-write\"]\nload_method = \"stream\"\ndistribution = \"zipfian\"\n\
+        zipfian_scrambled = true\nid = \"bigint\"\nindex_before_load = true\n";
+    let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
+    desk.write("p.toml", &plan(wal, options));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    let dir = desk.run_dir();
+    assert_eq!(
+        (faults(&findings(&dir)), findings(&dir).run.cells_completed),
+        (Vec::new(), 1),
+        "{}",
+        ended.err
+    );
+    let run = Run::open(&dir).unwrap();
+    let steps = &run.cells[0].steps;
+    assert_eq!(steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(), ["load", "read-write.c1"]);
+    assert_eq!(steps[0].spec.kinds[0].protocol, "prepared");
+    assert_eq!(steps[0].spec.options["column_bytes"], 2 * 1000 * (8 + 8 + 119 + 59));
+    assert_eq!(parts(&steps[0]), LOADED);
 }

@@ -13,7 +13,7 @@ const PASSWORD: &str = "Sw0rdfish-of-the-test";
 const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
 /// Somebody's server with a user `bench` who has a password and may make databases.
-fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
+pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
     let Base::Mysql(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix} is no MySQL") };
     let spec = ServerSpec {
         base,

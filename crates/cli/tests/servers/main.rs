@@ -12,6 +12,8 @@ mod end_to_end;
 mod external;
 mod killed;
 mod life;
+mod loads;
+mod microbenchmarks;
 mod oltp;
 mod options;
 mod parity;
@@ -20,6 +22,7 @@ mod restart;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
+mod sysbench;
 mod tampering;
 mod tls;
 mod watch;

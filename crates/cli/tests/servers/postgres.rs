@@ -11,7 +11,7 @@ use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, smal
 const PASSWORD: &str = "Sw0rdfish:of the test";
 
 /// Somebody's server with a user `bench` who has a password and may make databases.
-fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
+pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
     let Base::Postgres(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix}") };
     let server = PgServer::start(&PgServerSpec {
         base,
@@ -32,7 +32,7 @@ fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
 }
 
 /// The number that `sql` answers with, if it does.
-fn number(options: &Options, sql: &str) -> Option<i64> {
+pub(crate) fn number(options: &Options, sql: &str) -> Option<i64> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut session = PostgresSession::connect(options).await.unwrap();

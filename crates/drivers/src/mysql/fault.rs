@@ -23,6 +23,8 @@ pub(super) enum Fault {
     Tls(String),
     #[error("the server asked for a local file, which dbdyno never sends; load the rows with INSERT")]
     LocalFile,
+    #[error("the server asks for no rows: this is no LOAD DATA LOCAL INFILE")]
+    NoLocalFile,
 }
 
 impl Fault {
@@ -44,7 +46,7 @@ impl Fault {
             Self::Server { code, .. } => code.to_string(),
             Self::Login(_) => "login".to_owned(),
             Self::Tls(_) => "tls".to_owned(),
-            Self::LocalFile => "local infile".to_owned(),
+            Self::LocalFile | Self::NoLocalFile => "local infile".to_owned(),
         }
     }
 }
@@ -55,7 +57,7 @@ impl crate::exchange::Fault for Fault {
             Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
             Self::Server { code, .. } => class_of(*code),
             Self::Login(_) | Self::Tls(_) => Class::Fatal,
-            Self::LocalFile => Class::Refused,
+            Self::LocalFile | Self::NoLocalFile => Class::Refused,
         }
     }
 

@@ -22,7 +22,8 @@ use super::sign::Signer;
 use super::wire::Wire;
 use crate::tls::Channel;
 
-/// What this client can do; the rest is left out on purpose: no local files, no several statements in one.
+/// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
+/// where the options ask for it.
 const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_LONG_FLAG)
     .union(CapabilityFlags::CLIENT_PROTOCOL_41)
@@ -108,6 +109,8 @@ fn put_response(
 ) -> Result<(), Fault> {
     let mut capabilities = greeting.capabilities & WANTED;
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
+    // Without it the server refuses such a statement; most take the flag whatever they have greeted with.
+    capabilities.set(CapabilityFlags::CLIENT_LOCAL_FILES, options.local_infile);
     let offers_plugins = greeting.capabilities.contains(CapabilityFlags::CLIENT_PLUGIN_AUTH);
     let response = HandshakeResponse::new(
         Some(login.first_answer()?),

@@ -98,7 +98,11 @@ async fn the_first_answer_names_user_database_and_plugin() {
     assert!(heard[0].ends_with(&tail), "{:?}", heard[0]);
     assert_eq!(heard[0][8], 45, "utf8mb4");
     let capabilities = u32::from_le_bytes([heard[0][0], heard[0][1], heard[0][2], heard[0][3]]);
-    assert_eq!(capabilities & CapabilityFlags::CLIENT_LOCAL_FILES.bits(), 0);
+    let local_files = CapabilityFlags::CLIENT_LOCAL_FILES.bits();
+    assert_eq!(capabilities & local_files, 0);
+    let asks = Options { local_infile: true, ..tcp("secret") };
+    let (_, heard) = played(&asks, "mysql_native_password", &[ok(0)]).await;
+    assert_eq!(u32::from(heard[0][0]) & local_files, local_files);
 }
 
 #[tokio::test]

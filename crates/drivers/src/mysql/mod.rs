@@ -9,6 +9,7 @@ mod classes;
 mod execute;
 mod fault;
 mod greeting;
+mod local_infile;
 mod login;
 mod outgoing;
 mod packet;
@@ -25,7 +26,7 @@ pub use session::MysqlSession;
 
 pub use crate::options::{Address, Options, Secret};
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 
 /// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter). `owned` says that dbdyno
 /// started the server and may drop its binary logs.
@@ -35,6 +36,9 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     Capabilities {
         auto_key: "bigint not null auto_increment primary key",
         int_key: "INTEGER NOT NULL AUTO_INCREMENT",
+        big_key: "BIGINT NOT NULL AUTO_INCREMENT",
+        big_int: "BIGINT",
+        unsigned: true,
         begin_write: "BEGIN",
         datetime: "datetime",
         table_suffix: format!(" ENGINE={engine}"),
@@ -48,6 +52,8 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         },
         text_by_default: true,
         blocking: false,
+        row_stream: RowStream::LocalInfile,
+        parallel_writers: true,
         drops_binlog: owned,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,

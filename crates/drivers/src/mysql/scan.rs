@@ -71,9 +71,9 @@ impl Scanner {
         self.sequence
     }
 
-    /// Tells the scanner that one packet was sent to the server in the middle of the answer.
-    pub(super) fn sent_one(&mut self) {
-        self.sequence = self.sequence.wrapping_add(1);
+    /// Tells the scanner that packets were sent to the server in the middle of the answer: the next one is number `next`.
+    pub(super) fn sent_up_to(&mut self, next: u8) {
+        self.sequence = next;
     }
 
     /// Walks over `input`; returns how many bytes are done with, and what is wanted next. Bytes that are not done with

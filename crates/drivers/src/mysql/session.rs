@@ -6,6 +6,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::execute::Prepared;
 use super::fault::Fault;
+use super::local_infile::send_rows;
 use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
 use super::scan::Step;
@@ -75,6 +76,15 @@ impl MysqlSession {
     /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
     pub fn connection_id(&self) -> u32 {
         self.0.agreed.connection_id
+    }
+
+    /// Runs `sql`, a `LOAD DATA LOCAL INFILE`, with `rows` in place of the file that it names; no file is read. The session's
+    /// options must allow it, and the server's `local_infile` be on. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` is no such statement.
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        self.0.load_rows(sql, rows).await
     }
 }
 
@@ -205,6 +215,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
     }
 
+    /// See [`MysqlSession::load_rows`].
+    pub(super) async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        self.exchange.begin()?;
+        let outcome = match self.wire.send_command(QUERY, sql.as_bytes()).await {
+            Ok(()) => send_rows(&mut self.wire, self.agreed.deprecate_eof, rows).await,
+            Err(fault) => Err(fault),
+        };
+        self.exchange.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
     /// Says goodbye; the server closes the connection without an answer.
     pub(super) async fn quit(&mut self) {
         if !self.exchange.is_unfinished() {
@@ -230,7 +250,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     local_file = true;
                     self.wire.message();
                     self.wire.reply().await?;
-                    scanner.sent_one();
+                    scanner.sent_up_to(self.wire.sequence());
                 }
                 Ok(_) if local_file => return Err(Fault::LocalFile),
                 Ok(_) => return Ok(scanner.answer()),

@@ -172,6 +172,36 @@ async fn a_request_for_a_local_file_is_answered_with_nothing() {
 }
 
 #[tokio::test]
+async fn rows_for_a_load_go_in_numbered_packets_with_an_empty_one_at_the_end() {
+    let asks = [1, 0, 0, 1, 0xfb];
+    // Two packets of rows and the empty one are 2, 3 and 4.
+    let answer = packet(5, &ok(6));
+    let (mut session, mut server) = answered(true, &[&asks[..], &answer].concat(), false).await;
+    let rows = vec![b'7'; (256 << 10) + 3];
+    let mut heard = Vec::new();
+    let (done, ()) = tokio::join!(session.load_rows("LOAD DATA", &rows), async {
+        heard.resize(4 + 10 + 4 + (256 << 10) + 4 + 3 + 4, 0);
+        server.read_exact(&mut heard).await.expect("statement, rows, end");
+    });
+    assert_eq!(done.expect("taken").affected, 7);
+    let first = 14 + 4 + (256 << 10);
+    assert_eq!(heard[14..18], [0, 0, 4, 2]);
+    assert_eq!(heard[first..], [3, 0, 0, 3, b'7', b'7', b'7', 0, 0, 0, 4]);
+    assert!(!session.exchange.is_unfinished());
+}
+
+#[tokio::test]
+async fn rows_go_to_no_statement_that_does_not_ask_for_them() {
+    let (mut session, _server) = answered(true, &packets(&[ok(0)]), false).await;
+    let told = session.load_rows("DO 1", b"secret").await.expect_err("no load");
+    assert_eq!((told.class, told.code.as_str()), (Class::Refused, "local infile"), "{told}");
+    assert!(!session.exchange.is_unfinished(), "the session goes on");
+    let refused = packets(&[error(1146, "no such table")]);
+    let (mut session, _server) = answered(true, &refused, false).await;
+    assert_eq!(session.load_rows("LOAD DATA", b"1").await.expect_err("refused").code, "1146");
+}
+
+#[tokio::test]
 async fn an_abandoned_statement_makes_the_session_unusable() {
     let (mut session, mut server) = connected(true);
     let limit = std::time::Duration::from_millis(10);

@@ -101,6 +101,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
+    /// Sends `piece`, shorter than the longest packet, as the next packet of the exchange that is going on, from where it
+    /// lies.
+    pub(super) async fn send_piece(&mut self, piece: &[u8]) -> Result<(), Fault> {
+        let size = (piece.len() as u32).to_le_bytes();
+        let head = [size[0], size[1], size[2], self.sequence];
+        self.sequence = self.sequence.wrapping_add(1);
+        match self.write_both(&head, piece).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
+        }
+    }
+
+    /// Number of the next packet, in either direction.
+    pub(super) fn sequence(&self) -> u8 {
+        self.sequence
+    }
+
     async fn write_both(&mut self, head: &[u8], body: &[u8]) -> std::io::Result<()> {
         let written = self.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]).await?;
         if written < head.len() {

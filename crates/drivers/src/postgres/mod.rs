@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub use session::PostgresSession;
 
 pub use crate::options::{Address, Options, Secret};
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 
 /// The socket that a server on `port` makes in the folder `unix_socket_directories`: what [`Address::Socket`] holds.
 pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
@@ -38,6 +38,9 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "bigserial primary key",
         int_key: "SERIAL",
+        big_key: "BIGSERIAL",
+        big_int: "BIGINT",
+        unsigned: false,
         begin_write: "BEGIN",
         datetime: "timestamp without time zone",
         table_suffix: String::new(),
@@ -47,6 +50,8 @@ pub fn capabilities() -> Capabilities {
         upkeep: Upkeep::Postgres,
         text_by_default: false,
         blocking: false,
+        row_stream: RowStream::CopyIn,
+        parallel_writers: true,
         drops_binlog: false,
         key_source: KeySource::Sequence,
         contiguous_keys: false,

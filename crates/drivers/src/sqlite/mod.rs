@@ -17,7 +17,7 @@ mod wait;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 
 pub use mark::{APPLICATION_ID, create_marked, database_files, is_marked, wipe};
 pub use session::SqliteSession;
@@ -38,6 +38,10 @@ pub fn capabilities() -> Capabilities {
     Capabilities {
         auto_key: "integer primary key",
         int_key: "INTEGER NOT NULL",
+        // Only INTEGER, of up to 64 bits, makes a primary key the row's own number.
+        big_key: "INTEGER NOT NULL",
+        big_int: "INTEGER",
+        unsigned: false,
         begin_write: "BEGIN IMMEDIATE",
         datetime: "text",
         table_suffix: String::new(),
@@ -47,6 +51,8 @@ pub fn capabilities() -> Capabilities {
         upkeep: Upkeep::Sqlite,
         text_by_default: false,
         blocking: true,
+        row_stream: RowStream::PreparedRows,
+        parallel_writers: false,
         drops_binlog: false,
         key_source: KeySource::Table,
         contiguous_keys: true,

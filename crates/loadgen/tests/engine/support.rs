@@ -102,6 +102,8 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         target: None,
         kinds: kinds.iter().map(kind).collect(),
         options: serde_json::Map::new(),
+        groups: std::collections::BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

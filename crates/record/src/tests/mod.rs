@@ -93,6 +93,8 @@ fn spec(name: &str) -> StepSpec {
             statement: "SELECT price FROM pi1 WHERE price >= ? ORDER BY price LIMIT 10".into(),
         }],
         options: map(json!({"query_seconds": 2})),
+        groups: BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

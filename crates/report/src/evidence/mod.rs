@@ -9,6 +9,7 @@ mod metrics;
 mod operations;
 pub(crate) mod rates;
 mod schedule;
+mod statements;
 mod steadiness;
 mod verdicts;
 
@@ -74,6 +75,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
         grids.push(buckets::grid(step, &kind));
     }
     grids.push(operations::grid(step));
+    grids.push(statements::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());

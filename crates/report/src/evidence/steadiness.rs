@@ -8,6 +8,7 @@ use crate::number::{fixed, rate};
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "Whole seconds of the window. Figures within one run: its seconds depend on each other and are no repetitions.";
     let figures = [
+        ("median second", step.rate_label.as_str(), "Rate of the median second."),
         ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),
         ("of median", "%", "The slowest second's rate, as a share of the median second's."),
         ("longest gap", "s", "Longest run of whole seconds in which nothing was done."),
@@ -28,10 +29,11 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     grid
 }
 
-fn figures_of(found: &Steadiness) -> [String; 7] {
+fn figures_of(found: &Steadiness) -> [String; 8] {
     let seconds =
         |value: Option<usize>, none: &str| value.map_or_else(|| none.to_owned(), |value| value.to_string());
     [
+        rate(Some(found.median_rate)),
         rate(Some(found.worst_rate)),
         fixed(found.worst_share.map(|share| 100.0 * share), 0),
         found.longest_gap_seconds.to_string(),
@@ -57,8 +59,8 @@ mod tests {
         let grid = grid(&fixture::findings().workloads[0].steps[4]);
         let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        rollback | 2970 | 33 | 0 | 6.7 | 5 | 13 | no
-        <b>&" | 3089 | 33 | 0 | 6.7 | never steady | none | 4680 (20 %) and 9360
+        rollback | 9000 | 2970 | 33 | 0 | 6.7 | 5 | 13 | no
+        <b>&" | 9360 | 3089 | 33 | 0 | 6.7 | never steady | none | 4680 (20 %) and 9360
         "#);
     }
 

@@ -120,6 +120,8 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
             ("deletes".to_owned(), json!(step.deletes)),
             ("seed".to_owned(), json!(setup.context.seed)),
         ]),
+        groups: std::collections::BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 

@@ -1,16 +1,38 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Distribution, Oltp as Options, OltpPace, OltpTest, Protocol, Verify};
+use dbdyno_plan::{
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, Verify,
+};
 use dbdyno_record::Deviation;
 
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut list = always();
+    list.extend(of_tables(options));
+    let is_old = options.profile == OltpProfile::Sysbench05;
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    let protocol = if is_old { "text" } else { "prepared statements, but inserts as text" };
     match options.protocol {
-        Protocol::Auto => {}
-        Protocol::Text => add("protocol", "prepared statements, but inserts as text", "text"),
-        Protocol::Prepared => add("protocol", "prepared statements, but inserts as text", "prepared"),
+        Protocol::Auto if is_old => add("protocol", protocol, "prepared statements, but inserts as text"),
+        Protocol::Text if !is_old => add("protocol", protocol, "text"),
+        Protocol::Prepared => add("protocol", protocol, "prepared"),
+        Protocol::Auto | Protocol::Text => {}
+    }
+    if options.one_table != is_old {
+        let [one, each] =
+            ["all statements of a transaction use one table", "each group of statements draws its table"];
+        let (original, here) = if is_old { (one, each) } else { (each, one) };
+        add("tables of a transaction", original, here);
+    }
+    if is_old && options.distribution != Distribution::SpecialWhole {
+        add("distribution", "special, the whole band", &name(options.distribution));
+    }
+    if options.distribution == Distribution::Zipfian && options.zipfian_scrambled {
+        add(
+            "distribution",
+            "rank 1 is id 1, rank 2 is id 2, ...",
+            "a fixed permutation spreads ranks over the ids",
+        );
     }
     if options.distribution == Distribution::Gaussian {
         add(
@@ -56,11 +78,6 @@ fn always() -> Vec<Deviation> {
             "uniform in the load, whatever the tests draw",
         ),
         deviation(
-            "load",
-            "rows are put into a buffer of 512 KiB until the next does not fit",
-            "a fixed number of rows a statement, as many as surely fit; tables exist before the clock runs",
-        ),
-        deviation(
             "errors",
             "deadlocks and lock waits begin the operation again, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
             "a ROLLBACK comes before the operation begins again; repetitions are counted",
@@ -71,6 +88,47 @@ fn always() -> Vec<Deviation> {
             "parameters are drawn before; from the first statement sent to the last answered",
         ),
     ]
+}
+
+/// How the tables come to be, or that they were there.
+fn of_tables(options: &Options) -> Vec<Deviation> {
+    if options.use_existing {
+        let here =
+            "made and filled by somebody else before the run; no database is claimed, nothing is dropped";
+        return vec![deviation("tables", "made and filled by its own command prepare", here)];
+    }
+    let mut list = vec![match options.load_method {
+        LoadMethod::Insert => deviation(
+            "load",
+            "rows are put into a buffer of 512 KiB until the next does not fit",
+            "a fixed number of rows a statement, as many as surely fit; tables exist before the clock runs",
+        ),
+        LoadMethod::Stream => deviation(
+            "load",
+            "multi-row INSERTs of up to 512 KiB",
+            "4 MiB of rows at a time in the database's own way for bulk; tables exist before the clock runs",
+        ),
+    }];
+    if options.load_connections > 1 {
+        list.push(deviation(
+            "load connections",
+            "each table is loaded by one connection, and the server gives the ids",
+            "each connection loads an equal part of all rows; where tables are shared between connections, the client gives the ids. A database with one writer at a time is loaded by one",
+        ));
+    }
+    if options.index_before_load {
+        list.push(deviation("index", "built after the load", "there before the load"));
+    }
+    if options.id == IdType::Bigint {
+        list.push(deviation("id", "id and k are 32-bit numbers", "id and k are 64-bit numbers"));
+    }
+    list
+}
+
+/// The distribution as plans name it.
+fn name(distribution: Distribution) -> String {
+    let value = serde_json::to_value(distribution);
+    value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn deviation(topic: &str, original: &str, here: &str) -> Deviation {

@@ -8,6 +8,7 @@
 use dbdyno_plan::{Distribution as Kind, Oltp as Options};
 
 use crate::oltp::draws::Draws;
+use crate::oltp::scramble::Scramble;
 use crate::oltp::zipf::Zipf;
 
 /// A distribution over `1..=N`, ready to draw from.
@@ -28,7 +29,7 @@ enum Shape {
     Pareto {
         power: f64,
     },
-    Zipfian(Zipf),
+    Zipfian(Zipf, Option<Scramble>),
 }
 
 #[derive(Debug, Clone)]
@@ -59,7 +60,10 @@ impl Distribution {
             }
             Kind::Gaussian => Shape::Gaussian { iterations },
             Kind::Pareto => Shape::Pareto { power: options.pareto_h.ln() / (1.0 - options.pareto_h).ln() },
-            Kind::Zipfian => Shape::Zipfian(Zipf::new(greatest, options.zipfian_exponent)),
+            Kind::Zipfian => Shape::Zipfian(
+                Zipf::new(greatest, options.zipfian_exponent),
+                options.zipfian_scrambled.then(|| Scramble::new(greatest)),
+            ),
         };
         Self { greatest, shape }
     }
@@ -68,7 +72,10 @@ impl Distribution {
     pub(crate) fn draw(&self, draws: &mut Draws<'_>) -> u64 {
         let fraction = match &self.shape {
             Shape::Uniform => return 1 + draws.below(self.greatest),
-            Shape::Zipfian(zipf) => return zipf.draw(draws),
+            Shape::Zipfian(zipf, scramble) => {
+                let rank = zipf.draw(draws);
+                return scramble.map_or(rank, |scramble| scramble.id(rank));
+            }
             Shape::Special(special) => special.draw(draws),
             Shape::Gaussian { iterations } => bell(draws, *iterations),
             Shape::Pareto { power } => draws.fraction().powf(*power),
@@ -187,6 +194,35 @@ mod tests {
         let variance = ids.iter().map(|&id| (id as f64 - mean).powi(2)).sum::<f64>() / ids.len() as f64;
         assert!((mean / N as f64 - 0.5).abs() < 0.002, "{mean}");
         assert!((variance.sqrt() / N as f64 - 1.0 / 12.0).abs() < 0.001, "{}", variance.sqrt());
+    }
+
+    #[test]
+    fn zipfian_gives_rank_1_to_id_1_unless_it_is_scrambled() {
+        let plain = of(Kind::Zipfian);
+        let options = Options { distribution: Kind::Zipfian, zipfian_scrambled: true, ..Options::default() };
+        let scrambled = ids(&options, N);
+        // Sum of i^-0.8 for the first 100 over that for all 100,000.
+        assert!((share(&plain, 1, 100) - 0.1785).abs() < 0.005, "{}", share(&plain, 1, 100));
+        assert!(share(&scrambled, 1, 100) < 0.02, "{}", share(&scrambled, 1, 100));
+        assert!((share(&scrambled, 1, N / 2) - 0.5).abs() < 0.1, "{}", share(&scrambled, 1, N / 2));
+        // The same frequencies on other ids.
+        let frequencies = |ids: &[u64]| {
+            let mut counts = std::collections::HashMap::<u64, u32>::new();
+            ids.iter().for_each(|&id| *counts.entry(id).or_default() += 1);
+            let mut counts: Vec<u32> = counts.into_values().collect();
+            counts.sort_unstable();
+            counts
+        };
+        assert_eq!(frequencies(&plain), frequencies(&scrambled));
+    }
+
+    #[test]
+    fn ids_go_beyond_32_bits() {
+        for distribution in [Kind::Uniform, Kind::Pareto, Kind::Zipfian] {
+            let drawn = ids(&Options { distribution, ..Options::default() }, 5_000_000_000);
+            let beyond = share(&drawn, 1 << 32, 5_000_000_000);
+            assert!(beyond > 0.005, "{distribution:?}: {beyond}");
+        }
     }
 
     #[test]

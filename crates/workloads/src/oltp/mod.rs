@@ -3,17 +3,21 @@
 //! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and distributions. Where this
 //! differs, [`deviations`] says so in every record.
 
-mod deviations;
+pub(crate) mod deviations;
 mod distribution;
 mod draws;
-mod lanes;
-mod mix;
+pub(crate) mod lanes;
+mod load;
+pub(crate) mod mix;
 mod operation;
-mod rows;
-mod sql;
-mod steps;
+pub(crate) mod rows;
+mod sample;
+mod scramble;
+pub(crate) mod sql;
+pub(crate) mod steps;
+mod tables;
 mod text;
-mod verify;
+pub(crate) mod verify;
 mod zipf;
 
 use std::sync::Arc;
@@ -21,11 +25,12 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, settle};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Oltp as Options, OltpTest as Test, Protocol, Verify};
+use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, Verify};
 use dbdyno_record::{Check, StepSpec};
 use serde_json::{Map, Value, json};
 
 use crate::oltp::lanes::AnyLane;
+use crate::oltp::load::LoadPlan;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
 use crate::{About, Context, Error, Work, Workload};
@@ -40,9 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The workload over one cell.
 pub struct Oltp {
-    shared: Arc<Setup>,
+    pub(crate) shared: Arc<Setup>,
     steps: Vec<StepPlan>,
-    contents: Contents,
+    pub(crate) contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
 }
@@ -64,9 +69,15 @@ impl Setup {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
-    /// Connections that have something to load.
-    pub(crate) fn load_connections(&self) -> u32 {
-        self.options.load_connections.min(self.options.tables)
+    /// The ids of a fresh table are 1 to its size without a gap: nobody else has set the server's counters, or the client
+    /// gives them.
+    pub(crate) fn knows_ids(&self) -> bool {
+        self.context.owned || LoadPlan::new(self).with_ids
+    }
+
+    /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND 5000+99`.
+    pub(crate) fn added_span(&self) -> Option<u32> {
+        (self.options.profile == OltpProfile::Sysbench05).then(|| self.options.range_size - 1)
     }
 
     /// Ids come from the client: because the plan says so, or because a table gives out ids for a primary key only.
@@ -94,7 +105,10 @@ pub fn about(options: &Options) -> About {
     About {
         name: "oltp",
         version: VERSION,
-        follows: "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
+        follows: match options.profile {
+            OltpProfile::Sysbench1 => "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
+            OltpProfile::Sysbench05 => "sysbench oltp.lua, version 0.5",
+        },
         options: options_map,
         deviations: deviations::deviations(options),
         steps: options.step_names(),
@@ -108,32 +122,27 @@ impl Oltp {
         Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
     }
 
-    async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
-        let began = Instant::now();
-        for number in 1..=self.shared.options.tables {
-            for statement in sql::create_table(&self.shared, number) {
-                let creating = Error::during(format!("creating table {}", Setup::table(number)));
-                session.query(statement.as_bytes()).await.map_err(creating)?;
-            }
-        }
-        let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.tables))]);
-        Ok(Work { name: "create tables".to_owned(), duration: began.elapsed(), details })
-    }
-
     /// Looks for the greatest id, where the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<(), Error> {
         if !self.shared.client_ids() || self.steps[index].test().0 != Test::Insert {
             return Ok(());
         }
-        for table in self.shared.tables() {
-            let looking = Error::during(format!("looking for the greatest id of table {table}"));
-            let greatest = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
-            self.first_new_id = self.first_new_id.max(greatest.unwrap_or(0) + 1);
-        }
+        self.first_new_id = self.first_new_id.max(self.greatest_id(session).await? + 1);
         Ok(())
     }
 
-    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+    /// The greatest id of all tables; 0 when they are empty.
+    pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
+        let mut greatest = 0;
+        for table in self.shared.tables() {
+            let looking = Error::during(format!("looking for the greatest id of table {table}"));
+            let found = first_i64(&session.rows(&sql::greatest_id(&table)).await.map_err(looking)?);
+            greatest = greatest.max(found.unwrap_or(0));
+        }
+        Ok(greatest)
+    }
+
+    pub(crate) async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
         if self.shared.context.owned {
             let capabilities = &self.shared.context.endpoint.capabilities;
             drop_binlog(session, capabilities).await.map_err(Error::during("dropping binary logs"))?;
@@ -141,9 +150,9 @@ impl Oltp {
         Ok(())
     }
 
-    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
+    /// Brings the server to rest; `wait` counts from the start of that.
+    pub(crate) async fn settle(&self, session: &mut AnySession, wait: Duration) -> Result<Work, Error> {
         let began = Instant::now();
-        let wait = self.shared.options.settle_wait.0;
         let Context { endpoint, owned, .. } = &self.shared.context;
         let report = settle(session, &endpoint.capabilities, &self.shared.tables(), wait, *owned)
             .await
@@ -163,7 +172,7 @@ impl Oltp {
         let writes = match self.steps[index].kind {
             StepKind::Load => true,
             StepKind::Index => false,
-            StepKind::Test { test, .. } => !matches!(test, Test::PointSelect | Test::ReadOnly),
+            StepKind::Test { test, .. } => test.writes(),
         };
         let wanted = match self.shared.options.verify {
             Verify::EachStep => writes,
@@ -200,7 +209,11 @@ impl Workload for Oltp {
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         let mut works = Vec::new();
         if self.steps[index].kind == StepKind::Load {
-            works.push(self.create_tables(session).await?);
+            works = tables::make(&self.shared, session).await?;
+        } else if index == 0 {
+            let (contents, found) = tables::find(&self.shared, session).await?;
+            self.contents = contents;
+            works.push(found);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;
@@ -253,11 +266,15 @@ impl Workload for Oltp {
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.drop_binlog(session).await?;
+        let mut works = Vec::new();
+        if self.steps[index].kind == StepKind::Load {
+            works.extend(tables::restart_ids(&self.shared, session).await?);
+        }
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
         if tests_follow && !is_test(&self.steps[index]) {
-            return Ok(vec![self.settle(session).await?]);
+            works.push(self.settle(session, self.shared.options.settle_wait.0).await?);
         }
-        Ok(Vec::new())
+        Ok(works)
     }
 }

@@ -26,12 +26,15 @@ pub(crate) struct Operation {
     distribution: Distribution,
     tables: u64,
     one_table: bool,
+    /// The table of all statements (from 0), for a test whose connections have one each.
+    fixed_table: Option<usize>,
+    table_size: u64,
     /// A range spans its first id and so many more.
     span: i64,
 }
 
 impl Operation {
-    pub(crate) fn new(places: &[Place], setup: &Setup) -> Self {
+    pub(crate) fn new(places: &[Place], setup: &Setup, fixed_table: Option<usize>) -> Self {
         let options = &setup.options;
         let ready = |place: &Place| Ready {
             kind: place.kind,
@@ -44,7 +47,10 @@ impl Operation {
             distribution: Distribution::new(options, options.table_size),
             tables: options.tables.into(),
             one_table: options.one_table,
-            span: i64::from(options.range_size) - 1,
+            fixed_table,
+            table_size: options.table_size,
+            // Where the statement adds the span, both parameters are the first id.
+            span: setup.added_span().map_or(i64::from(options.range_size) - 1, |_| 0),
         }
     }
 
@@ -54,21 +60,39 @@ impl Operation {
 
     /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client numbers.
     pub(crate) fn draw(&mut self, draws: &mut Draws<'_>, new_id: i64) {
-        let Self { statements, distribution, tables, one_table, span } = self;
+        let Self { statements, distribution, tables, one_table, fixed_table, table_size, span } = self;
         let (mut group, mut table, mut deleted) = (None, 0, 0);
         let id = |draws: &mut Draws<'_>| distribution.draw(draws) as i64;
         for statement in statements.iter_mut().filter(|statement| !statement.kind.is_bracket()) {
             let is_new = group.is_none_or(|before| before != statement.group && !*one_table);
             if is_new && *tables > 1 {
-                table = draws.below(*tables) as usize;
+                table = fixed_table.unwrap_or_else(|| draws.below(*tables) as usize);
             }
             group = Some(statement.group);
             statement.table = table;
             let params = &mut statement.params;
             match statement.kind {
-                Kind::Begin | Kind::Commit => {}
+                Kind::Begin | Kind::Commit | Kind::Scan => {}
+                Kind::Points(..) => params.iter_mut().for_each(|param| *param = Param::Int(id(draws))),
+                Kind::HotPoints(_) => {
+                    let middle = (*table_size / 2) as i64;
+                    (1..).zip(params.iter_mut()).for_each(|(n, param)| *param = Param::Int(middle + n));
+                }
+                Kind::Range(_, more) => {
+                    let first = id(draws);
+                    params[0] = Param::Int(first);
+                    params[1] = Param::Int(first + i64::from(more));
+                }
+                Kind::ListUpdate(_) => {
+                    params[1..].iter_mut().for_each(|param| *param = Param::Int(id(draws)));
+                    set_text(&mut params[0], draws, push_c);
+                }
                 Kind::Point | Kind::IndexUpdate => params[0] = Param::Int(id(draws)),
-                Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => {
+                Kind::SimpleRange
+                | Kind::SumRange
+                | Kind::OrderRange
+                | Kind::DistinctRange
+                | Kind::CountRange => {
                     let first = id(draws);
                     params[0] = Param::Int(first);
                     params[1] = Param::Int(first + *span);
@@ -95,9 +119,16 @@ fn empty_params(kind: Kind) -> Vec<Param> {
     let c = || Param::Text(Vec::with_capacity(C_LENGTH));
     let pad = || Param::Text(Vec::with_capacity(PAD_LENGTH));
     match kind {
-        Kind::Begin | Kind::Commit => vec![],
+        Kind::Begin | Kind::Commit | Kind::Scan => vec![],
+        Kind::Points(_, count) | Kind::HotPoints(count) => vec![int(); count as usize],
+        Kind::ListUpdate(count) => [vec![c()], vec![int(); count as usize]].concat(),
         Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![int()],
-        Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange => vec![int(), int()],
+        Kind::SimpleRange
+        | Kind::SumRange
+        | Kind::OrderRange
+        | Kind::DistinctRange
+        | Kind::CountRange
+        | Kind::Range(..) => vec![int(), int()],
         Kind::NonIndexUpdate => vec![c(), int()],
         Kind::Insert | Kind::NewRowWithId => vec![int(), int(), c(), pad()],
         Kind::NewRow => vec![int(), c(), pad()],

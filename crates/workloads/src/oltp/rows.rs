@@ -36,26 +36,26 @@ impl RowSource {
 
 /// Appends a `c`.
 pub(crate) fn push_c(draws: &mut Draws<'_>, out: &mut Vec<u8>) {
-    push_groups::<112>(draws, C_GROUPS, out);
+    out.extend_from_slice(&groups::<112, C_LENGTH>(draws));
 }
 
 /// Appends a `pad`.
 pub(crate) fn push_pad(draws: &mut Draws<'_>, out: &mut Vec<u8>) {
-    push_groups::<64>(draws, PAD_GROUPS, out);
+    out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
-/// Groups of random digits, of which `DIGITS` are drawn.
-fn push_groups<const DIGITS: usize>(draws: &mut Draws<'_>, groups: usize, out: &mut Vec<u8>) {
+/// Groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to the compiler, so that this
+/// is a handful of copies.
+fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws<'_>) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
         sixteen.copy_from_slice(&draws.digits());
     }
-    for (index, group) in digits.chunks_exact(GROUP).take(groups).enumerate() {
-        if index > 0 {
-            out.push(b'-');
-        }
-        out.extend_from_slice(group);
+    let mut text = [b'-'; LENGTH];
+    for (place, group) in text.chunks_mut(GROUP + 1).zip(digits.chunks_exact(GROUP)) {
+        place[..GROUP].copy_from_slice(group);
     }
+    text
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Statements of the classic OLTP tests, in the original's shapes.
 
-use dbdyno_drivers::{Capabilities, KeySource};
+use dbdyno_drivers::{Capabilities, KeySource, RowStream};
+use dbdyno_plan::{IdType, OltpProfile};
 
 use crate::oltp::Setup;
 
@@ -13,8 +14,20 @@ pub(crate) enum Kind {
     SumRange,
     OrderRange,
     DistinctRange,
+    /// The number of rows of a range.
+    CountRange,
+    /// Rows whose column is in a list of random values.
+    Points(Fetch, u32),
+    /// Rows whose column is in a list that is the same for everybody: so many consecutive ids in the middle of the table.
+    HotPoints(u32),
+    /// Rows whose column lies between a value and that value and so much more.
+    Range(Fetch, u32),
+    /// The whole table, of which no row fits.
+    Scan,
     IndexUpdate,
     NonIndexUpdate,
+    /// A new `c` for so many ids.
+    ListUpdate(u32),
     Delete,
     /// The row that the DELETE before it took, with new contents.
     Insert,
@@ -25,10 +38,44 @@ pub(crate) enum Kind {
     Commit,
 }
 
+/// What a query of the microbenchmarks fetches and by which column it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fetch {
+    pub(crate) columns: &'static str,
+    pub(crate) by: &'static str,
+}
+
 impl Kind {
+    /// Its name in records and reports.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Begin => "begin",
+            Self::Commit => "commit",
+            Self::Point => "point-select",
+            Self::SimpleRange => "simple-range",
+            Self::SumRange => "sum-range",
+            Self::OrderRange => "order-range",
+            Self::DistinctRange => "distinct-range",
+            Self::CountRange => "count-range",
+            Self::Points(..) | Self::HotPoints(_) => "points",
+            Self::Range(..) => "range",
+            Self::Scan => "scan",
+            Self::IndexUpdate => "index-update",
+            Self::NonIndexUpdate => "non-index-update",
+            Self::ListUpdate(_) => "list-update",
+            Self::Delete => "delete",
+            Self::Insert | Self::NewRow | Self::NewRowWithId => "insert",
+        }
+    }
+
     /// It has no parameters and no table.
     pub(crate) fn is_bracket(self) -> bool {
         matches!(self, Self::Begin | Self::Commit)
+    }
+
+    /// It fetches the rows of a range of ids.
+    pub(crate) fn is_range(self) -> bool {
+        matches!(self, Self::SimpleRange | Self::SumRange | Self::OrderRange | Self::DistinctRange)
     }
 
     /// It fetches rows.
@@ -49,6 +96,16 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
         Kind::SumRange => format!("SELECT SUM(k) FROM {table} {from}"),
         Kind::OrderRange => format!("SELECT c FROM {table} {from} ORDER BY c"),
         Kind::DistinctRange => format!("SELECT DISTINCT c FROM {table} {from} ORDER BY c"),
+        Kind::CountRange => format!("SELECT count(c) FROM {table} {from}"),
+        Kind::Points(Fetch { columns, by }, count) => {
+            format!("SELECT {columns} FROM {table} WHERE {by} IN ({})", marks(count))
+        }
+        Kind::HotPoints(count) => format!("SELECT c FROM {table} WHERE id IN ({})", marks(count)),
+        Kind::Range(Fetch { columns, by }, _) => {
+            format!("SELECT {columns} FROM {table} WHERE {by} BETWEEN ? AND ?")
+        }
+        Kind::Scan => format!("SELECT * FROM {table} WHERE LENGTH(c) < 0"),
+        Kind::ListUpdate(count) => format!("UPDATE {table} SET c=? WHERE id IN ({})", marks(count)),
         Kind::IndexUpdate => format!("UPDATE {table} SET k=k+1 WHERE id=?"),
         Kind::NonIndexUpdate => format!("UPDATE {table} SET c=? WHERE id=?"),
         Kind::Delete => format!("DELETE FROM {table} WHERE id=?"),
@@ -63,12 +120,26 @@ pub(crate) fn statement(kind: Kind, table: &str, writes: bool, capabilities: &Ca
     }
 }
 
+/// So many parameters of a list.
+fn marks(count: u32) -> String {
+    vec!["?"; count as usize].join(", ")
+}
+
+/// [`statement`] as the profile of `setup` writes it.
+pub(crate) fn statement_of(setup: &Setup, kind: Kind, table: &str, writes: bool) -> String {
+    let sql = statement(kind, table, writes, &setup.context.endpoint.capabilities);
+    match setup.added_span() {
+        Some(span) if kind.is_range() => sql.replace("AND ?", &format!("AND ?+{span}")),
+        _ => sql,
+    }
+}
+
 /// Statements that make table number `number`, empty, anew.
 pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
     let capabilities = &setup.context.endpoint.capabilities;
     let options = &setup.options;
     let table = Setup::table(number);
-    let id = if setup.client_ids() { "INTEGER NOT NULL" } else { capabilities.int_key };
+    let Types { id, k, more_rows } = types(setup);
     let is_counter = capabilities.key_source == KeySource::TableCounter;
     let key = match (options.secondary, is_counter) {
         (false, _) => ", PRIMARY KEY (id)",
@@ -76,20 +147,48 @@ pub(crate) fn create_table(setup: &Setup, number: u32) -> Vec<String> {
         (true, true) => ", KEY xid (id)",
         (true, false) => "",
     };
-    let more = &options.create_table_options;
-    let space = if more.is_empty() { "" } else { " " };
+    let own = &options.create_table_options;
+    let more: String = [more_rows, own.as_str()]
+        .into_iter()
+        .filter(|more| !more.is_empty())
+        .map(|more| format!(" {more}"))
+        .collect();
     let mut statements = vec![
         format!("DROP TABLE IF EXISTS {table}"),
         format!(
-            "CREATE TABLE {table} (id {id}, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
-             pad CHAR(60) DEFAULT '' NOT NULL{key}){}{space}{more}",
+            "CREATE TABLE {table} (id {id}, k {k} DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, \
+             pad CHAR(60) DEFAULT '' NOT NULL{key}){}{more}",
             capabilities.table_suffix
         ),
     ];
     if options.secondary && !is_counter {
         statements.push(format!("CREATE INDEX xid{number} ON {table} (id)"));
     }
+    if options.create_secondary && options.index_before_load {
+        statements.push(create_index(number));
+    }
     statements
+}
+
+/// Types of the two numbers, and what a table says of its greatest size.
+struct Types {
+    id: String,
+    k: String,
+    more_rows: &'static str,
+}
+
+fn types(setup: &Setup) -> Types {
+    let capabilities = &setup.context.endpoint.capabilities;
+    let is_big = setup.options.id == IdType::Bigint;
+    let number = if is_big { capabilities.big_int } else { "INTEGER" };
+    let counted = if is_big { capabilities.big_key } else { capabilities.int_key };
+    let id = if setup.client_ids() { format!("{number} NOT NULL") } else { counted.to_owned() };
+    let is_old = setup.options.profile == OltpProfile::Sysbench05 && capabilities.unsigned;
+    if !is_old {
+        return Types { id, k: number.to_owned(), more_rows: "" };
+    }
+    let unsigned = format!("{number} UNSIGNED");
+    Types { id: id.replacen(number, &unsigned, 1), k: unsigned, more_rows: "MAX_ROWS = 1000000" }
 }
 
 /// The secondary index of table number `number`.
@@ -102,9 +201,31 @@ pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
     format!("INSERT INTO {table}({}k, c, pad) VALUES", if client_ids { "id, " } else { "" })
 }
 
+/// The bulk statement that reads rows from the client, columns in this order.
+pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String {
+    let columns = if with_ids { "id, k, c, pad" } else { "k, c, pad" };
+    match form {
+        RowStream::LocalInfile => format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} ({columns})"),
+        RowStream::CopyIn => format!("COPY {table} ({columns}) FROM STDIN"),
+        RowStream::PreparedRows if with_ids => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?, ?)"),
+        RowStream::PreparedRows => format!("INSERT INTO {table} ({columns}) VALUES (?, ?, ?)"),
+    }
+}
+
+/// Lets the server's own ids go on behind `greatest`, where rows came with theirs past its sequence.
+pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
+    format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
+}
+
 /// Everything that verification compares.
 pub(crate) fn sums(table: &str) -> String {
-    format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k) FROM {table}")
+    format!("SELECT COUNT(*), MIN(id), MAX(id), SUM(k), SUM(id) FROM {table}")
+}
+
+/// Rows by their ids.
+pub(crate) fn rows_of(table: &str, ids: &[u64]) -> String {
+    let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+    format!("SELECT id, k, c, pad FROM {table} WHERE id IN ({}) ORDER BY id", ids.join(", "))
 }
 
 /// The greatest id.

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Pace, Schedule, ThinkTime};
-use dbdyno_plan::{Oltp as Options, OltpPace, OltpTest as Test, Think};
+use dbdyno_plan::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
 use crate::Philox;
 use crate::oltp::Setup;
-use crate::oltp::lanes::LoadPlan;
+use crate::oltp::lanes::Script;
+use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Place, places};
+use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
 use crate::oltp::sql::{self, Kind};
 
 /// More clients than this make records long and say nothing more.
@@ -39,11 +42,6 @@ pub(crate) struct StepPlan {
 }
 
 impl StepPlan {
-    /// The draws of this step. They depend on its name, so that a step more or less in a plan leaves the others as they are.
-    pub(crate) fn stream(&self, seed: u64) -> Philox {
-        Philox::new(seed, fnv1a(self.name.as_bytes()))
-    }
-
     /// The test, its connections, and whether they share a schedule; a load or an index is none, and is taken for a point
     /// select of one.
     pub(crate) fn test(&self) -> (Test, u32, bool) {
@@ -54,6 +52,25 @@ impl StepPlan {
     }
 }
 
+/// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves the others as they are.
+pub(crate) fn stream(name: &str, seed: u64) -> Philox {
+    Philox::new(seed, fnv1a(name.as_bytes()))
+}
+
+/// What the connections of a test do; for a load or an index, see [`StepPlan::test`].
+pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
+    let (test, connections, is_shared) = step.test();
+    Script {
+        kind: names(test).0,
+        places: places(test, &setup.options, setup.client_ids()),
+        prepared: setup.prepared(test),
+        stream: stream(&step.name, setup.context.seed),
+        connections,
+        is_shared,
+        table_each: false,
+    }
+}
+
 /// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
@@ -61,8 +78,11 @@ fn fnv1a(bytes: &[u8]) -> u32 {
 
 /// All steps in order.
 pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
-    let mut kinds = vec![StepKind::Load];
-    if options.create_secondary {
+    let mut kinds = Vec::new();
+    if !options.use_existing {
+        kinds.push(StepKind::Load);
+    }
+    if options.has_index_step() {
         kinds.push(StepKind::Index);
     }
     let tests = options.test_steps().into_iter();
@@ -126,8 +146,8 @@ pub(crate) fn names(test: Test) -> (&'static str, &'static str) {
 /// The step's description for the record.
 pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     let (unit, label, clients) = match step.kind {
-        StepKind::Load => (Unit::Rows, "rows/s", setup.load_connections()),
-        StepKind::Index => (Unit::Rows, "indexed rows/s", setup.load_connections()),
+        StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections()),
+        StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
         StepKind::Test { test, connections, rate } => {
             (Unit::Operations, names(test).1, clients(connections, rate))
         }
@@ -142,6 +162,8 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         target: None,
         kinds: vec![kind],
         options: options(step, setup),
+        groups: std::collections::BTreeMap::new(),
+        is_warm_up: false,
     }
 }
 
@@ -151,6 +173,10 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
         ("table_size".to_owned(), json!(setup.options.table_size)),
         ("seed".to_owned(), json!(setup.context.seed)),
     ]);
+    if step.kind == StepKind::Load {
+        map.insert("load_method".to_owned(), json!(setup.options.load_method));
+        map.insert("column_bytes".to_owned(), json!(setup.options.loaded_rows() * column_bytes(setup)));
+    }
     if let StepKind::Test { connections, rate, .. } = step.kind {
         map.insert("connections".to_owned(), json!(connections));
         map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64()));
@@ -163,21 +189,8 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
 }
 
 fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
-    let client_ids = setup.client_ids();
     match step.kind {
-        StepKind::Load => KindSpec {
-            kind: "insert".to_owned(),
-            connections_per_client: 1,
-            pace: Pace::Closed.to_string(),
-            protocol: "text".to_owned(),
-            rows_per_operation: u32::try_from(LoadPlan::new(setup).rows_per_statement()).unwrap_or(u32::MAX),
-            statements_per_operation: 1,
-            statement: format!(
-                "{}({}?, '?', '?'), ...",
-                sql::load_prefix("sbtest?", client_ids),
-                if client_ids { "?, " } else { "" }
-            ),
-        },
+        StepKind::Load => load_kind(&LoadPlan::new(setup)),
         StepKind::Index => KindSpec {
             kind: "index".to_owned(),
             connections_per_client: 1,
@@ -188,7 +201,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
             statement: sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?"),
         },
         StepKind::Test { test, connections, rate } => {
-            let places = places(test, &setup.options, client_ids);
+            let places = places(test, &setup.options, setup.client_ids());
             let pace = paces(step, setup).first().map_or_else(String::new, ToString::to_string);
             KindSpec {
                 kind: names(test).0.to_owned(),
@@ -203,19 +216,54 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
     }
 }
 
+/// One statement of the load, or one transaction of single rows.
+fn load_kind(plan: &LoadPlan) -> KindSpec {
+    let rows_per_operation = u32::try_from(plan.rows_per_statement()).unwrap_or(u32::MAX);
+    let (protocol, statements, statement) = match plan.form {
+        LoadForm::Insert => {
+            let prefix = sql::load_prefix("sbtest?", plan.with_ids);
+            ("text", 1, format!("{prefix}({}?, '?', '?'), ...", if plan.with_ids { "?, " } else { "" }))
+        }
+        LoadForm::Stream(form) => {
+            let sql = sql::load_rows("sbtest?", form, plan.with_ids);
+            match form {
+                RowStream::LocalInfile | RowStream::CopyIn => ("text", 1, sql),
+                RowStream::PreparedRows => ("prepared", rows_per_operation.saturating_add(2), sql),
+            }
+        }
+    };
+    KindSpec {
+        kind: "insert".to_owned(),
+        connections_per_client: 1,
+        pace: Pace::Closed.to_string(),
+        protocol: protocol.to_owned(),
+        rows_per_operation,
+        statements_per_operation: statements,
+        statement,
+    }
+}
+
+/// Bytes of a row's four columns as they are declared and filled: the measure for bytes a second.
+fn column_bytes(setup: &Setup) -> u64 {
+    let number = if setup.options.id == IdType::Bigint { 8 } else { 4 };
+    2 * number + (C_LENGTH + PAD_LENGTH) as u64
+}
+
 /// Rows that the statements of an operation ask for or change; a range near a table's end has fewer.
-fn rows(places: &[Place], options: &Options) -> u32 {
+pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
     let rows = |place: &Place| match place.kind {
         Kind::Begin | Kind::Commit => 0,
         Kind::SimpleRange | Kind::OrderRange | Kind::DistinctRange => options.range_size,
+        Kind::Points(_, rows) | Kind::HotPoints(rows) | Kind::ListUpdate(rows) => rows,
+        Kind::Range(_, more) => more + 1,
+        Kind::Scan => u32::try_from(options.table_size).unwrap_or(u32::MAX),
         _ => 1,
     };
     places.iter().map(rows).fold(0, u32::saturating_add)
 }
 
 /// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
-fn statements(places: &[Place], setup: &Setup) -> String {
-    let capabilities = &setup.context.endpoint.capabilities;
+pub(crate) fn statements(places: &[Place], setup: &Setup) -> String {
     let writes = places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket());
     let mut kinds: Vec<(Kind, u32)> = Vec::new();
     for place in places {
@@ -225,7 +273,7 @@ fn statements(places: &[Place], setup: &Setup) -> String {
         }
     }
     let text = |(kind, times): (Kind, u32)| {
-        let sql = sql::statement(kind, "sbtest?", writes, capabilities);
+        let sql = sql::statement_of(setup, kind, "sbtest?", writes);
         if times > 1 { format!("{times} x {sql}") } else { sql }
     };
     kinds.into_iter().map(text).collect::<Vec<_>>().join("; ")
@@ -258,9 +306,8 @@ mod tests {
 
     #[test]
     fn the_draws_of_a_step_depend_on_its_name_and_the_seed() {
-        let step = |name: &str| StepPlan { name: name.to_owned(), kind: StepKind::Load };
         assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968, "the authors' vector");
-        assert_ne!(step("a.c1").stream(1), step("a.c2").stream(1));
-        assert_ne!(step("a.c1").stream(1), step("a.c1").stream(2));
+        assert_ne!(stream("a.c1", 1), stream("a.c2", 1));
+        assert_ne!(stream("a.c1", 1), stream("a.c1", 2));
     }
 }

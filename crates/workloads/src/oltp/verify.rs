@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::oltp::rows::RowSource;
 use crate::oltp::steps::StepKind;
-use crate::oltp::{Setup, sql};
+use crate::oltp::{Setup, sample, sql};
 
 /// What all tables together hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,18 +88,22 @@ pub(crate) async fn verify(
     session: &mut AnySession,
 ) -> Result<Vec<Check>, Error> {
     let began = Instant::now();
+    if kind == StepKind::Load {
+        let mut checks = Vec::new();
+        for number in 1..=setup.options.tables {
+            let began = Instant::now();
+            let mut parts = loaded_parts(setup, number, &sums_of(number, session).await?);
+            if setup.knows_ids() {
+                let (looked_at, as_sent) = sample::compare(setup, number, session).await?;
+                parts.push(part("sampled rows as sent", looked_at.into(), as_sent.into()));
+            }
+            checks.push(check(Setup::table(number), parts, began));
+        }
+        return Ok(checks);
+    }
     let mut tables = Vec::new();
     for number in 1..=setup.options.tables {
         tables.push(sums_of(number, session).await?);
-    }
-    let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
-    let check = |table: String, parts| Check { table, parts, duration_us };
-    if kind == StepKind::Load {
-        let of_table = |(index, actual): (usize, &[i128; 4])| {
-            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            check(Setup::table(number), loaded_parts(setup, number, actual))
-        };
-        return Ok(tables.iter().enumerate().map(of_table).collect());
     }
     let sum = |column: usize| tables.iter().map(|table| table[column]).sum::<i128>();
     let (rows, k) = (sum(0), sum(3));
@@ -109,23 +113,28 @@ pub(crate) async fn verify(
     *expected = Contents { rows: Some(rows), k: Some(k) };
     let name =
         if setup.options.tables == 1 { "sbtest1".to_owned() } else { "sbtest1 and all others".to_owned() };
-    Ok(vec![check(name, parts)])
+    Ok(vec![check(name, parts, began)])
 }
 
-fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 4]) -> Vec<CheckPart> {
+fn check(table: String, parts: Vec<CheckPart>, began: Instant) -> Check {
+    Check { table, parts, duration_us: u64::try_from(began.elapsed().as_micros()).unwrap_or(0) }
+}
+
+fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
     let mut parts = vec![part("rows", rows, actual[0])];
     // Whoever else uses the server may have set its counters to leave gaps.
-    if setup.context.owned || setup.client_ids() {
+    if setup.knows_ids() {
         parts.push(part("min(id)", 1, actual[1]));
         parts.push(part("max(id)", rows, actual[2]));
+        parts.push(part("sum(id)", rows * (rows + 1) / 2, actual[4]));
     }
     parts.push(part("sum(k)", loaded_k(setup, number), actual[3]));
     parts
 }
 
-/// Rows, least and greatest id, and sum of `k` of a table.
-async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 4], Error> {
+/// Rows, least and greatest id, sum of `k` and sum of `id` of a table.
+pub(crate) async fn sums_of(number: u32, session: &mut AnySession) -> Result<[i128; 5], Error> {
     let table = Setup::table(number);
     let work = format!("checking table {table}");
     let cells = session.rows(&sql::sums(&table)).await.map_err(Error::during(work.clone()))?;
@@ -208,9 +217,9 @@ mod tests {
         let loaded = Contents::loaded(&setup);
         assert_eq!(loaded.rows, Some(2000));
         assert_eq!(loaded.k, Some(loaded_k(&setup, 1) + loaded_k(&setup, 2)));
-        let parts = loaded_parts(&setup, 2, &[999, 1, 1000, loaded_k(&setup, 2)]);
+        let parts = loaded_parts(&setup, 2, &[999, 1, 1000, loaded_k(&setup, 2), 499_500]);
         let wrong: Vec<&str> =
             parts.iter().filter(|p| p.expected != p.actual).map(|p| p.name.as_str()).collect();
-        assert_eq!(wrong, ["rows"]);
+        assert_eq!(wrong, ["rows", "sum(id)"]);
     }
 }

@@ -13,8 +13,8 @@ use dbdyno_workloads::{Context, Workload};
 use tokio::runtime::Runtime;
 
 /// A workload whose statements are written down.
-pub(crate) struct Desk {
-    pub(crate) workload: Oltp,
+pub(crate) struct Desk<W = Oltp> {
+    pub(crate) workload: W,
     pub(crate) journal: Journal,
     runtime: Runtime,
 }
@@ -40,13 +40,20 @@ pub(crate) fn text(asked: &Asked) -> String {
     }
 }
 
-impl Desk {
+impl Desk<Oltp> {
     pub(crate) fn new(options: &Options, capabilities: Capabilities) -> Self {
+        Desk::of(|context| Oltp::new(options, context), capabilities)
+    }
+}
+
+impl<W: Workload> Desk<W> {
+    /// A desk for the workload that `make` builds.
+    pub(crate) fn of(make: impl FnOnce(Context) -> W, capabilities: Capabilities) -> Self {
         let journal = Journal::default();
         let target =
             Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
         let endpoint = Endpoint { target, capabilities };
-        let workload = Oltp::new(options, Context { endpoint, owned: true, seed: 1 });
+        let workload = make(Context { endpoint, owned: true, seed: 1 });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }
     }
@@ -78,20 +85,27 @@ impl Desk {
 
     /// Statements before the step, in order.
     pub(crate) fn before(&mut self, step: &str) -> Vec<String> {
+        self.prepared_for(step).unwrap_or_else(|error| panic!("{error}"));
+        self.journal.take().iter().map(text).collect()
+    }
+
+    /// Why the step cannot begin.
+    pub(crate) fn before_fails(&mut self, step: &str) -> String {
+        let error = self.prepared_for(step).expect_err("it must not begin");
+        self.journal.take();
+        error.to_string()
+    }
+
+    fn prepared_for(&mut self, step: &str) -> Result<(), dbdyno_workloads::Error> {
         let index = self.index(step);
         let Self { workload, journal, runtime } = self;
+        let target =
+            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        let endpoint = Endpoint { target, capabilities: null::capabilities() };
         runtime.block_on(async {
-            let endpoint = Endpoint {
-                target: Target::Null(null::Options {
-                    journal: Some(journal.clone()),
-                    ..null::Options::default()
-                }),
-                capabilities: null::capabilities(),
-            };
             let mut session = endpoint.connect().await.unwrap();
-            workload.before(index, &mut session).await.unwrap();
-        });
-        self.journal.take().iter().map(text).collect()
+            workload.before(index, &mut session).await.map(|_| ())
+        })
     }
 
     /// Runs the step through the load engine and gives its record.

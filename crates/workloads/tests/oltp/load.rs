@@ -1,7 +1,8 @@
 //! The load: how many statements, which rows, what they hold.
 
-use dbdyno_drivers::{mysql, postgres};
-use dbdyno_plan::Oltp as Options;
+use dbdyno_drivers::{mysql, postgres, sqlite};
+use dbdyno_plan::{IdType, LoadMethod, Oltp as Options};
+use dbdyno_workloads::Workload;
 
 use crate::desk::Desk;
 
@@ -20,7 +21,8 @@ fn rows(sql: &str) -> Vec<(u64, &str, &str)> {
 
 #[test]
 fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
-    let mut desk = Desk::new(&Options::default(), mysql::capabilities("innodb", true));
+    let options = Options { load_connections: 1, ..Options::default() };
+    let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, _) = desk.run("load");
     let texts: Vec<String> = desk.journal.take().iter().map(crate::desk::text).collect();
     assert_eq!((texts.len(), end.lanes[0].started), (4, 4));
@@ -46,14 +48,21 @@ fn every_product_gets_the_same_rows_and_tables_differ() {
 }
 
 #[test]
-fn tables_go_round_the_connections_and_each_is_loaded_by_one() {
-    let options = Options { tables: 5, table_size: 10, load_connections: 2, ..Options::default() };
+fn whole_tables_go_to_connections_where_they_come_out_even() {
+    let options = Options { tables: 4, table_size: 10, load_connections: 2, ..Options::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let tables = |operations: Vec<Vec<String>>| -> Vec<String> {
         operations.iter().map(|sql| sql[0].split(['(', ' ']).nth(2).unwrap().to_owned()).collect()
     };
-    assert_eq!(tables(desk.operations("load", 0, 3)), ["sbtest1", "sbtest3", "sbtest5"]);
-    assert_eq!(tables(desk.operations("load", 1, 2)), ["sbtest2", "sbtest4"]);
+    assert_eq!(tables(desk.operations("load", 0, 2)), ["sbtest1", "sbtest2"]);
+    assert_eq!(tables(desk.operations("load", 1, 2)), ["sbtest3", "sbtest4"]);
+    assert_eq!(desk.workload.lanes(desk.index("load")).len(), 2);
+}
+
+#[test]
+fn indexes_go_round_the_connections() {
+    let options = Options { tables: 5, table_size: 10, load_connections: 2, ..Options::default() };
+    let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
     let (end, record) = desk.run("index");
     assert_eq!(end.lanes.iter().map(|lane| lane.rows).sum::<u64>(), 50);
     assert_eq!(record.spec.headline.label, "indexed rows/s");
@@ -61,6 +70,117 @@ fn tables_go_round_the_connections_and_each_is_loaded_by_one() {
     indexes.sort();
     assert_eq!(indexes[4], "CREATE INDEX k_5 ON sbtest5(k)");
     assert_eq!(indexes.len(), 5);
+}
+
+/// `id`, `k`, `c` and `pad` of every row that the load sends in INSERTs with ids, in the order of ids.
+fn rows_with_ids(texts: &[String]) -> Vec<(u64, String)> {
+    let of_statement = |sql: &String| -> Vec<(u64, String)> {
+        let values = sql.split_once("VALUES(").unwrap().1.strip_suffix(')').unwrap();
+        let row = |row: &str| {
+            let (id, rest) = row.split_once(", ").unwrap();
+            (id.parse().unwrap(), rest.replace(", ", "\t").replace('\'', ""))
+        };
+        values.split("),(").map(row).collect()
+    };
+    let mut rows: Vec<(u64, String)> = texts.iter().flat_map(of_statement).collect();
+    rows.sort();
+    rows
+}
+
+fn sent(desk: &mut Desk) -> Vec<String> {
+    desk.run("load");
+    desk.journal.take().iter().map(crate::desk::text).collect()
+}
+
+#[test]
+fn one_table_is_loaded_by_several_connections_row_for_row_as_by_one() {
+    let options = |load_connections, auto_inc| Options {
+        table_size: 12_000,
+        load_connections,
+        auto_inc,
+        ..Options::default()
+    };
+    let load = |options: Options| {
+        let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
+        let rows = rows_with_ids(&sent(&mut desk));
+        (desk.workload.lanes(desk.index("load")).len(), rows)
+    };
+    let (shared, rows) = load(options(4, true));
+    let (alone, same) = load(options(1, false));
+    assert_eq!((shared, alone), (4, 1));
+    assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), (1..=12_000).collect::<Vec<_>>());
+    assert_eq!(rows, same);
+}
+
+#[test]
+fn a_stream_holds_the_same_rows_as_the_inserts_in_every_products_form() {
+    let options = |load_method| Options { table_size: 30_000, load_method, ..Options::default() };
+    let inserts = Desk::new(&options(LoadMethod::Insert), mysql::capabilities("innodb", true));
+    let inserts = rows_with_ids(&sent(&mut { inserts }));
+    for (capabilities, statement) in [
+        (
+            mysql::capabilities("innodb", true),
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest1 (id, k, c, pad)",
+        ),
+        (postgres::capabilities(), "COPY sbtest1 (id, k, c, pad) FROM STDIN"),
+    ] {
+        let mut rows = Vec::new();
+        let texts = sent(&mut Desk::new(&options(LoadMethod::Stream), capabilities));
+        assert_eq!(texts.len(), 2, "4 MiB of rows in a statement");
+        for text in texts {
+            let (said, lines) = text.split_once('\n').unwrap();
+            assert_eq!(said, statement);
+            let row = |line: &str| {
+                let (id, rest) = line.split_once('\t').unwrap();
+                (id.parse::<u64>().unwrap(), rest.to_owned())
+            };
+            rows.extend(lines.lines().map(row));
+        }
+        rows.sort();
+        assert!(rows == inserts, "{statement}");
+    }
+}
+
+#[test]
+fn an_embedded_database_gets_prepared_rows_in_long_transactions() {
+    let options = Options { table_size: 30_000, load_method: LoadMethod::Stream, ..Options::default() };
+    let mut desk = Desk::new(&options, sqlite::capabilities());
+    let texts = sent(&mut desk);
+    let count = |begin: &str| texts.iter().filter(|text| text.starts_with(begin)).count();
+    assert_eq!((count("BEGIN IMMEDIATE"), count("INSERT"), count("COMMIT")), (2, 30_000, 2));
+    let inserts = Desk::new(&Options { load_method: LoadMethod::Insert, ..options }, sqlite::capabilities());
+    let all = sent(&mut { inserts });
+    let wanted = all.iter().flat_map(|sql| rows(sql)).map(|(k, c, pad)| format!("({k}, '{c}', '{pad}')"));
+    let given = texts.iter().filter_map(|text| text.strip_prefix("INSERT INTO sbtest1 (k, c, pad) VALUES "));
+    assert!(wanted.eq(given.map(str::to_owned)));
+}
+
+#[test]
+fn a_table_may_have_more_rows_than_32_bits_can_number() {
+    let options = Options {
+        table_size: 5_000_000_000,
+        id: IdType::Bigint,
+        load_connections: 1000,
+        ..Options::default()
+    };
+    let mut desk = Desk::new(&options, postgres::capabilities());
+    let last = desk.workload.lanes(desk.index("load")).len() - 1;
+    let sql = desk.operations("load", last, 1)[0][0].clone();
+    let first: u64 = sql.split_once("VALUES(").unwrap().1.split(", ").next().unwrap().parse().unwrap();
+    assert!((4_994_000_000..5_000_000_000).contains(&first), "{first}");
+    assert_eq!(
+        desk.before("load")[1],
+        "CREATE TABLE sbtest1 (id BIGSERIAL, k BIGINT DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad \
+         CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))"
+    );
+}
+
+#[test]
+fn an_index_before_the_load_is_made_with_the_table() {
+    let options = Options { index_before_load: true, ..Options::default() };
+    let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
+    assert!(!desk.workload.steps().contains(&"index".to_owned()));
+    assert_eq!(desk.before("load").last().unwrap(), "CREATE INDEX k_1 ON sbtest1(k)");
 }
 
 #[test]

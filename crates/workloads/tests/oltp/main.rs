@@ -6,4 +6,5 @@
 mod desk;
 mod ladders;
 mod load;
+mod profiles;
 mod streams;

@@ -22,8 +22,8 @@ synchronous_commit = off
 max_connections = 200
 ";
 /// Database of sysbench's tables; dbdyno makes its own.
-const PEER_DATABASE: &str = "sbtest";
-const OWN_DATABASE: &str = "dbdyno";
+pub(in crate::bench) const PEER_DATABASE: &str = "sbtest";
+pub(in crate::bench) const OWN_DATABASE: &str = "dbdyno";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running server.
@@ -50,6 +50,19 @@ enum Running {
 /// # Errors
 /// When none is there or it does not start.
 pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host> {
+    start_with(prefix, folder, MY_CNF, POSTGRESQL_CONF).await
+}
+
+/// [`start`] with other settings, of which the product's own are taken.
+///
+/// # Errors
+/// As [`start`].
+pub(in crate::bench) async fn start_with(
+    prefix: &str,
+    folder: &Path,
+    my_cnf: &str,
+    postgresql_conf: &str,
+) -> Result<Host> {
     let name = newest_of(&list(&servers_dir()), prefix)?;
     let base = find_named(&name)?;
     let title = base.title();
@@ -58,7 +71,7 @@ pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host>
     let (cpus, _) = machine::halves();
     match base {
         Base::Mysql(base) => {
-            std::fs::write(file("bench.cnf"), MY_CNF)?;
+            std::fs::write(file("bench.cnf"), my_cnf)?;
             let server = Server::start(&ServerSpec {
                 base,
                 my_cnf: Some(file("bench.cnf")),
@@ -86,7 +99,7 @@ pub(in crate::bench) async fn start(prefix: &str, folder: &Path) -> Result<Host>
             })
         }
         Base::Postgres(base) => {
-            std::fs::write(file("bench.conf"), POSTGRESQL_CONF)?;
+            std::fs::write(file("bench.conf"), postgresql_conf)?;
             let server = PgServer::start(&PgServerSpec {
                 base,
                 conf: Some(file("bench.conf")),

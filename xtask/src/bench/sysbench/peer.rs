@@ -50,11 +50,22 @@ pub(in crate::bench) fn version() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-fn sysbench(host: &Host, test: &str, options: &[&str], command: &str) -> Result<String> {
+/// Runs a command of sysbench on the client's CPUs; returns what it printed.
+pub(in crate::bench) fn sysbench(host: &Host, test: &str, options: &[&str], command: &str) -> Result<String> {
+    sysbench_with(&host.peer_options, test, options, command)
+}
+
+/// [`sysbench`] with other options to connect.
+pub(in crate::bench) fn sysbench_with(
+    peer_options: &[String],
+    test: &str,
+    options: &[&str],
+    command: &str,
+) -> Result<String> {
     let (_, cpus) = machine::halves();
     let mut line = Command::new("taskset");
     line.arg("-c").arg(machine::list(cpus.as_deref())).arg("sysbench");
-    line.arg(test).args(&host.peer_options).args(options).arg(command).stdin(Stdio::null());
+    line.arg(test).args(peer_options).args(options).arg(command).stdin(Stdio::null());
     let output = line.output().context("sysbench cannot be run; install it: apt-get install sysbench")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {

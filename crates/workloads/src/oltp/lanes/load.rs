@@ -1,106 +1,89 @@
-//! The load: multi-row INSERTs in id order, each as long as the original's buffer.
+//! One connection of the load: multi-row INSERTs or a stream of rows, in the order of ids.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use dbdyno_loadgen::{Done, Failure};
+use dbdyno_record::ErrorClass;
 
 use crate::connection::{Connection, changed};
-use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
+use crate::oltp::load::{LoadForm, LoadPlan, Portion};
+use crate::oltp::rows::RowSource;
 use crate::oltp::{Setup, sql};
 
-/// Bytes of the original's buffer; a statement is never longer.
-const BUFFER: usize = 512 << 10;
-/// Bytes of a row in text without its numbers: brackets, commas with spaces, quotes, the comma to the next row.
-const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
-
-/// How the rows of a table are spread over statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LoadPlan {
-    rows: u64,
-    rows_per_statement: u64,
-}
-
-impl LoadPlan {
-    /// As many rows a statement as surely fit: the number depends on the table's size and on nothing that is drawn.
-    pub(crate) fn new(setup: &Setup) -> Self {
-        let rows = setup.options.table_size;
-        let digits = rows.to_string().len();
-        let prefix = sql::load_prefix(&Setup::table(setup.options.tables), setup.client_ids());
-        let id = if setup.client_ids() { digits + ", ".len() } else { 0 };
-        let row = AROUND + digits + id;
-        Self { rows, rows_per_statement: ((BUFFER - prefix.len()) / row) as u64 }
-    }
-
-    /// Statements of one table.
-    pub(crate) fn statements(&self) -> u64 {
-        self.rows.div_ceil(self.rows_per_statement)
-    }
-
-    /// Rows of a full statement.
-    pub(crate) fn rows_per_statement(&self) -> u64 {
-        self.rows_per_statement
-    }
-
-    /// First and last row (from 1) of statement `number` (from 0) of a table.
-    fn rows_of(&self, number: u64) -> (u64, u64) {
-        let before = number * self.rows_per_statement;
-        (before + 1, (before + self.rows_per_statement).min(self.rows))
-    }
-}
-
-/// Loads some tables, one after the other.
+/// Loads its part of all tables.
 #[derive(Debug)]
 pub struct LoadLane {
     connection: Connection,
-    tables: Vec<u32>,
     plan: LoadPlan,
+    /// Its statements among those of all tables.
+    statements: Range<u64>,
     source: RowSource,
-    client_ids: bool,
-    sql: Vec<u8>,
+    /// What goes with the statement that is ready.
+    portion: Portion,
+    /// The bulk statement, where there is one.
+    sql: String,
+    /// The INSERT, or the rows of the bulk statement.
+    text: Vec<u8>,
 }
 
 impl LoadLane {
-    pub(crate) fn new(setup: &Arc<Setup>, tables: Vec<u32>) -> Self {
+    /// The connection with these `statements` of `plan`.
+    pub(crate) fn new(setup: &Arc<Setup>, plan: LoadPlan, statements: Range<u64>) -> Self {
         Self {
             connection: Connection::new(&setup.context.endpoint, "insert"),
-            tables,
-            plan: LoadPlan::new(setup),
+            portion: plan.portion(statements.start),
+            plan,
+            statements,
             source: RowSource::new(setup.context.seed, setup.options.table_size),
-            client_ids: setup.client_ids(),
-            sql: Vec::with_capacity(BUFFER),
+            sql: String::new(),
+            text: Vec::new(),
         }
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await
+        match self.plan.form {
+            LoadForm::Insert => self.connection.open().await,
+            LoadForm::Stream(_) => self.connection.open_to_load().await,
+        }
     }
 
     pub(crate) fn prepare(&mut self, number: u64) {
-        let statements = self.plan.statements();
-        let table = self.tables[usize::try_from(number / statements).unwrap_or(usize::MAX)];
-        let (first, last) = self.plan.rows_of(number % statements);
-        let Self { source, client_ids, sql, .. } = self;
-        let mut digits = itoa::Buffer::new();
-        sql.clear();
-        sql.extend_from_slice(sql::load_prefix(&Setup::table(table), *client_ids).as_bytes());
-        for row in first..=last {
-            sql.extend_from_slice(if row == first { b"(" } else { b",(" });
-            if *client_ids {
-                sql.extend_from_slice(digits.format(row).as_bytes());
-                sql.extend_from_slice(b", ");
+        let Self { plan, portion, source, text, .. } = self;
+        *portion = plan.portion(self.statements.start + number);
+        match plan.form {
+            LoadForm::Insert => plan.write_insert(*portion, source, text),
+            LoadForm::Stream(form) => {
+                self.sql = sql::load_rows(&Setup::table(portion.table), form, plan.with_ids);
+                plan.write_lines(*portion, source, text);
             }
-            let (k, mut draws) = source.row(table, row);
-            sql.extend_from_slice(digits.format(k).as_bytes());
-            sql.extend_from_slice(b", '");
-            push_c(&mut draws, sql);
-            sql.extend_from_slice(b"', '");
-            push_pad(&mut draws, sql);
-            sql.extend_from_slice(b"')");
         }
     }
 
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        self.connection.query(&self.sql).await.map(changed)
+        match self.plan.form {
+            LoadForm::Insert => self.connection.query(&self.text).await.map(changed),
+            LoadForm::Stream(_) => {
+                let answer = self.connection.load_rows(&self.sql, &self.text).await?;
+                self.all_taken(answer.affected)?;
+                Ok(changed(answer))
+            }
+        }
+    }
+
+    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that nobody reads.
+    fn all_taken(&self, taken: u64) -> Result<(), Failure> {
+        let Portion { table, first, last } = self.portion;
+        let rows = last - first + 1;
+        if taken == rows {
+            return Ok(());
+        }
+        let table = Setup::table(table);
+        Err(Failure {
+            class: ErrorClass::Fatal,
+            code: String::new(),
+            message: format!("table {table} took {taken} of the {rows} rows {first} to {last}"),
+        })
     }
 
     pub(crate) async fn close(self) {

@@ -2,16 +2,19 @@
 
 mod index;
 mod load;
+mod load_rows;
 mod test;
 
 use std::sync::Arc;
 
-use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role};
+use dbdyno_drivers::RowStream;
+use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role, StatementDone};
 
+use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, steps};
 
-pub(crate) use load::LoadPlan;
+pub(crate) use test::{Script, TestLane};
 
 /// Builds a lane on the thread that will run it.
 pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
@@ -20,6 +23,7 @@ pub type LaneFactory = Box<dyn FnOnce() -> AnyLane + Send>;
 #[derive(Debug)]
 pub enum AnyLane {
     Load(load::LoadLane),
+    Rows(load_rows::RowsLane),
     Index(index::IndexLane),
     Test(test::TestLane),
 }
@@ -31,9 +35,11 @@ pub(crate) fn of_step(
     first_new_id: i64,
 ) -> Vec<(LaneSpec, LaneFactory)> {
     match step.kind {
-        StepKind::Load | StepKind::Index => loaders(setup, step.kind == StepKind::Load),
+        StepKind::Load => loaders(setup),
+        StepKind::Index => indexers(setup),
         StepKind::Test { connections, rate, .. } => {
             let per_client = connections / steps::clients(connections, rate);
+            let script = steps::script(step, setup);
             (0..connections)
                 .zip(steps::paces(step, setup))
                 .map(|(connection, pace)| {
@@ -45,9 +51,9 @@ pub(crate) fn of_step(
                         role: Role::Decides,
                         coupling: None,
                     };
-                    let (setup, step) = (Arc::clone(setup), step.clone());
+                    let (setup, script) = (Arc::clone(setup), script.clone());
                     let factory: LaneFactory = Box::new(move || {
-                        AnyLane::Test(test::TestLane::new(&setup, &step, connection, first_new_id))
+                        AnyLane::Test(test::TestLane::new(&setup, script, connection, first_new_id))
                     });
                     (spec, factory)
                 })
@@ -56,31 +62,19 @@ pub(crate) fn of_step(
     }
 }
 
-/// Connections that load or index; table t goes to connection (t − 1) mod their number, as in the original.
-fn loaders(setup: &Arc<Setup>, load: bool) -> Vec<(LaneSpec, LaneFactory)> {
-    let count = setup.load_connections();
-    (0..count)
+/// Connections that load, each its part of all tables.
+fn loaders(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
+    let plan = LoadPlan::new(setup);
+    (0..plan.connections())
         .map(|connection| {
-            let tables: Vec<u32> = (1 + connection..=setup.options.tables).step_by(count as usize).collect();
-            let operations = if load {
-                tables.len() as u64 * LoadPlan::new(setup).statements()
-            } else {
-                tables.len() as u64
-            };
-            let spec = LaneSpec {
-                client: 1 + connection,
-                kind: 0,
-                pace: Pace::Closed,
-                limit: Limit::Operations(operations),
-                role: Role::Decides,
-                coupling: None,
-            };
-            let setup = Arc::clone(setup);
+            let statements = plan.statements_of(connection);
+            let spec = in_turn(connection, statements.end - statements.start);
+            let (setup, plan) = (Arc::clone(setup), plan.clone());
             let factory: LaneFactory = Box::new(move || {
-                if load {
-                    AnyLane::Load(load::LoadLane::new(&setup, tables))
+                if plan.form == LoadForm::Stream(RowStream::PreparedRows) {
+                    AnyLane::Rows(load_rows::RowsLane::new(&setup, plan, statements))
                 } else {
-                    AnyLane::Index(index::IndexLane::new(&setup, tables))
+                    AnyLane::Load(load::LoadLane::new(&setup, plan, statements))
                 }
             });
             (spec, factory)
@@ -88,11 +82,39 @@ fn loaders(setup: &Arc<Setup>, load: bool) -> Vec<(LaneSpec, LaneFactory)> {
         .collect()
 }
 
+/// Connections that build indexes; table t goes to connection (t − 1) mod their number.
+fn indexers(setup: &Arc<Setup>) -> Vec<(LaneSpec, LaneFactory)> {
+    let count = LoadPlan::new(setup).index_connections();
+    (0..count)
+        .map(|connection| {
+            let tables: Vec<u32> = (1 + connection..=setup.options.tables).step_by(count as usize).collect();
+            let spec = in_turn(connection, tables.len() as u64);
+            let setup = Arc::clone(setup);
+            let factory: LaneFactory =
+                Box::new(move || AnyLane::Index(index::IndexLane::new(&setup, tables)));
+            (spec, factory)
+        })
+        .collect()
+}
+
+/// A connection that is a client of its own and sends so many operations, one after the other.
+fn in_turn(connection: u32, operations: u64) -> LaneSpec {
+    LaneSpec {
+        client: 1 + connection,
+        kind: 0,
+        pace: Pace::Closed,
+        limit: Limit::Operations(operations),
+        role: Role::Decides,
+        coupling: None,
+    }
+}
+
 /// Hands a call to the lane inside.
 macro_rules! each {
     ($any:expr, $lane:ident => $call:expr) => {
         match $any {
             AnyLane::Load($lane) => $call,
+            AnyLane::Rows($lane) => $call,
             AnyLane::Index($lane) => $call,
             AnyLane::Test($lane) => $call,
         }
@@ -111,6 +133,13 @@ impl Lane for AnyLane {
 
     async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         each!(self, lane => lane.perform(number).await)
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        match self {
+            AnyLane::Test(lane) => lane.statements(),
+            AnyLane::Load(_) | AnyLane::Rows(_) | AnyLane::Index(_) => &[],
+        }
     }
 
     async fn close(self) {

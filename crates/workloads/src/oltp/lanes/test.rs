@@ -1,19 +1,36 @@
 //! One connection of a test: operations of one or more statements, the whole one timed.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use dbdyno_drivers::{Answer, Statement};
-use dbdyno_loadgen::{Done, Failure};
+use dbdyno_loadgen::{Done, Failure, StatementDone};
 use dbdyno_record::ErrorClass;
 
 use crate::Philox;
 use crate::connection::Connection;
+use crate::oltp::Setup;
 use crate::oltp::draws::Draws;
+use crate::oltp::mix::Place;
 use crate::oltp::operation::{Operation, Ready};
 use crate::oltp::sql::{self, Kind};
-use crate::oltp::steps::{self, StepPlan};
 use crate::oltp::text::Template;
-use crate::oltp::{Setup, mix};
+
+/// What the connections of a test do.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    /// What an operation is called, and the kind under which its connections are recorded.
+    pub(crate) kind: &'static str,
+    pub(crate) places: Vec<Place>,
+    pub(crate) prepared: bool,
+    /// The draws of this step.
+    pub(crate) stream: Philox,
+    pub(crate) connections: u32,
+    /// All connections take their operations from one schedule.
+    pub(crate) is_shared: bool,
+    /// Each connection has a table of its own, in turn.
+    pub(crate) table_each: bool,
+}
 
 /// One connection of a test.
 #[derive(Debug)]
@@ -35,6 +52,8 @@ pub struct TestLane {
     senders: Vec<(Kind, Vec<Sender>)>,
     /// Where each statement of an operation finds its senders.
     places: Vec<usize>,
+    /// What the statements of the operation that was answered last have done.
+    done: Vec<StatementDone>,
     sql: Vec<u8>,
 }
 
@@ -46,22 +65,23 @@ enum Sender {
 }
 
 impl TestLane {
-    pub(crate) fn new(setup: &Arc<Setup>, step: &StepPlan, connection: u32, first_new_id: i64) -> Self {
-        let (test, connections, is_shared) = step.test();
-        let places = mix::places(test, &setup.options, setup.client_ids());
+    pub(crate) fn new(setup: &Arc<Setup>, script: Script, connection: u32, first_new_id: i64) -> Self {
+        let Script { kind, places, prepared, stream, connections, is_shared, table_each } = script;
+        let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
         Self {
-            connection: Connection::new(&setup.context.endpoint, steps::names(test).0),
+            connection: Connection::new(&setup.context.endpoint, kind),
             setup: Arc::clone(setup),
-            operation: Operation::new(&places, setup),
-            stream: step.stream(setup.context.seed),
+            operation: Operation::new(&places, setup, fixed_table),
+            stream,
             lane: if is_shared { 0 } else { connection },
             lanes: if is_shared { 1 } else { connections },
             first_new_id,
             in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
             writes: places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket()),
-            prepared: setup.prepared(test),
+            prepared,
             senders: Vec::new(),
             places: Vec::new(),
+            done: Vec::with_capacity(places.len()),
             sql: Vec::new(),
         }
     }
@@ -90,8 +110,7 @@ impl TestLane {
         let tables = if kind.is_bracket() { 1 } else { self.setup.options.tables };
         let mut senders = Vec::with_capacity(tables as usize);
         for table in 1..=tables {
-            let capabilities = &self.setup.context.endpoint.capabilities;
-            let sql = sql::statement(kind, &Setup::table(table), self.writes, capabilities);
+            let sql = sql::statement_of(&self.setup, kind, &Setup::table(table), self.writes);
             senders.push(self.sender(kind, &sql).await?);
         }
         Ok(senders)
@@ -116,13 +135,22 @@ impl TestLane {
     }
 
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let Self { connection, operation, senders, places, sql, .. } = self;
+        let Self { connection, operation, senders, places, done: statements, sql, setup, .. } = self;
         let mut done = Done::default();
+        statements.clear();
+        // The engine times an operation of one statement.
+        let mut sent = (places.len() > 1).then(Instant::now);
         for (ready, &place) in operation.statements().iter().zip(places.iter()) {
             match send(connection, ready, &senders[place].1, sql).await {
                 Ok(answer) => {
-                    done.rows += answer.rows + answer.affected;
+                    let rows = rows(ready.kind, &answer, setup);
+                    done.rows += rows;
                     done.received_bytes += answer.bytes;
+                    let took = sent.as_mut().map(|sent| {
+                        let before = std::mem::replace(sent, Instant::now());
+                        sent.duration_since(before)
+                    });
+                    statements.push(StatementDone { index: place, name: ready.kind.name(), took, rows });
                 }
                 Err(failure) => {
                     let kind = ready.kind;
@@ -131,6 +159,10 @@ impl TestLane {
             }
         }
         Ok(done)
+    }
+
+    pub(crate) fn statements(&self) -> &[StatementDone] {
+        &self.done
     }
 
     /// What a failed statement means for its operation. A transaction is rolled back whatever the server has already
@@ -157,6 +189,11 @@ impl TestLane {
     pub(crate) async fn close(self) {
         self.connection.close().await;
     }
+}
+
+/// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked at: the whole table.
+fn rows(kind: Kind, answer: &Answer, setup: &Setup) -> u64 {
+    if kind == Kind::Scan { setup.options.table_size } else { answer.rows + answer.affected }
 }
 
 async fn send(

@@ -1,0 +1,110 @@
+//! Checks the options of the microbenchmarks: ranges, and patterns that choose something.
+
+use std::time::Duration;
+
+use crate::check_oltp::{MOST_CONNECTIONS, MOST_ROWS, ladder_problem};
+use crate::pattern::fits;
+use crate::{MicroStep, MicroTest, Microbenchmarks};
+
+/// Ids in a list that every product takes in one statement.
+const MOST_IDS: u32 = 10_000;
+
+/// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to write.
+pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    number_problem(options)
+        .or_else(|| ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
+        .or_else(|| steps_problem(options))
+        .or_else(|| hot_problem(options))
+        .or_else(|| time_problem(options))
+        .or_else(|| text_problem(options))
+}
+
+fn number_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    let numbers = [
+        ("tables", options.tables.into(), 1, 10_000),
+        ("table_size", options.table_size, 1, MOST_ROWS),
+        ("update_inlist_ids", options.update_inlist_ids.into(), 1, MOST_IDS.into()),
+        ("load_connections", options.load_connections.into(), 1, 1024),
+        ("operations", options.operations.unwrap_or(1), 1, u64::MAX),
+    ];
+    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
+    let (key, value, least, greatest) = numbers.into_iter().find(outside)?;
+    let most = if greatest == u64::MAX { String::new() } else { format!(" to {greatest}") };
+    let at_least = if most.is_empty() { "at least " } else { "" };
+    Some((key, format!("{key} is {value}, but must be {at_least}{least}{most}")))
+}
+
+/// Each pattern must fit a step: a misspelt one would leave steps out without a word.
+fn steps_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    let steps = options.sequence.steps();
+    let is_met = |pattern: &&String| {
+        let pattern = pattern.strip_prefix('!').unwrap_or(pattern);
+        steps.iter().any(|step| fits(pattern, &step.name()) || fits(pattern, &step.published_name()))
+    };
+    if let Some(pattern) = options.steps.iter().find(|pattern| !is_met(pattern)) {
+        let known: Vec<String> = steps.iter().map(MicroStep::name).collect();
+        let message = format!("`{pattern}` fits no step of this sequence; steps: {}", known.join(" "));
+        return Some(("steps", message));
+    }
+    options.rungs().is_empty().then(|| {
+        ("steps", "steps choose none: name at least one, e.g. [\"point-query*\", \"!*.warm\"]".to_owned())
+    })
+}
+
+/// The rows of hot-points lie behind the middle of the table.
+fn hot_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    let rungs = options.rungs();
+    let hot = rungs.iter().find(|rung| rung.step.test == MicroTest::HotPoints)?;
+    let least = 2 * u64::from(hot.step.range);
+    (options.table_size < least).then(|| {
+        let advice = "make tables larger, or leave the step out with steps = [\"!hot-points\"]";
+        (
+            "table_size",
+            format!("table_size is {}, but hot-points needs {least} rows: {advice}", options.table_size),
+        )
+    })
+}
+
+fn time_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    let times = [
+        ("read_time", options.read_time),
+        ("write_time", options.write_time),
+        ("warm_scan_time", options.warm_scan_time),
+    ];
+    if let Some((key, time)) = times.into_iter().find(|(_, time)| time.0 < Duration::from_secs(1)) {
+        return Some((key, format!("{key} is {time}, but must be at least 1s")));
+    }
+    if options.warmup.0.subsec_nanos() != 0 {
+        // Records are cut at whole seconds: a warm-up that ends between two would be counted in part.
+        return Some(("warmup", format!("warmup is {}, but must be whole seconds", options.warmup)));
+    }
+    if !(options.time_cap >= 1.0 && options.time_cap.is_finite()) {
+        return Some((
+            "time_cap",
+            "time_cap is a multiple of a step's length and must be at least 1".to_owned(),
+        ));
+    }
+    if !(0.0..=100.0).contains(&options.zipfian_exponent) {
+        return Some(("zipfian_exponent", "zipfian_exponent must be 0 to 100, e.g. 0.8".to_owned()));
+    }
+    None
+}
+
+/// It ends up in a statement, and there is one statement to send.
+fn text_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    options.create_table_options.contains(';').then(|| {
+        ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
+    })
+}
+
+/// What a plan asks for that will not measure what its names say.
+pub(crate) fn microbenchmarks_warnings(options: &Microbenchmarks) -> Vec<String> {
+    let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
+    if count > 1 && !options.delete_refill {
+        return vec![format!(
+            "microbenchmarks: {count} delete steps follow each other, each on what the one before left; with \
+             delete_refill = true each begins with full tables"
+        )];
+    }
+    Vec::new()
+}

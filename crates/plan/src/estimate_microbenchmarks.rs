@@ -1,0 +1,102 @@
+//! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed speeds.
+
+use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
+use crate::estimate_oltp::{ROW_FACTOR, table_bytes, table_steps};
+use crate::speed::{Speed, assumed};
+use crate::{MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
+
+/// Operations that a connection is taken to do a second, for steps that end with their operations.
+const OPERATIONS_PER_SECOND: f64 = 2_000.0;
+
+/// The forecast of one cell.
+pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate {
+    let (speed, size) = assumed(&variant.kind());
+    let tables = options.tables_part();
+    let mut steps = table_steps(&tables, &speed);
+    let rungs = options.rungs();
+    let mut before = None;
+    for rung in &rungs {
+        if options.settles_between(before, Some(rung.place)) {
+            steps.push(step("settle", "cleanup and pause", options.settle_seconds()));
+        }
+        steps.push(rung_estimate(options, rung, &speed));
+        before = Some(rung.place);
+    }
+    let writing = rungs.iter().filter(|rung| rung.step.test.writes());
+    let checks = match options.verify {
+        Verify::Off => 0,
+        Verify::End => 1,
+        Verify::EachStep => 1 + writing.clone().count(),
+    };
+    if checks > 0 {
+        let each = options.loaded_rows() as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
+        let unit = if checks == 1 { "check" } else { "checks" };
+        let detail = format!("{checks} {unit} of {} rows", grouped(options.loaded_rows()));
+        steps.push(step("verify", &detail, seconds(each * checks as f64)));
+    }
+    let written = writing.map(|rung| options.length(&rung.step).unwrap_or_default()).sum();
+    CellEstimate {
+        variant: variant.name.clone(),
+        workload: "microbenchmarks".to_owned(),
+        duration: steps.iter().map(|step| step.duration).sum(),
+        disk_bytes: table_bytes(&tables, &size, written),
+        steps,
+        once: Vec::new(),
+    }
+}
+
+fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> StepEstimate {
+    let unit = if rung.connections == 1 { "connection" } else { "connections" };
+    let on = format!("on {} {unit}", rung.connections);
+    if let Some(length) = options.length(&rung.step) {
+        let length = length + options.warmup_of(&rung.step);
+        return step(&rung.name, &format!("{} {on}", PlanDuration(length)), length);
+    }
+    let (detail, duration) = match options.operations {
+        Some(operations) => {
+            let each = operations as f64 / f64::from(rung.connections.max(1)) / OPERATIONS_PER_SECOND;
+            (format!("{} operations {on}", grouped(operations)), seconds(each))
+        }
+        None => {
+            let row_us = speed.verify_row_us * ROW_FACTOR;
+            (format!("each table once {on}"), seconds(options.table_size as f64 * row_us / 1e6))
+        }
+    };
+    step(&rung.name, &detail, duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{estimate, parse};
+
+    #[test]
+    fn steps_take_their_time_and_pauses_are_where_the_original_has_them() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.microbenchmarks]\n\
+             table_size = 1_000_000\nsteps = [\"point-query*\", \"update-*\", \"scan\"]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        let estimate = estimate(&plan);
+        let line =
+            |step: &super::StepEstimate| format!("{} | {} | {:.1?}\n", step.name, step.detail, step.duration);
+        let table: String = estimate.cells[0].steps.iter().map(line).collect();
+        insta::assert_snapshot!(table, @r"
+        prepare | server and tables | 8.0s
+        load | 1,000,000 rows | 8.0s
+        index | 1 index on 1,000,000 rows | 1.0s
+        point-query.warm | 605s on 1 connection | 605.0s
+        settle | cleanup and pause | 61.0s
+        point-query.pre | 605s on 1 connection | 605.0s
+        update-inlist | 905s on 1 connection | 905.0s
+        update-index | 905s on 1 connection | 905.0s
+        update-nonindex | 905s on 1 connection | 905.0s
+        update-one | 905s on 1 connection | 905.0s
+        update-zipf | 905s on 1 connection | 905.0s
+        settle | cleanup and pause | 61.0s
+        point-query | 605s on 1 connection | 605.0s
+        scan | each table once on 1 connection | 600.0ms
+        verify | 6 checks of 1,000,000 rows | 3.6s
+        ");
+    }
+}

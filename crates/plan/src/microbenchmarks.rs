@@ -1,0 +1,284 @@
+//! Options of the microbenchmarks, with the original's values where it has them.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::ladder::{Ladder, ladder};
+use crate::pattern::chosen;
+use crate::{
+    Distribution, MicroConnections, MicroLength, MicroSequence, MicroStep, MicroTest, Oltp, PlanDuration,
+    Protocol, SettleWait, Verify,
+};
+
+/// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
+/// The defaults are those of the reports on small servers: one table of 50 million rows, one connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Microbenchmarks {
+    pub sequence: MicroSequence,
+    /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
+    /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
+    pub steps: Vec<String>,
+    pub tables: u32,
+    /// Rows of each table.
+    pub table_size: u64,
+    /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs before the next step begins.
+    #[serde(deserialize_with = "ladder")]
+    #[schemars(with = "Ladder")]
+    pub connections: Vec<u32>,
+    /// Length of most steps that read, without the warm-up.
+    pub read_time: PlanDuration,
+    /// Length of most steps that write, without the warm-up.
+    pub write_time: PlanDuration,
+    /// Length of scan.warmpre and scan.warm, which fill caches.
+    pub warm_scan_time: PlanDuration,
+    /// Load before the clock of a step counts, in whole seconds.
+    pub warmup: PlanDuration,
+    /// Operations of each step, all connections together, in place of a time; the warm-up is left out then.
+    pub operations: Option<u64>,
+    /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
+    pub update_inlist_ids: u32,
+    /// Exponent of update-zipf.
+    pub zipfian_exponent: f64,
+    /// Rows that a delete step took away are put back behind it, outside of the clock. The original goes on with what is left.
+    pub delete_refill: bool,
+    /// How statements travel; `auto` is the original's way: prepared, but insert and scan as text.
+    pub protocol: Protocol,
+    /// A plain index on `id` in place of the primary key.
+    pub secondary: bool,
+    /// Text behind the closing bracket of CREATE TABLE.
+    pub create_table_options: String,
+    /// Connections that load. The original loads one table after the other over one connection.
+    pub load_connections: u32,
+    /// Pause behind the load and behind the steps that write, counted from the start of cleanup.
+    pub settle_wait: SettleWait,
+    /// When the contents of tables are compared with what must be there. The original never does.
+    pub verify: Verify,
+    /// A step that is not done after this many times its length is cut off and recorded as failed.
+    pub time_cap: f64,
+}
+
+/// A step with its number of connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MicroRung {
+    /// `point-query.pre`; on a ladder of several numbers `point-query.pre.c16`.
+    pub name: String,
+    pub step: MicroStep,
+    /// Its place in the whole sequence, from 0.
+    pub place: usize,
+    pub connections: u32,
+}
+
+impl Microbenchmarks {
+    /// Steps behind load and index: those that the patterns choose, each on every rung.
+    pub fn rungs(&self) -> Vec<MicroRung> {
+        let is_ladder = self.connections.len() > 1;
+        let mut rungs = Vec::new();
+        for (place, step) in self.sequence.steps().into_iter().enumerate() {
+            if !chosen(&self.steps, &[&step.name(), &step.published_name()]) {
+                continue;
+            }
+            match step.connections {
+                MicroConnections::Tables => {
+                    rungs.push(MicroRung { name: step.name(), step, place, connections: self.tables });
+                }
+                MicroConnections::Each => rungs.extend(self.connections.iter().map(|&connections| {
+                    let rung = if is_ladder { format!(".c{connections}") } else { String::new() };
+                    MicroRung { name: format!("{}{rung}", step.name()), step, place, connections }
+                })),
+            }
+        }
+        rungs
+    }
+
+    /// Names of all steps in their order, beginning with `load` and `index`.
+    pub fn step_names(&self) -> Vec<String> {
+        let before = self.tables_part().step_names();
+        before.into_iter().chain(self.rungs().into_iter().map(|rung| rung.name)).collect()
+    }
+
+    /// Length of a step without its warm-up; `None` for one that ends with its operations.
+    pub fn length(&self, step: &MicroStep) -> Option<Duration> {
+        if self.operations.is_some() {
+            return None;
+        }
+        match step.length {
+            MicroLength::Read => Some(self.read_time.0),
+            MicroLength::Write => Some(self.write_time.0),
+            MicroLength::WarmScan => Some(self.warm_scan_time.0),
+            MicroLength::OneScan => None,
+        }
+    }
+
+    /// Load of a step before its clock counts.
+    pub fn warmup_of(&self, step: &MicroStep) -> Duration {
+        self.length(step).map_or(Duration::ZERO, |_| self.warmup.0)
+    }
+
+    /// The same tables for the classic workload: what is loaded and how, and no test.
+    pub fn tables_part(&self) -> Oltp {
+        Oltp {
+            tests: Vec::new(),
+            tables: self.tables,
+            table_size: self.table_size,
+            connections: vec![1],
+            secondary: self.secondary,
+            create_table_options: self.create_table_options.clone(),
+            load_connections: self.load_connections,
+            protocol: self.protocol,
+            verify: self.verify,
+            time_cap: self.time_cap,
+            settle_wait: PlanDuration::from_secs(0),
+            ..Oltp::default()
+        }
+    }
+
+    /// What the classic workload would be told to draw and send as `step` does.
+    pub fn step_part(&self, step: &MicroStep) -> Oltp {
+        let base = Oltp { range_size: step.range, ..self.tables_part() };
+        let one_range = |simple, sum, order, distinct| Oltp {
+            simple_ranges: simple,
+            sum_ranges: sum,
+            order_ranges: order,
+            distinct_ranges: distinct,
+            ..base.clone()
+        };
+        match step.test {
+            MicroTest::ReadOnlySimple => one_range(1, 0, 0, 0),
+            MicroTest::ReadOnlySum => one_range(0, 1, 0, 0),
+            MicroTest::ReadOnlyOrder => one_range(0, 0, 1, 0),
+            MicroTest::ReadOnlyDistinct => one_range(0, 0, 0, 1),
+            MicroTest::UpdateOne => Oltp { table_size: 1, ..base },
+            MicroTest::UpdateZipf => {
+                Oltp { distribution: Distribution::Zipfian, zipfian_exponent: self.zipfian_exponent, ..base }
+            }
+            _ => base,
+        }
+    }
+
+    /// Length of the pause that brings the server to rest. The original waits min(1200, 60 + rows / 1,000,000) seconds.
+    pub fn settle_seconds(&self) -> Duration {
+        match self.settle_wait {
+            SettleWait::Fixed(duration) => duration.0,
+            SettleWait::Original => {
+                Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
+            }
+        }
+    }
+
+    /// Whether the server is brought to rest between two steps that follow each other in the plan: the places of both in
+    /// the sequence, `None` before the first step and behind the last.
+    pub fn settles_between(&self, before: Option<usize>, after: Option<usize>) -> bool {
+        let Some(after) = after else { return false };
+        let steps = self.sequence.steps();
+        steps[before.unwrap_or(0)..after].iter().any(|step| step.settles)
+    }
+
+    /// Connections of the step that has the most.
+    pub fn most_connections(&self) -> u32 {
+        let rungs = self.rungs().iter().map(|rung| rung.connections).max().unwrap_or(0);
+        rungs.max(self.tables_part().most_connections())
+    }
+
+    /// Rows of all tables together after the load.
+    pub fn loaded_rows(&self) -> u64 {
+        self.table_size.saturating_mul(self.tables.into())
+    }
+}
+
+impl Default for Microbenchmarks {
+    fn default() -> Self {
+        Self {
+            sequence: MicroSequence::FortyTwo,
+            steps: vec!["*".to_owned()],
+            tables: 1,
+            table_size: 50_000_000,
+            connections: vec![1],
+            read_time: PlanDuration::from_secs(600),
+            write_time: PlanDuration::from_secs(900),
+            warm_scan_time: PlanDuration::from_secs(60),
+            warmup: PlanDuration::from_secs(5),
+            operations: None,
+            update_inlist_ids: 10,
+            zipfian_exponent: 0.8,
+            delete_refill: false,
+            protocol: Protocol::Auto,
+            secondary: false,
+            create_table_options: String::new(),
+            load_connections: 4,
+            settle_wait: SettleWait::Original,
+            verify: Verify::EachStep,
+            time_cap: 4.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_choose_steps_in_the_sequences_order() {
+        let options = Microbenchmarks {
+            steps: ["scan", "point-query*", "!*.warm", "read-only_range=10"].map(str::to_owned).to_vec(),
+            ..Microbenchmarks::default()
+        };
+        assert_eq!(
+            options.step_names().join(" "),
+            "load index point-query.pre read-only_range=10 point-query scan"
+        );
+        let published = Microbenchmarks {
+            steps: vec!["update-inlist_range=100".to_owned()],
+            ..Microbenchmarks::default()
+        };
+        assert_eq!(published.step_names().join(" "), "load index update-inlist");
+    }
+
+    #[test]
+    fn a_ladder_runs_each_step_on_all_rungs_but_the_one_scan() {
+        let options = Microbenchmarks {
+            steps: vec!["scan".to_owned(), "delete".to_owned()],
+            connections: vec![1, 8],
+            tables: 4,
+            ..Microbenchmarks::default()
+        };
+        assert_eq!(options.step_names().join(" "), "load index scan delete.c1 delete.c8");
+        assert_eq!(options.most_connections(), 8);
+        let newer = Microbenchmarks { sequence: MicroSequence::ThirtyTwo, ..options };
+        assert_eq!(newer.step_names().join(" "), "load index scan.c1 scan.c8 delete.c1 delete.c8");
+    }
+
+    #[test]
+    fn the_server_comes_to_rest_behind_the_load_and_behind_the_writes_whatever_is_left_out() {
+        let settled = |steps: &[&str]| {
+            let steps = steps.iter().map(|&step| step.to_owned()).collect();
+            let options = Microbenchmarks { steps, connections: vec![1, 2], ..Microbenchmarks::default() };
+            let rungs = options.rungs();
+            let before = std::iter::once(None).chain(rungs.iter().map(|rung| Some(rung.place)));
+            let after = rungs.iter().map(|rung| Some(rung.place)).chain([None]);
+            let names = std::iter::once("load".to_owned()).chain(rungs.iter().map(|rung| rung.name.clone()));
+            before
+                .zip(after)
+                .zip(names)
+                .filter(|((before, after), _)| options.settles_between(*before, *after))
+                .map(|(_, name)| name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(settled(&["*"]), ["point-query.warm", "read-write_range=100.c2"]);
+        assert_eq!(settled(&["!*.warm", "!read-write*"]), ["load", "write-only.c2"]);
+        assert_eq!(settled(&["delete"]), ["load"]);
+    }
+
+    #[test]
+    fn the_originals_pause_grows_with_the_rows() {
+        let seconds = |tables, table_size| {
+            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.settle_seconds().as_secs()
+        };
+        assert_eq!(
+            (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),
+            (110, 140, 1200)
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! The groups over which published reports sum steps up, as data.
+
+use std::collections::BTreeMap;
+
+use dbdyno_plan::{MicroStep, MicroTest as Test, Moment};
+
+/// Five groups of the reports of 2023 and 2024, over 42 steps.
+pub(crate) const BY_PART: &str = "2024";
+/// Four groups of the reports since 2025, over 32 steps.
+pub(crate) const BY_KIND: &str = "2025";
+/// Five groups of the report of January 2021, by when a step runs; the load is one of them.
+pub(crate) const BY_SEQUENCE: &str = "2021";
+
+/// The group of the load in [`BY_SEQUENCE`].
+pub(crate) fn of_load() -> BTreeMap<String, String> {
+    BTreeMap::from([(BY_SEQUENCE.to_owned(), "load".to_owned())])
+}
+
+/// The groups of a step; none for one that only fills caches.
+pub(crate) fn of_step(step: &MicroStep) -> BTreeMap<String, String> {
+    if step.moment.is_warm_up() {
+        return BTreeMap::new();
+    }
+    let by_kind = if step.moment == Moment::Pre { None } else { by_kind(step.test) };
+    [(BY_PART, by_part(step.test)), (BY_KIND, by_kind), (BY_SEQUENCE, Some(by_sequence(step)))]
+        .into_iter()
+        .filter_map(|(grouping, group)| Some((grouping.to_owned(), group?.to_owned())))
+        .collect()
+}
+
+fn by_part(test: Test) -> Option<&'static str> {
+    Some(match test {
+        Test::RandomPoints => "point, part 2",
+        Test::PointQuery
+        | Test::HotPoints
+        | Test::PointsCoveredPk
+        | Test::PointsNotcoveredPk
+        | Test::PointsCoveredSi
+        | Test::PointsNotcoveredSi => "point, part 1",
+        Test::RangeCoveredPk
+        | Test::RangeNotcoveredPk
+        | Test::RangeCoveredSi
+        | Test::RangeNotcoveredSi
+        | Test::Scan => "range, part 1",
+        Test::ReadOnly => "range, part 2",
+        _ if test.writes() => "writes",
+        _ => return None,
+    })
+}
+
+/// read-only-simple counts as aggregation there, though it has none.
+fn by_kind(test: Test) -> Option<&'static str> {
+    Some(match by_part(test) {
+        Some("point, part 1" | "point, part 2") => "point",
+        Some("range, part 1") => "range without aggregation",
+        Some("writes") => "writes",
+        _ => "range with aggregation",
+    })
+}
+
+fn by_sequence(step: &MicroStep) -> &'static str {
+    match step.test {
+        Test::Delete | Test::Insert => "insert and delete",
+        test if test.writes() => "write-heavy",
+        _ if step.moment == Moment::Pre => "read-only before write-heavy",
+        _ => "read-only after write-heavy",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_plan::MicroSequence;
+
+    use super::*;
+
+    /// Members by group.
+    fn counts(sequence: MicroSequence, grouping: &str) -> String {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for step in sequence.steps() {
+            if let Some(group) = of_step(&step).get(grouping) {
+                *counts.entry(group.clone()).or_default() += 1;
+            }
+        }
+        counts.iter().map(|(group, count)| format!("{group}: {count}")).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn groups_have_as_many_members_as_in_the_reports() {
+        insta::assert_snapshot!(counts(MicroSequence::FortyTwo, BY_PART), @"point, part 1: 11; point, part 2: 6; range, part 1: 9; range, part 2: 6; writes: 10");
+        insta::assert_snapshot!(counts(MicroSequence::ThirtyTwo, BY_KIND), @"point: 9; range with aggregation: 8; range without aggregation: 5; writes: 10");
+        insta::assert_snapshot!(counts(MicroSequence::FortyTwo, BY_SEQUENCE), @"insert and delete: 2; read-only after write-heavy: 17; read-only before write-heavy: 15; write-heavy: 8");
+    }
+}

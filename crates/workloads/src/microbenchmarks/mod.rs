@@ -1,0 +1,200 @@
+//! The microbenchmarks: 27 small tests on tables `sbtest1..T` in the order of the published reports.
+//!
+//! Follows sysbench.lua and its driver as used for the reports of 2023 to 2026. Tables, rows, draws and connections are
+//! those of the classic workload ([`crate::oltp`]); what is sent, in which order and for how long is here. Where this
+//! differs from the original, [`deviations`] says so in every record.
+
+mod catalogue;
+mod deviations;
+mod groups;
+mod page;
+mod points;
+mod ranges;
+mod refill;
+mod steps;
+mod transactions;
+mod writes;
+
+use std::time::Duration;
+
+use dbdyno_drivers::AnySession;
+use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Verify};
+use dbdyno_record::{Check, StepSpec};
+use serde_json::{Map, Value};
+
+use crate::microbenchmarks::steps::Step;
+use crate::oltp::lanes::{AnyLane, LaneFactory};
+use crate::oltp::steps::StepKind;
+use crate::oltp::verify::Contents;
+use crate::oltp::{Oltp, verify};
+use crate::{About, Context, Error, Work, Workload};
+
+pub use catalogue::{ALL, Entry, entry};
+pub use page::{page, statement};
+
+/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
+pub const VERSION: u32 = 1;
+
+/// A step gets this much longer than its time cap: connections may be slow to answer once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The workload over one cell.
+pub struct Microbenchmarks {
+    options: Options,
+    context: Context,
+    /// Loads and indexes the tables.
+    tables: Oltp,
+    /// Steps of the tables: load, index.
+    before: usize,
+    rungs: Vec<MicroRung>,
+    contents: Contents,
+    /// First id of rows that the client numbers itself.
+    first_new_id: i64,
+}
+
+/// What the record says of the workload with these options.
+pub fn about(options: &Options) -> About {
+    let options_map = match serde_json::to_value(options) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    };
+    About {
+        name: "microbenchmarks",
+        version: VERSION,
+        follows: "sysbench.lua and its drivers, as used for the reports of 2023 to 2026",
+        options: options_map,
+        deviations: deviations::deviations(options),
+        steps: options.step_names(),
+    }
+}
+
+impl Microbenchmarks {
+    /// The workload with `options` over the database of `context`.
+    pub fn new(options: &Options, context: Context) -> Self {
+        let tables = Oltp::new(&options.tables_part(), context.clone());
+        Self {
+            before: tables.steps().len(),
+            tables,
+            rungs: options.rungs(),
+            options: options.clone(),
+            context,
+            contents: Contents::default(),
+            first_new_id: 0,
+        }
+    }
+
+    /// The test of step `index`; `None` for load and index.
+    fn step(&self, index: usize) -> Option<Step<'_>> {
+        let rung = self.rungs.get(index.checked_sub(self.before)?)?;
+        Some(Step::new(&self.options, rung, &self.context))
+    }
+
+    fn test(&self, index: usize) -> Option<MicroTest> {
+        self.step(index).map(|step| step.rung.step.test)
+    }
+
+    /// Place of step `index` in the whole sequence; `None` for load and index, and behind the last step.
+    fn place(&self, index: usize) -> Option<usize> {
+        self.rungs.get(index.checked_sub(self.before)?).map(|rung| rung.place)
+    }
+
+    /// Whether the tables are read behind test `index`.
+    fn is_checked(&self, index: usize) -> bool {
+        let wanted = match self.options.verify {
+            Verify::EachStep => self.test(index).is_some_and(MicroTest::writes),
+            Verify::End => index + 1 == self.before + self.rungs.len(),
+            Verify::Off => false,
+        };
+        wanted && self.context.endpoint.capabilities.stores_data
+    }
+
+    /// Brings the server to rest, as the original does behind the load and behind the steps that write.
+    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
+        self.tables.settle(session, self.options.settle_seconds()).await
+    }
+}
+
+impl Workload for Microbenchmarks {
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn steps(&self) -> Vec<String> {
+        let tests = self.rungs.iter().map(|rung| rung.name.clone());
+        self.tables.steps().into_iter().chain(tests).collect()
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        if index < self.before {
+            return self.tables.before(index, session).await;
+        }
+        if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
+            self.first_new_id = self.tables.greatest_id(session).await? + 1;
+        }
+        self.tables.drop_binlog(session).await?;
+        Ok(Vec::new())
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        match self.step(index) {
+            Some(step) => step.spec(),
+            None => steps::grouped_load(self.tables.spec(index)),
+        }
+    }
+
+    fn warmup(&self, index: usize) -> Duration {
+        self.step(index).map_or(Duration::ZERO, |step| self.options.warmup_of(&step.rung.step))
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let step = self.step(index)?;
+        let length = self.options.length(&step.rung.step)? + self.options.warmup_of(&step.rung.step);
+        Some(length.mul_f64(self.options.time_cap) + PATIENCE)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+        match self.step(index) {
+            Some(step) => step.lanes(self.first_new_id),
+            None => self.tables.lanes(index),
+        }
+    }
+
+    async fn verify(
+        &mut self,
+        index: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        if index < self.before {
+            let checks = self.tables.verify(index, end, session).await?;
+            self.contents = self.tables.contents;
+            return Ok(checks);
+        }
+        let stores_data = self.context.endpoint.capabilities.stores_data;
+        if !stores_data || self.options.verify == Verify::Off {
+            return Ok(Vec::new());
+        }
+        let effect = self.step(index).map_or(OltpTest::PointSelect, |step| step.effect());
+        self.contents = self.contents.after(effect, &self.tables.shared, end);
+        if !self.is_checked(index) {
+            return Ok(Vec::new());
+        }
+        let kind = StepKind::Test { test: effect, connections: 1, rate: None };
+        verify::verify(&self.tables.shared, kind, &mut self.contents, session).await
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.tables.drop_binlog(session).await?;
+        let mut works = Vec::new();
+        if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
+            works.push(refill::refill(&self.tables.shared, session).await?);
+            // Whatever was there before, the rows that the load made are there now; what is beside them is counted next.
+            self.contents = Contents::default();
+        }
+        let is_loaded = index + 1 >= self.before;
+        if is_loaded && self.options.settles_between(self.place(index), self.place(index + 1)) {
+            works.push(self.settle(session).await?);
+        }
+        Ok(works)
+    }
+}

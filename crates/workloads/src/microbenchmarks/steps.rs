@@ -1,0 +1,194 @@
+//! One step of a sequence: its settings for the classic workload's parts, its description, its connections.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
+use dbdyno_plan::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Protocol};
+use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use serde_json::{Map, Value, json};
+
+use crate::Context;
+use crate::microbenchmarks::catalogue::{Shape, entry};
+use crate::microbenchmarks::{groups, writes};
+use crate::oltp::lanes::{AnyLane, LaneFactory, Script, TestLane};
+use crate::oltp::mix::Place;
+use crate::oltp::{self, Setup};
+
+/// A step that is about to be described or run.
+pub(crate) struct Step<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) rung: &'a MicroRung,
+    /// What the classic workload's parts are told.
+    pub(crate) setup: Arc<Setup>,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn new(options: &'a Options, rung: &'a MicroRung, context: &Context) -> Self {
+        let setup = Setup { options: options.step_part(&rung.step), context: context.clone() };
+        Self { options, rung, setup: Arc::new(setup) }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let shape = Shape {
+            step: &self.rung.step,
+            options: self.options,
+            oltp: &self.setup.options,
+            client_ids: self.setup.client_ids(),
+        };
+        (entry(self.rung.step.test).places)(&shape)
+    }
+
+    fn is_prepared(&self) -> bool {
+        match self.options.protocol {
+            Protocol::Auto => !matches!(self.rung.step.test, MicroTest::Insert | MicroTest::Scan),
+            Protocol::Text => false,
+            Protocol::Prepared => true,
+        }
+    }
+
+    /// Ends when each connection has done its share, not at a time.
+    fn is_counted(&self) -> bool {
+        self.options.length(&self.rung.step).is_none()
+    }
+
+    /// What ends the connection's part.
+    fn limit(&self, connection: u32) -> Limit {
+        let step = &self.rung.step;
+        match (self.options.length(step), self.options.operations) {
+            (Some(length), _) => Limit::Time(length + self.options.warmup_of(step)),
+            (None, _) if step.length == MicroLength::OneScan => Limit::Operations(1),
+            (None, operations) => {
+                let (all, connections) = (operations.unwrap_or(1), u64::from(self.rung.connections));
+                let share = all / connections + u64::from(u64::from(connection) < all % connections);
+                Limit::Operations(share.max(1))
+            }
+        }
+    }
+
+    pub(crate) fn lanes(&self, first_new_id: i64) -> Vec<(LaneSpec, LaneFactory)> {
+        let connections = self.rung.connections;
+        let per_client = connections / oltp::steps::clients(connections, None);
+        let script = Script {
+            kind: writes::names(self.rung.step.test).0,
+            places: self.places(),
+            prepared: self.is_prepared(),
+            stream: oltp::steps::stream(&self.rung.name, self.setup.context.seed),
+            connections,
+            is_shared: false,
+            table_each: self.rung.step.test == MicroTest::Scan,
+        };
+        let lane = |connection: u32| {
+            let spec = LaneSpec {
+                client: 1 + connection / per_client,
+                kind: 0,
+                pace: Pace::Closed,
+                limit: self.limit(connection),
+                role: Role::Decides,
+                coupling: None,
+            };
+            let (setup, script) = (Arc::clone(&self.setup), script.clone());
+            let factory: LaneFactory =
+                Box::new(move || AnyLane::Test(TestLane::new(&setup, script, connection, first_new_id)));
+            (spec, factory)
+        };
+        (0..connections).map(lane).collect()
+    }
+
+    pub(crate) fn spec(&self) -> StepSpec {
+        let (step, connections) = (&self.rung.step, self.rung.connections);
+        let (kind, label) = writes::names(step.test);
+        let clients = oltp::steps::clients(connections, None);
+        let places = self.places();
+        let unit = if step.test == MicroTest::Scan { Unit::Rows } else { Unit::Operations };
+        StepSpec {
+            name: self.rung.name.clone(),
+            clients,
+            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
+            window: if self.is_counted() { WindowRule::LastEnded } else { WindowRule::FirstEnded },
+            target: None,
+            kinds: vec![KindSpec {
+                kind: kind.to_owned(),
+                connections_per_client: connections / clients,
+                pace: Pace::Closed.to_string(),
+                protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),
+                rows_per_operation: oltp::steps::rows(&places, &self.setup.options),
+                statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+                statement: oltp::steps::statements(&places, &self.setup),
+            }],
+            options: self.options_map(),
+            groups: groups::of_step(step),
+            is_warm_up: step.moment.is_warm_up(),
+        }
+    }
+
+    fn options_map(&self) -> Map<String, Value> {
+        let (step, options) = (&self.rung.step, self.options);
+        let mut map = Map::from_iter([
+            ("published_name".to_owned(), json!(step.published_name())),
+            ("connections".to_owned(), json!(self.rung.connections)),
+            ("tables".to_owned(), json!(options.tables)),
+            ("table_size".to_owned(), json!(options.table_size)),
+            ("seed".to_owned(), json!(self.setup.context.seed)),
+            ("table_state".to_owned(), json!(self.table_state())),
+        ]);
+        match (options.length(step), options.operations) {
+            (Some(length), _) => {
+                map.insert("time_seconds".to_owned(), json!(length.as_secs_f64()));
+                map.insert("warmup_seconds".to_owned(), json!(options.warmup_of(step).as_secs_f64()));
+            }
+            (None, Some(operations)) if step.length != MicroLength::OneScan => {
+                map.insert("operations".to_owned(), json!(operations));
+            }
+            (None, _) => {}
+        }
+        map
+    }
+
+    /// What the step begins on: `loaded` as long as nothing has written, else `written`.
+    fn table_state(&self) -> &'static str {
+        let earlier = self.options.rungs();
+        let mut earlier = earlier.iter().take_while(|rung| rung.name != self.rung.name);
+        if earlier.any(|rung| rung.step.test.writes()) { "written" } else { "loaded" }
+    }
+
+    /// What the step does to the contents of tables.
+    pub(crate) fn effect(&self) -> OltpTest {
+        writes::effect(self.rung.step.test)
+    }
+}
+
+/// The load's description, with its group.
+pub(crate) fn grouped_load(spec: StepSpec) -> StepSpec {
+    StepSpec { groups: groups::of_load(), ..spec }
+}
+
+/// Each statement of the test's operation once, with its number, on a database that is told nothing special.
+pub(crate) fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
+    let step = Step::new(options, rung, context);
+    let text = oltp::steps::statements(&step.places(), &step.setup);
+    text.replace("sbtest?", "sbtestN")
+}
+
+/// The statements with lists cut short, by test.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("(?, ?") {
+        let length = rest[start..].find(')').unwrap_or(rest.len() - start - 1);
+        let count = rest[start..start + length].matches('?').count();
+        shown.push_str(&rest[..start]);
+        if count > 4 {
+            shown.push_str(&format!("(?, ... {count} values)"));
+        } else {
+            shown.push_str(&rest[start..=start + length]);
+        }
+        rest = &rest[start + length + 1..];
+    }
+    shown + rest
+}
+
+/// Groups of a step as `2024: writes`, for the page.
+pub(crate) fn groups_text(groups: &BTreeMap<String, String>) -> String {
+    groups.iter().map(|(grouping, group)| format!("{grouping}: {group}")).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,223 @@
+//! The load: how the rows of all tables are spread over statements and connections, and their text.
+
+use std::ops::Range;
+
+use dbdyno_drivers::RowStream;
+use dbdyno_plan::LoadMethod;
+
+use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
+use crate::oltp::{Setup, sql};
+
+/// Bytes of the original's buffer; an INSERT is never longer.
+const INSERT_BYTES: usize = 512 << 10;
+/// Bytes that are streamed at a time: a commit costs nothing beside so many rows, and there are several in a second.
+const STREAM_BYTES: usize = 4 << 20;
+/// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma to the next row. A
+/// streamed row has fewer.
+const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
+
+/// How a statement of the load is made and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoadForm {
+    /// A multi-row INSERT.
+    Insert,
+    /// The database's own way for bulk.
+    Stream(RowStream),
+}
+
+/// How the rows of all tables are spread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LoadPlan {
+    pub(crate) form: LoadForm,
+    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill.
+    pub(crate) with_ids: bool,
+    tables: u32,
+    rows: u64,
+    rows_per_statement: u64,
+    connections: u32,
+}
+
+/// Rows of one table that go with one statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Portion {
+    pub(crate) table: u32,
+    /// From 1.
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+impl LoadPlan {
+    /// As many rows a statement as surely fit: the number depends on the table's size and on nothing that is drawn.
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let capabilities = &setup.context.endpoint.capabilities;
+        let options = &setup.options;
+        let form = match options.load_method {
+            LoadMethod::Insert => LoadForm::Insert,
+            LoadMethod::Stream => LoadForm::Stream(capabilities.row_stream),
+        };
+        let wanted = if capabilities.parallel_writers { options.load_connections } else { 1 };
+        let are_shared = !options.tables.is_multiple_of(wanted);
+        let with_ids = setup.client_ids() || are_shared;
+        let digits = options.table_size.to_string().len();
+        let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
+        let room = match form {
+            LoadForm::Insert => {
+                INSERT_BYTES - sql::load_prefix(&Setup::table(options.tables), with_ids).len()
+            }
+            LoadForm::Stream(_) => STREAM_BYTES,
+        };
+        let rows_per_statement = (room / row) as u64;
+        let mut plan = Self {
+            form,
+            with_ids,
+            tables: options.tables,
+            rows: options.table_size,
+            rows_per_statement,
+            connections: wanted,
+        };
+        plan.connections = u32::try_from(plan.all_statements()).unwrap_or(wanted).min(wanted);
+        plan
+    }
+
+    /// Rows of a full statement.
+    pub(crate) fn rows_per_statement(&self) -> u64 {
+        self.rows_per_statement
+    }
+
+    /// Connections that have something to load.
+    pub(crate) fn connections(&self) -> u32 {
+        self.connections
+    }
+
+    /// Connections that build indexes, each those of whole tables.
+    pub(crate) fn index_connections(&self) -> u32 {
+        self.connections.min(self.tables)
+    }
+
+    fn statements_per_table(&self) -> u64 {
+        self.rows.div_ceil(self.rows_per_statement)
+    }
+
+    fn all_statements(&self) -> u64 {
+        self.statements_per_table() * u64::from(self.tables)
+    }
+
+    /// The statements of connection `number` (from 0): an equal part of those of all tables, counted through table by
+    /// table.
+    pub(crate) fn statements_of(&self, number: u32) -> Range<u64> {
+        let all = u128::from(self.all_statements());
+        let begin = |number: u32| (all * u128::from(number) / u128::from(self.connections)) as u64;
+        begin(number)..begin(number + 1)
+    }
+
+    /// What statement `number` of all holds.
+    pub(crate) fn portion(&self, number: u64) -> Portion {
+        let per_table = self.statements_per_table();
+        let before = number % per_table * self.rows_per_statement;
+        Portion {
+            table: 1 + (number / per_table) as u32,
+            first: before + 1,
+            last: (before + self.rows_per_statement).min(self.rows),
+        }
+    }
+
+    /// Writes an INSERT of `portion` into `out`.
+    pub(crate) fn write_insert(&self, portion: Portion, source: &RowSource, out: &mut Vec<u8>) {
+        let Portion { table, first, last } = portion;
+        let mut digits = itoa::Buffer::new();
+        out.clear();
+        out.extend_from_slice(sql::load_prefix(&Setup::table(table), self.with_ids).as_bytes());
+        for row in first..=last {
+            out.extend_from_slice(if row == first { b"(" } else { b",(" });
+            if self.with_ids {
+                out.extend_from_slice(digits.format(row).as_bytes());
+                out.extend_from_slice(b", ");
+            }
+            let (k, mut draws) = source.row(table, row);
+            out.extend_from_slice(digits.format(k).as_bytes());
+            out.extend_from_slice(b", '");
+            push_c(&mut draws, out);
+            out.extend_from_slice(b"', '");
+            push_pad(&mut draws, out);
+            out.extend_from_slice(b"')");
+        }
+    }
+
+    /// Writes the rows of `portion` as lines into `out`, columns separated by tabs: no column holds one.
+    pub(crate) fn write_lines(&self, portion: Portion, source: &RowSource, out: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
+        out.clear();
+        for row in portion.first..=portion.last {
+            if self.with_ids {
+                out.extend_from_slice(digits.format(row).as_bytes());
+                out.push(b'\t');
+            }
+            let (k, mut draws) = source.row(portion.table, row);
+            out.extend_from_slice(digits.format(k).as_bytes());
+            out.push(b'\t');
+            push_c(&mut draws, out);
+            out.push(b'\t');
+            push_pad(&mut draws, out);
+            out.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, sqlite};
+    use dbdyno_plan::Oltp as Options;
+
+    use super::*;
+    use crate::Context;
+
+    fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
+        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        LoadPlan::new(&Setup { options, context: Context { endpoint, owned: true, seed: 1 } })
+    }
+
+    fn innodb(tables: u32, table_size: u64, load_connections: u32, load_method: LoadMethod) -> LoadPlan {
+        let options = Options { tables, table_size, load_connections, load_method, ..Options::default() };
+        plan(options, mysql::capabilities("innodb", true))
+    }
+
+    #[test]
+    fn every_row_of_every_table_is_in_one_statement_of_one_connection() {
+        for (tables, size, connections) in
+            [(1, 1, 4), (1, 10_000, 4), (3, 9_999, 2), (5, 100, 3), (8, 5_000, 4), (2, 30_000, 7)]
+        {
+            for method in [LoadMethod::Insert, LoadMethod::Stream] {
+                let plan = innodb(tables, size, connections, method);
+                let mut next = (1, 1);
+                for statement in (0..plan.connections()).flat_map(|number| plan.statements_of(number)) {
+                    let Portion { table, first, last } = plan.portion(statement);
+                    assert_eq!((table, first), next, "{plan:?}");
+                    assert!(last >= first && last - first < plan.rows_per_statement());
+                    next = if last == size { (table + 1, 1) } else { (table, last + 1) };
+                }
+                assert_eq!(next, (tables + 1, 1), "{plan:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn connections_have_equal_parts_and_none_is_idle() {
+        let plan = innodb(1, 1_000_000, 4, LoadMethod::Insert);
+        let parts: Vec<u64> = (0..4).map(|number| plan.statements_of(number).count() as u64).collect();
+        assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1, "{parts:?}");
+        assert_eq!(innodb(2, 10, 16, LoadMethod::Insert).connections(), 2);
+    }
+
+    #[test]
+    fn the_client_gives_the_ids_of_tables_that_connections_share() {
+        let with_ids = |tables, connections| innodb(tables, 10_000, connections, LoadMethod::Insert).with_ids;
+        assert!(with_ids(1, 4) && with_ids(5, 4) && with_ids(3, 2));
+        assert!(!with_ids(1, 1) && !with_ids(8, 4) && !with_ids(4, 4));
+    }
+
+    #[test]
+    fn a_database_with_one_writer_is_loaded_by_one_connection() {
+        let plan = plan(Options { tables: 8, ..Options::default() }, sqlite::capabilities());
+        assert_eq!((plan.connections(), plan.with_ids), (1, false));
+    }
+}

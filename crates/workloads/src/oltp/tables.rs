@@ -1,0 +1,103 @@
+//! The tables before the first test: made anew, or found as somebody else has left them.
+
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, KeySource, RowStream, Session, first_i64};
+use dbdyno_plan::Verify;
+use serde_json::{Map, json};
+
+use crate::oltp::load::{LoadForm, LoadPlan};
+use crate::oltp::verify::{Contents, sums_of};
+use crate::oltp::{Setup, sql};
+use crate::{Error, Work};
+
+/// Makes all tables, empty, and sees to it that the server takes the rows in the way that the plan asks for.
+pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+    let mut works = Vec::new();
+    if LoadPlan::new(setup).form == LoadForm::Stream(RowStream::LocalInfile) {
+        works.extend(allow_local_infile(setup, session).await?);
+    }
+    let began = Instant::now();
+    for number in 1..=setup.options.tables {
+        for statement in sql::create_table(setup, number) {
+            let creating = Error::during(format!("creating table {}", Setup::table(number)));
+            session.query(statement.as_bytes()).await.map_err(creating)?;
+        }
+    }
+    works.push(work("create tables", began, setup.options.tables));
+    Ok(works)
+}
+
+/// A server of ours is told to take LOAD DATA LOCAL INFILE, which MySQL 8.0 and later do not by default; of any other we
+/// ask whether it does.
+async fn allow_local_infile(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
+    const ALLOW: &str = "SET GLOBAL local_infile = ON";
+    if !setup.context.endpoint.capabilities.stores_data {
+        return Ok(None);
+    }
+    let looking = Error::during("asking whether local_infile is on");
+    let is_on = session.rows("SELECT @@GLOBAL.local_infile").await.map_err(looking)?;
+    if first_i64(&is_on) == Some(1) {
+        return Ok(None);
+    }
+    if !setup.context.owned {
+        return Err(Error::LocalInfileOff);
+    }
+    let began = Instant::now();
+    session.query(ALLOW.as_bytes()).await.map_err(Error::during("switching local_infile on"))?;
+    let details = Map::from_iter([("statement".to_owned(), json!(ALLOW))]);
+    Ok(Some(Work { name: "allow local_infile".to_owned(), duration: began.elapsed(), details }))
+}
+
+/// Where the load gave ids that a sequence knows nothing of, the sequence goes on behind them.
+pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
+    let has_sequence = setup.context.endpoint.capabilities.key_source == KeySource::Sequence;
+    if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    for table in setup.tables() {
+        let restarting = Error::during(format!("restarting the ids of table {table}"));
+        let statement = sql::restart_ids(&table, setup.options.table_size);
+        session.query(statement.as_bytes()).await.map_err(restarting)?;
+    }
+    Ok(Some(work("restart ids", began, setup.options.tables)))
+}
+
+/// Looks at tables that are there: whether they hold what the tests will ask for, and what later checks begin with.
+pub(crate) async fn find(setup: &Setup, session: &mut AnySession) -> Result<(Contents, Work), Error> {
+    let began = Instant::now();
+    let mut contents = Contents { rows: Some(0), k: Some(0) };
+    for number in 1..=setup.options.tables {
+        let [rows, greatest, k] = match setup.options.verify {
+            // Then nobody asks for sums, and a large table is not read.
+            Verify::Off => {
+                let greatest = greatest_id(number, session).await?;
+                [greatest, greatest, 0]
+            }
+            Verify::EachStep | Verify::End => {
+                let sums = sums_of(number, session).await?;
+                [sums[0], sums[2], sums[3]]
+            }
+        };
+        let wanted = setup.options.table_size;
+        if setup.context.endpoint.capabilities.stores_data && greatest < i128::from(wanted) {
+            return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
+        }
+        contents.rows = contents.rows.map(|all| all + rows);
+        contents.k = contents.k.map(|all| all + k);
+    }
+    Ok((contents, work("find tables", began, setup.options.tables)))
+}
+
+async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Error> {
+    let table = Setup::table(number);
+    let looking = Error::during(format!("looking for the greatest id of table {table}"));
+    let cells = session.rows(&sql::greatest_id(&table)).await.map_err(looking)?;
+    Ok(first_i64(&cells).unwrap_or(0).into())
+}
+
+fn work(name: &str, began: Instant, tables: u32) -> Work {
+    let details = Map::from_iter([("tables".to_owned(), json!(tables))]);
+    Work { name: name.to_owned(), duration: began.elapsed(), details }
+}

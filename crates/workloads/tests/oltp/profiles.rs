@@ -1,0 +1,85 @@
+//! What a profile, and tables of somebody else, change in what is sent.
+
+use dbdyno_drivers::{mysql, postgres};
+use dbdyno_plan::{Oltp as Options, OltpTest, Verify, parse};
+use dbdyno_workloads::Workload;
+
+use crate::desk::Desk;
+
+/// The options of a plan with `[workload.oltp]`.
+fn options(text: &str) -> Options {
+    let plan = format!(
+        "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n{text}\n"
+    );
+    parse(&plan, "p.toml").unwrap_or_else(|error| panic!("{error}")).workload.oltp.unwrap()
+}
+
+#[test]
+fn version_0_5_sends_text_to_one_table_and_adds_up_ranges_in_sql() {
+    let options =
+        options("profile = \"sysbench-0.5\"\ntests = [\"read-write\"]\ntables = 8\ntable_size = 100_000");
+    let mut desk = Desk::new(&options, mysql::capabilities("innodb", true));
+    let operation = desk.operations("read-write.c1", 0, 1).remove(0);
+    insta::assert_snapshot!(operation[10..].join("\n"), @r"
+    SELECT c FROM sbtest8 WHERE id=55982
+    SELECT c FROM sbtest8 WHERE id BETWEEN 50370 AND 50370+99
+    SELECT SUM(k) FROM sbtest8 WHERE id BETWEEN 49590 AND 49590+99
+    SELECT c FROM sbtest8 WHERE id BETWEEN 49645 AND 49645+99 ORDER BY c
+    SELECT DISTINCT c FROM sbtest8 WHERE id BETWEEN 50088 AND 50088+99 ORDER BY c
+    UPDATE sbtest8 SET k=k+1 WHERE id=50384
+    UPDATE sbtest8 SET c='00938988571-49315694435-07595003749-05400662433-36861714172-05230399296-25098025449-23217047647-95344298393-53863329717' WHERE id=48060
+    DELETE FROM sbtest8 WHERE id=57646
+    INSERT INTO sbtest8 (id, k, c, pad) VALUES (57646, 49873, '14302729129-55392449043-27166654380-50702131810-89439312404-97242622096-67085758539-54209313522-69433328157-17886557304', '87506326250-43821121308-81976253785-35653872805-15013107182')
+    COMMIT
+    ");
+    assert_eq!(operation.len(), 20);
+    let about = dbdyno_workloads::oltp::about(&options);
+    assert_eq!(about.follows, "sysbench oltp.lua, version 0.5");
+    assert!(
+        !about
+            .deviations
+            .iter()
+            .any(|one| ["protocol", "distribution", "tables of a transaction"].contains(&one.topic.as_str()))
+    );
+    insta::assert_snapshot!(desk.before("load")[1], @"CREATE TABLE sbtest1 (id INTEGER UNSIGNED NOT NULL AUTO_INCREMENT, k INTEGER UNSIGNED DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id)) ENGINE=innodb MAX_ROWS = 1000000");
+    let mut desk = Desk::new(&options, postgres::capabilities());
+    insta::assert_snapshot!(desk.before("load")[1], @"CREATE TABLE sbtest1 (id SERIAL, k INTEGER DEFAULT 0 NOT NULL, c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, PRIMARY KEY (id))");
+}
+
+#[test]
+fn what_differs_from_the_profile_is_recorded() {
+    let topics = |text: &str| -> Vec<String> {
+        let about = dbdyno_workloads::oltp::about(&options(text));
+        about.deviations.iter().map(|one| one.topic.clone()).collect()
+    };
+    let of = |text: &str, topic: &str| topics(text).iter().filter(|one| *one == topic).count();
+    let old = "profile = \"sysbench-0.5\"";
+    assert_eq!(of("one_table = true", "tables of a transaction"), 1);
+    assert_eq!(of(&format!("{old}\none_table = false"), "tables of a transaction"), 1);
+    assert_eq!(of(&format!("{old}\nprotocol = \"auto\""), "protocol"), 1);
+    assert_eq!(of(&format!("{old}\ndistribution = \"uniform\""), "distribution"), 1);
+    assert_eq!(of("distribution = \"zipfian\"\nzipfian_scrambled = true", "distribution"), 1);
+    assert_eq!(of("load_connections = 1", "load connections"), 0);
+    assert_eq!(of("use_existing = true", "tables"), 1);
+    assert_eq!(of("use_existing = true", "load"), 0);
+    assert_eq!(of("id = \"bigint\"\nindex_before_load = true", "id"), 1);
+}
+
+#[test]
+fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
+    let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
+    // Without checks nobody reads whole tables.
+    let verify = Verify::Off;
+    let options = Options { use_existing: true, tables: 2, tests, verify, ..Options::default() };
+    let mut desk = Desk::new(&options, mysql::capabilities("innodb", false));
+    assert_eq!(desk.workload.steps(), ["point-select.c1", "read-write.c1"]);
+    desk.journal.answer("SELECT MAX(id) FROM sbtest1", 10_000);
+    desk.journal.answer("SELECT MAX(id) FROM sbtest2", 9_999);
+    insta::assert_snapshot!(desk.before_fails("point-select.c1"), @"table sbtest2 has 9999 rows with ids up to 9999, but the plan says table_size = 10000: fill the tables (the original's command prepare does), or say how large they are");
+    desk.journal.answer("SELECT MAX(id) FROM sbtest2", 10_000);
+    assert_eq!(
+        desk.before("point-select.c1"),
+        ["SELECT MAX(id) FROM sbtest1", "SELECT MAX(id) FROM sbtest2"]
+    );
+    assert!(desk.before("read-write.c1").is_empty());
+}

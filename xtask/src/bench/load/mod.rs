@@ -1,0 +1,147 @@
+//! Bench `load`: the rate of loading sbtest tables and building their indexes beside sysbench's command prepare on the
+//! same server.
+
+mod page;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::sysbench::{hosts, peer};
+use super::{Measured, Setting, machine, runs};
+use crate::terminal;
+use hosts::{Host, OWN_DATABASE, PEER_DATABASE};
+use page::Figure;
+
+/// Connections of both.
+const CONNECTIONS: u32 = 4;
+/// Rate over sysbench's, at least.
+const LEAST_RATE: f64 = 1.5;
+/// Servers by the beginning of their names.
+const SERVERS: [&str; 2] = ["mariadb-10.11.5", "pg-15"];
+
+/// All data in memory, and the log so large that it does not decide.
+const MY_CNF: &str = "[mysqld]
+innodb_buffer_pool_size = 4G
+innodb_log_file_size = 2G
+skip_log_bin
+";
+const POSTGRESQL_CONF: &str = "shared_buffers = 4GB
+max_wal_size = 8GB
+maintenance_work_mem = 256MB
+";
+
+/// One way to load.
+struct Case {
+    tables: u32,
+    method: &'static str,
+    /// The target holds for it. Not for INSERTs into as many tables as there are connections: there both send the same
+    /// statements on the same connections, and the server is all that is measured.
+    is_asked: bool,
+}
+
+const CASES: [Case; 4] = [
+    Case { tables: 1, method: "insert", is_asked: true },
+    Case { tables: 1, method: "stream", is_asked: true },
+    Case { tables: 4, method: "insert", is_asked: false },
+    Case { tables: 4, method: "stream", is_asked: true },
+];
+
+/// Measures all cases, the order of the two clients changing from round to round.
+pub(super) fn run(setting: &Setting) -> Result<Measured> {
+    let version = peer::version()?;
+    // One thread for everything: the kernel stops a server when the thread that started it ends.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut figures, mut titles) = (Vec::new(), Vec::new());
+    for prefix in SERVERS {
+        let folder = setting.folder.join(prefix);
+        let host = runtime.block_on(hosts::start_with(prefix, &folder, MY_CNF, POSTGRESQL_CONF))?;
+        let mut measured: Vec<Figure> = CASES.iter().map(|case| Figure::new(case, &host.title)).collect();
+        for round in 1..=setting.rounds {
+            for figure in &mut measured {
+                let case = figure.case;
+                let (rounds, title, what) = (setting.rounds, &host.title, case.what());
+                terminal::note(&format!("round {round} of {rounds}: {title}, {what}"));
+                // Whoever comes second finds a server with memory and files at hand: they take turns.
+                if round % 2 == 0 {
+                    figure.peers.push(prepared(setting, &host, case)?);
+                }
+                figure.own.push(loaded(setting, &host, case, round)?);
+                if round % 2 == 1 {
+                    figure.peers.push(prepared(setting, &host, case)?);
+                }
+            }
+        }
+        figures.append(&mut measured);
+        titles.push(host.title);
+    }
+    Ok(Measured {
+        table: page::text(&figures),
+        page: page::page(&figures, setting, &version, &titles),
+        is_met: figures.iter().all(Figure::is_met),
+    })
+}
+
+impl Case {
+    fn what(&self) -> String {
+        let plural = if self.tables == 1 { "" } else { "s" };
+        format!("{} table{plural}, {}", self.tables, self.method)
+    }
+
+    fn rows_per_table(&self, rows: u64) -> u64 {
+        rows / u64::from(self.tables)
+    }
+}
+
+/// Rows a second of sysbench's prepare: tables, rows, indexes. Its tables are gone afterwards.
+fn prepared(setting: &Setting, host: &Host, case: &Case) -> Result<f64> {
+    let size = format!("--table-size={}", case.rows_per_table(setting.rows));
+    let tables = format!("--tables={}", case.tables);
+    let threads = format!("--threads={CONNECTIONS}");
+    // By default this version draws k from another distribution than dbdyno.
+    let options = [tables.as_str(), &size, &threads, "--rand-type=uniform"];
+    let began = Instant::now();
+    peer::sysbench(host, "oltp_read_write", &options, "prepare")?;
+    let seconds = began.elapsed().as_secs_f64();
+    peer::sysbench(host, "oltp_read_write", &options, "cleanup")?;
+    Ok(rows(setting, case) / seconds)
+}
+
+/// The same of dbdyno: its steps `load` and `index`. Its tables are gone afterwards.
+fn loaded(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<f64> {
+    let name = format!("t{}-{}", case.tables, case.method);
+    let folder = setting.folder.join(host.title.replace(' ', "-")).join(round.to_string());
+    runs::measured(&setting.dbdyno, &folder, &name, &plan(setting, host, case, &name), &[])?;
+    let mut seconds = 0.0;
+    for step in ["load", "index"] {
+        let window = runs::record(&folder, &name, step)?.window();
+        let (from_us, to_us) = window.with_context(|| format!("step {step} has no window"))?;
+        seconds += (to_us - from_us) as f64 / 1e6;
+    }
+    // Both have tables of the same names: sysbench drops ours too.
+    let (theirs, ours) = (format!("-db={PEER_DATABASE}"), format!("-db={OWN_DATABASE}"));
+    let peer_options: Vec<String> =
+        host.peer_options.iter().map(|option| option.replace(&theirs, &ours)).collect();
+    let tables = format!("--tables={}", case.tables);
+    peer::sysbench_with(&peer_options, "oltp_read_write", &[&tables], "cleanup")?;
+    Ok(rows(setting, case) / seconds)
+}
+
+/// Rows of all tables.
+fn rows(setting: &Setting, case: &Case) -> f64 {
+    (case.rows_per_table(setting.rows) * u64::from(case.tables)) as f64
+}
+
+fn plan(setting: &Setting, host: &Host, case: &Case, name: &str) -> String {
+    let (_, client_cpus) = machine::halves();
+    format!(
+        "name = \"{name}\"\n\n[host]\nclient_cpus = \"{cpus}\"\n\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n\
+         [workload.oltp]\ntests = [\"point-select\"]\ntables = {tables}\ntable_size = {size}\ntime = \"1s\"\n\
+         load_connections = {CONNECTIONS}\nload_method = \"{method}\"\n",
+        cpus = machine::list(client_cpus.as_deref()),
+        address = host.address,
+        tables = case.tables,
+        size = case.rows_per_table(setting.rows),
+        method = case.method,
+    )
+}

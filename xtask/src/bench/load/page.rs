@@ -1,0 +1,126 @@
+//! The comparison as a table for the terminal and as a page of the documentation.
+
+use super::{CONNECTIONS, Case, LEAST_RATE, MY_CNF, POSTGRESQL_CONF};
+use crate::bench::grid::Grid;
+use crate::bench::spread::Spread;
+use crate::bench::{Setting, machine};
+
+const HEADER: [&str; 6] =
+    ["server", "tables, method", "rows/s", "sysbench's rows/s", "ratio (range)", "target"];
+
+/// A case with its rates, one a round.
+pub(super) struct Figure {
+    pub(super) case: &'static Case,
+    pub(super) server: String,
+    pub(super) own: Vec<f64>,
+    pub(super) peers: Vec<f64>,
+}
+
+impl Figure {
+    pub(super) fn new(case: &'static Case, server: &str) -> Self {
+        Self { case, server: server.to_owned(), own: Vec::new(), peers: Vec::new() }
+    }
+
+    /// Ours over sysbench's, round by round.
+    fn ratio(&self) -> Spread {
+        Spread::of(self.own.iter().zip(&self.peers).map(|(own, peer)| own / peer))
+    }
+
+    pub(super) fn is_met(&self) -> bool {
+        !self.case.is_asked || (!self.own.is_empty() && self.ratio().median >= LEAST_RATE)
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let median = |rates: &[f64]| format!("{:.0}", Spread::of(rates.iter().copied()).median);
+        let Spread { least, median: middle, greatest } = self.ratio();
+        let target = match (self.case.is_asked, self.is_met()) {
+            (false, _) => "–".to_owned(),
+            (true, true) => format!("≥ {LEAST_RATE:.2} met"),
+            (true, false) => format!("≥ {LEAST_RATE:.2} MISSED"),
+        };
+        vec![
+            self.server.clone(),
+            self.case.what(),
+            median(&self.own),
+            median(&self.peers),
+            format!("{middle:.2} ({least:.2} to {greatest:.2})"),
+            target,
+        ]
+    }
+}
+
+fn grid(figures: &[Figure]) -> Grid {
+    Grid { header: HEADER.to_vec(), rows: figures.iter().map(Figure::cells).collect() }
+}
+
+/// For the terminal.
+pub(super) fn text(figures: &[Figure]) -> String {
+    grid(figures).text()
+}
+
+/// For the documentation.
+pub(super) fn page(figures: &[Figure], setting: &Setting, version: &str, titles: &[String]) -> String {
+    let (server_cpus, client_cpus) = machine::halves();
+    format!(
+        "# How fast tables are loaded: beside sysbench
+
+Measured with `cargo xtask bench load --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench load
+{rows} rows into the same server one after the other (their order changes from round to round), on {CONNECTIONS}
+connections over its unix socket, and build the index on `k`. Tables, types and lengths of texts are the same, and so is
+the distribution of `k`. Medians; ratios are taken within each round.
+
+{table}
+
+A rate is rows over the time of load and index together: dbdyno's steps `load` and `index`, the whole of sysbench's
+command `prepare`. `insert` is the multi-row INSERT of up to 512 KiB that both send; `stream` is LOAD DATA LOCAL INFILE or
+COPY FROM STDIN, which sysbench cannot do. sysbench loads a table on one connection, however many it has. With 4 tables and
+`insert` both send the same statements on as many connections, so there is no target. Each drops its tables before the
+other begins.
+
+* date: {date}; load average of the minute before: {load}
+* servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
+* peer: {version} of Debian
+
+The servers' settings:
+
+```ini
+{MY_CNF}```
+
+```
+{POSTGRESQL_CONF}```
+",
+        rounds = setting.rounds,
+        rows = setting.rows,
+        table = grid(figures).markdown(),
+        date = setting.started.date,
+        load = setting.started.load,
+        titles = titles.join(", "),
+        server_cpus = machine::list(server_cpus.as_deref()),
+        client_cpus = machine::list(client_cpus.as_deref()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CASES;
+    use super::*;
+
+    #[test]
+    fn a_missed_target_is_said_aloud_and_a_case_without_one_cannot_miss_it() {
+        let figure = |case: &'static Case, own: f64| Figure {
+            own: vec![own, 1.1 * own],
+            peers: vec![100_000.0, 100_000.0],
+            ..Figure::new(case, "MariaDB 10.11.5")
+        };
+        let figures =
+            [figure(&CASES[0], 200_000.0), figure(&CASES[1], 120_000.0), figure(&CASES[2], 90_000.0)];
+        insta::assert_snapshot!(text(&figures), @r"
+        server           tables, method    rows/s  sysbench's rows/s  ratio (range)        target
+        MariaDB 10.11.5  1 table, insert   210000  100000             2.10 (2.00 to 2.20)  ≥ 1.50 met
+        MariaDB 10.11.5  1 table, stream   126000  100000             1.26 (1.20 to 1.32)  ≥ 1.50 MISSED
+        MariaDB 10.11.5  4 tables, insert  94500   100000             0.95 (0.90 to 0.99)  –
+        ");
+        assert_eq!(figures.map(|figure| figure.is_met()), [true, false, true]);
+        assert!(!Figure::new(&CASES[0], "MariaDB").is_met(), "nothing measured is nothing met");
+    }
+}
