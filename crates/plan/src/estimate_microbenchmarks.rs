@@ -83,7 +83,7 @@ mod tests {
         let table: String = estimate.cells[0].steps.iter().map(line).collect();
         insta::assert_snapshot!(table, @r"
         prepare | server and tables | 8.0s
-        load | 1,000,000 rows | 8.0s
+        load | 1,000,000 rows | 2.0s
         index | 1 index on 1,000,000 rows | 1.0s
         point-query.warm | 605s on 1 connection | 605.0s
         settle | cleanup and pause | 61.0s
