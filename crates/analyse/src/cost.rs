@@ -1,12 +1,37 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
 use dbdyno_record::WindowRule;
+use serde::Serialize;
 
-use crate::Cost;
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::span::tally;
+
+/// CPU and IO charged to who used them, for one unit of the step's headline.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Cost {
+    /// Server process, user and kernel. `None` when there is no server process (embedded, somebody else's host).
+    pub server_cpu_us: Option<f64>,
+    pub server_user_us: Option<f64>,
+    pub server_kernel_us: Option<f64>,
+    /// dbdyno itself; for an embedded database this includes the database.
+    pub client_cpu_us: Option<f64>,
+    pub client_user_us: Option<f64>,
+    pub client_kernel_us: Option<f64>,
+    /// Host minus server minus client.
+    pub rest_cpu_us: Option<f64>,
+    /// Time in which CPUs of the host had nothing to run while something waited for IO.
+    pub host_iowait_us: Option<f64>,
+    pub server_switches: Option<f64>,
+    /// fsyncs the server counts, for one committed insert or delete statement.
+    pub fsyncs_per_commit: Option<f64>,
+    /// CPU of the sampler as a share of one core.
+    pub sampler_core_share: Option<f64>,
+    /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
+    /// works in the load threads.
+    pub busiest_load_thread_share: Option<f64>,
+}
 
 /// Where servers count their fsyncs: the first of these sets that a server has all of is summed.
 ///

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
+use crate::cost::Cost;
 use crate::factorial::Effect;
 use crate::looks::Decided;
 use crate::parity::Parity;
@@ -365,31 +366,6 @@ pub struct MetricRow {
     pub p50: Option<f64>,
     pub p99: Option<f64>,
     pub tag: String,
-}
-
-/// CPU and IO charged to who used them, for one unit of the step's headline.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Cost {
-    /// Server process, user and kernel. `None` when there is no server process (embedded, somebody else's host).
-    pub server_cpu_us: Option<f64>,
-    pub server_user_us: Option<f64>,
-    pub server_kernel_us: Option<f64>,
-    /// dbdyno itself; for an embedded database this includes the database.
-    pub client_cpu_us: Option<f64>,
-    pub client_user_us: Option<f64>,
-    pub client_kernel_us: Option<f64>,
-    /// Host minus server minus client.
-    pub rest_cpu_us: Option<f64>,
-    /// Time in which CPUs of the host had nothing to run while something waited for IO.
-    pub host_iowait_us: Option<f64>,
-    pub server_switches: Option<f64>,
-    /// fsyncs the server counts, for one committed insert or delete statement.
-    pub fsyncs_per_commit: Option<f64>,
-    /// CPU of the sampler as a share of one core.
-    pub sampler_core_share: Option<f64>,
-    /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
-    /// works in the load threads.
-    pub busiest_load_thread_share: Option<f64>,
 }
 
 /// One whole second of the window.

@@ -58,12 +58,13 @@ use dbdyno_record::{Run, StepRecord};
 pub use account::{Account, Cause, Part};
 pub use alike::host_class;
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
+pub use cost::Cost;
 pub use error::Error;
 pub use factorial::Effect;
 pub use findings::{
-    Bucket, Budget, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio,
-    RunSummary, Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow,
-    Validity, VariantStep, VariantSummary, WorkloadFindings,
+    Bucket, Budget, Cell, ClientReach, Colour, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
+    Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};

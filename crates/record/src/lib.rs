@@ -14,6 +14,7 @@ mod layout;
 mod lines;
 mod manifest;
 mod reader;
+mod server_info;
 mod step_reader;
 mod step_writer;
 mod writer;
@@ -23,12 +24,13 @@ pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
     CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent,
-    ServerInfo, StepEvent, StepSpec, Target, Unit, WindowRule,
+    StepEvent, StepSpec, Target, Unit, WindowRule,
 };
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 pub use reader::{CellRecord, Run};
+pub use server_info::ServerInfo;
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};
 pub use writer::{CellWriter, RunWriter};

@@ -1,0 +1,34 @@
+//! A server as it described itself once it ran.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The server as it described itself once it ran.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerInfo {
+    /// `MariaDB`, `MySQL`, `SQLite`, ...
+    pub product: String,
+    /// `10.11.19`
+    pub version: String,
+    /// The server's whole version text.
+    pub version_text: String,
+    /// Default storage engine and its version, where there is one.
+    pub engine: Option<String>,
+    pub pid: Option<u32>,
+    /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded database, and where the
+    /// process is not seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<String>,
+    /// Limit on its memory and the page cache of its files; `None` = none was set by dbdyno.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// Effective settings, read back after start.
+    pub settings: BTreeMap<String, String>,
+    /// Values of a connection as the load gets it, where they may differ from the server's: isolation, autocommit, character set.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, as far as the server tells: `configuration file`, `CONFIG`, `EXPLICIT`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sources: BTreeMap<String, String>,
+}
