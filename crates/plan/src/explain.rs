@@ -1,5 +1,7 @@
 //! Turns the messages of the TOML and serde crates into sentences for people who write plans.
 
+use strsim::levenshtein;
+
 /// Rewrites one message. What is not recognised comes back as it was.
 pub(crate) fn explain(message: &str) -> String {
     let words = quoted(message);
@@ -81,39 +83,16 @@ fn closest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let begins = |name: &&&str| word.len() >= 4 && plain(name).starts_with(&plain(word));
     known
         .iter()
-        .map(|name| (distance(&plain(word), &plain(name)), *name))
+        .map(|name| (levenshtein(&plain(word), &plain(name)), *name))
         .filter(|(edits, name)| *edits <= name.chars().count().max(3) / 3)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, name)| name)
         .or_else(|| known.iter().find(begins).copied())
 }
 
-/// Levenshtein distance: insertions, deletions and replacements of one letter.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn edits_are_counted() {
-        assert_eq!(distance("clients", "client"), 1);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
-    }
 
     #[test]
     fn a_near_word_is_offered_and_a_far_one_is_not() {

@@ -1,5 +1,7 @@
 //! Names that look like the one that somebody has typed.
 
+use strsim::levenshtein;
+
 /// Names that a message offers at most.
 const OFFERED: usize = 4;
 
@@ -16,7 +18,7 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
     let name = name.to_lowercase();
     let mut near: Vec<(usize, &str)> = known
         .into_iter()
-        .map(|other| (distance(&name, &other.to_lowercase()), other))
+        .map(|other| (levenshtein(&name, &other.to_lowercase()), other))
         .filter(|(edits, other)| *edits <= other.chars().count() / 3)
         .collect();
     near.sort();
@@ -24,22 +26,6 @@ fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a 
     let best = near.first().map_or(0, |(edits, _)| *edits);
     // What is much further away than the best is not meant.
     near.into_iter().filter(|(edits, _)| *edits <= best + 1).map(|(_, other)| other).take(OFFERED).collect()
-}
-
-/// Levenshtein distance: insertions, deletions and replacements of one letter.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What a config asks for: tables and files of intents, read, checked for names and values, laid over each other.
 
 use std::path::Path;
+use strsim::levenshtein;
 
 use super::data::Data;
 use super::value::Value;
@@ -110,7 +111,7 @@ fn unknown(name: &str) -> String {
     let mut near: Vec<(usize, &str)> = Data::get()
         .intents
         .iter()
-        .map(|intent| (distance(name, &intent.name), intent.name.as_str()))
+        .map(|intent| (levenshtein(name, &intent.name), intent.name.as_str()))
         .filter(|(edits, known)| *edits <= known.len().max(name.len()) / 3 || related(name, known))
         .collect();
     near.sort_unstable();
@@ -126,22 +127,6 @@ fn unknown(name: &str) -> String {
 fn related(name: &str, known: &str) -> bool {
     let (short, long) = if name.len() < known.len() { (name, known) } else { (known, name) };
     short.len() >= 4 && long.contains(short)
-}
-
-/// Levenshtein distance: insertions, deletions and replacements of one letter.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[right.len()]
 }
 
 #[cfg(test)]
