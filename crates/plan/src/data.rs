@@ -106,9 +106,11 @@ impl Workloads {
     /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
     pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
         let insert_benchmark = self.insert_benchmark.as_ref().map(|options| (options.data, &options.cold));
+        let microbenchmarks = self.microbenchmarks.as_ref().map(|options| (options.data, &options.cold));
         let oltp = self.oltp.as_ref().map(|options| (options.data, &options.cold));
         let found = match name {
             "insert-benchmark" => insert_benchmark,
+            "microbenchmarks" => microbenchmarks,
             "oltp" => oltp,
             _ => None,
         };
@@ -191,6 +193,9 @@ mod tests {
             read(sqlite, "insert-benchmark]\ndata = \"reset\""),
             read(sqlite, "oltp]\ncold = \"yes\""),
             read(sqlite, "oltp]\ndata = \"fresh\""),
+            read(sqlite, "microbenchmarks]\ndata = \"restore-each-step\"\ncold = [\"scan\"]"),
+            read(sqlite, "microbenchmarks]\ncold = [\"scan.c1\"]\nsteps = [\"scan\", \"delete\"]"),
+            read(theirs, "microbenchmarks]\ndata = \"reset\""),
             read(theirs, "oltp]\ndata = \"restart\""),
             read(theirs, "oltp]\ncold = true"),
         ];
@@ -202,6 +207,9 @@ mod tests {
         test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; say "preserve", "restart" or "restore"
         test.toml:6:8: found string "yes" where true, false or a list of steps such as ["qr100"] is wanted
         test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
+        restore-each-step Steps(["scan"])
+        test.toml:6:8: cold names scan.c1, which is no step after the load; there are: scan, delete
+        test.toml:4:11: variant `a` is run by somebody else, but data = "reset" of microbenchmarks stops and starts the server: leave it out
         test.toml:4:11: variant `a` is run by somebody else, but data = "restart" of oltp stops and starts the server: leave it out
         test.toml:4:11: variant `a` is run by somebody else, but cold of oltp stops and starts the server: leave it out
         "#);

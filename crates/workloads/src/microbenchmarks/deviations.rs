@@ -1,12 +1,22 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Microbenchmarks as Options, Protocol, SettleWait, Verify};
+use dbdyno_plan::{DataMode, Microbenchmarks as Options, OltpProfile, Protocol, SettleWait, Verify};
 use dbdyno_record::Deviation;
 
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-const SHARED: [&str; 4] = ["random numbers", "load", "errors", "timed interval"];
+const SHARED: [&str; 9] = [
+    "random numbers",
+    "tables",
+    "load",
+    "load connections",
+    "index",
+    "id",
+    "first_id",
+    "errors",
+    "timed interval",
+];
 
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
@@ -39,6 +49,15 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         Protocol::Text => add("protocol", "prepared statements, but insert and scan as text", "text"),
         Protocol::Prepared => add("protocol", "prepared statements, but insert and scan as text", "prepared"),
     }
+    if options.profile == OltpProfile::Sysbench05 {
+        add("profile", "tables of version 1", "tables of version 0.5: unsigned numbers, MAX_ROWS = 1000000");
+    }
+    if let Some(here) = state(options.data) {
+        add("data", "all steps run in one server on one set of tables, which ages", here);
+    }
+    if options.cold.is_any() {
+        add("cold", "caches are as the step before has left them", "some steps begin with empty caches");
+    }
     if options.update_inlist_ids != 10 {
         add("update_inlist_ids", "10, though the name says 100", &options.update_inlist_ids.to_string());
     }
@@ -68,4 +87,21 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         );
     }
     list
+}
+
+/// What a step finds, where it is not what the one before it has left.
+const fn state(data: DataMode) -> Option<&'static str> {
+    match data {
+        DataMode::Preserve => None,
+        DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
+        DataMode::Reset => {
+            Some("each step begins on tables that were loaded for it, in a server that has just started")
+        }
+        DataMode::Restore => Some(
+            "each block begins on a copy of the tables that were loaded once, at rest; they age within it",
+        ),
+        DataMode::RestoreEachStep => Some(
+            "each step begins on a copy of the tables that were loaded once, at rest, in a server that has just started",
+        ),
+    }
 }

@@ -124,15 +124,39 @@ impl Workload for Microbenchmarks {
         self.tables.steps().into_iter().chain(tests).collect()
     }
 
+    fn load_steps(&self) -> usize {
+        self.before
+    }
+
+    fn begins_group(&self, index: usize) -> bool {
+        index.checked_sub(self.before).is_none_or(|rung| self.options.begins_group(rung))
+    }
+
+    fn knowledge(&self) -> Value {
+        self.contents.to_json()
+    }
+
+    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+        self.tables.recall(knowledge)?;
+        self.contents = self.tables.contents;
+        self.first_new_id = 0;
+        Ok(())
+    }
+
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         if index < self.before {
             return self.tables.before(index, session).await;
+        }
+        let mut works = Vec::new();
+        if index == 0 {
+            works.push(self.tables.find(session).await?);
+            self.contents = self.tables.contents;
         }
         if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
             self.first_new_id = self.tables.greatest_id(session).await? + 1;
         }
         self.tables.drop_binlog(session).await?;
-        Ok(Vec::new())
+        Ok(works)
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -191,9 +215,10 @@ impl Workload for Microbenchmarks {
             self.tables.drop_binlog(session).await?;
         }
         if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
-            works.push(refill::refill(&self.tables.shared, session).await?);
-            // Whatever was there before, the rows that the load made are there now; what is beside them is counted next.
-            self.contents = Contents::default();
+            let (rows, work) = refill::refill(&self.tables.shared, session).await?;
+            works.push(work);
+            let rows = self.contents.rows.map(|all| all + i128::from(rows));
+            self.contents = Contents { rows, k: None, whole: true };
         }
         let is_loaded = index + 1 >= self.before;
         if is_loaded && self.options.settles_between(self.place(index), self.place(index + 1)) {

@@ -131,6 +131,13 @@ impl Oltp {
         Ok(())
     }
 
+    /// Looks at tables that are there already, before the first step that runs on them.
+    pub(crate) async fn find(&mut self, session: &mut AnySession) -> Result<Work, Error> {
+        let (contents, found) = tables::find(&self.shared, session).await?;
+        self.contents = contents;
+        Ok(found)
+    }
+
     /// The greatest id of all tables; 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
         let mut greatest = 0;
@@ -211,9 +218,7 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            let (contents, found) = tables::find(&self.shared, session).await?;
-            self.contents = contents;
-            works.push(found);
+            works.push(self.find(session).await?);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;
