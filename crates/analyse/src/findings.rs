@@ -4,6 +4,7 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::debt::Debt;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -201,6 +202,9 @@ pub struct StepRun {
     pub seconds: Vec<SecondPoint>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
     pub steadiness: Option<Steadiness>,
+    /// What the server had put off before and after; `None` where that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debt: Option<Debt>,
 }
 
 /// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.

@@ -10,6 +10,7 @@ mod colours;
 mod compare;
 mod cost;
 mod counters;
+mod debt;
 mod encryption;
 mod error;
 mod findings;
@@ -19,6 +20,7 @@ mod headroom;
 mod hosts;
 mod judge;
 mod latency;
+mod levels;
 mod measured;
 mod metrics;
 mod outages;
@@ -28,6 +30,7 @@ mod rates;
 mod ratio;
 mod reach;
 mod schedule;
+mod settling;
 mod span;
 pub mod statistics;
 mod steadiness;
@@ -41,12 +44,14 @@ mod workloads;
 use dbdyno_record::{Run, StepRecord};
 
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
+pub use debt::{Debt, DebtLevel};
 pub use error::Error;
 pub use findings::{
     Bucket, Cell, ClientReach, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
     Schedule, SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
     VariantSummary, WorkloadFindings,
 };
+pub use settling::restless;
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 

@@ -48,6 +48,7 @@ mod tests {
             lookup_seconds: 0.0,
             seconds: Vec::new(),
             steadiness: None,
+            debt: None,
         }
     }
 

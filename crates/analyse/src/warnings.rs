@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::colours::missed_note;
+use crate::debt;
 use crate::encryption::unequal;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
@@ -12,6 +13,7 @@ use crate::outages;
 use crate::overview::servers;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
+use crate::settling;
 use crate::tables::end_message;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -38,6 +40,8 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings]) -> Vec<String>
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
+    all.extend(settling::warnings(run));
+    all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));

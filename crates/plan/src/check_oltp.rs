@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::settle::both_problem;
 use crate::{Oltp, OltpPace};
 
 /// Column `id` is a 32-bit number.
@@ -18,6 +19,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         .or_else(|| time_problem(oltp))
         .or_else(|| fraction_problem(oltp))
         .or_else(|| text_problem(oltp))
+        .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.

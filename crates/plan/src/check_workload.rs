@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::InsertBenchmark;
+use crate::settle::both_problem;
 
 /// The column `data` is a varchar of this many characters.
 const MAX_DATA_LENGTH: u32 = 4000;
@@ -16,6 +17,7 @@ pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&
         .or_else(|| rates_problem(benchmark))
         .or_else(|| data_problem(benchmark))
         .or_else(|| fraction_problem(benchmark))
+        .or_else(|| both_problem(benchmark.settle.as_ref(), benchmark.settle_wait.is_some()))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.

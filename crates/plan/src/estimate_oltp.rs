@@ -42,7 +42,8 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     if oltp.create_secondary {
         steps.push(step("index", &format!("1 index on {detail}"), all(speed.index_row_us)));
     }
-    steps.push(step("settle", "cleanup and pause after the load", oltp.settle_wait.0));
+    let settle = oltp.settling();
+    steps.push(step("settle", &settle.detail("after the load"), settle.forecast(Duration::ZERO)));
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
         let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));

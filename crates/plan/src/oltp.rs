@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{PlanDuration, Protocol, Verify};
+use crate::{PlanDuration, Protocol, Settle, SettleWait, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
 /// values, except where a field says otherwise.
@@ -73,8 +73,12 @@ pub struct Oltp {
     /// `pareto`: this share of the ids gets all but this share of the draws.
     pub pareto_h: f64,
     pub zipfian_exponent: f64,
-    /// Pause between load and first test, counted from the start of cleanup. The original has none.
-    pub settle_wait: PlanDuration,
+    /// How the server is brought to rest between load and first test. The original does not; nor is it done by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<PlanDuration>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
@@ -204,6 +208,12 @@ impl Oltp {
         before.chain(tests).collect()
     }
 
+    /// How the server is brought to rest, in the long form. The original has no pause.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or(SettleWait::Original, SettleWait::Fixed);
+        self.settle.clone().unwrap_or_else(|| Settle::fixed(short()))
+    }
+
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
@@ -254,7 +264,8 @@ impl Default for Oltp {
             special_share: 75,
             pareto_h: 0.2,
             zipfian_exponent: 0.8,
-            settle_wait: PlanDuration::from_secs(0),
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             time_cap: 4.0,
         }

@@ -53,13 +53,24 @@ pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
 pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
     let texts = Texts::new(text, origin, overrides);
     let document = Document::new(&texts)?;
-    let plan = Plan::deserialize(Deserializer::from(document.root.clone()))
+    let mut plan = Plan::deserialize(Deserializer::from(document.root.clone()))
         .map_err(|error| texts.error(error.span(), explain(error.message())))?;
-    match check::first_problem(&plan) {
-        None => Ok(plan),
-        Some(problem) => {
-            Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message })
-        }
+    if let Some(problem) = check::first_problem(&plan) {
+        return Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message });
+    }
+    spell_out(&mut plan);
+    Ok(plan)
+}
+
+/// Short forms and what is left out are written in the long form, so that a record tells how a run settled.
+fn spell_out(plan: &mut Plan) {
+    if let Some(benchmark) = &mut plan.workload.insert_benchmark {
+        benchmark.settle = Some(benchmark.settling());
+        benchmark.settle_wait = None;
+    }
+    if let Some(oltp) = &mut plan.workload.oltp {
+        oltp.settle = Some(oltp.settling());
+        oltp.settle_wait = None;
     }
 }
 

@@ -137,8 +137,12 @@ impl Conductor<'_> {
             settings: description.settings,
         };
         writer.event(&CellEvent::Server { at: time::now(), server })?;
-        let context =
-            Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
+        let context = Context {
+            endpoint: database.endpoint.clone(),
+            owned: database.owned,
+            seed: self.plan.seed,
+            device: database.device_gauge(),
+        };
         let workloads = &self.plan.workload;
         match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.oltp) {
             ("insert-benchmark", Some(options), _) => {
@@ -165,7 +169,7 @@ impl Conductor<'_> {
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
         for (index, name) in names.iter().enumerate() {
             let before = self.runtime.block_on(workload.before(index, &mut session));
-            if let Some(failed) = write_works(writer, before)? {
+            if let Some(failed) = self.write_works(writer, before)? {
                 return Ok(failed);
             }
             let step = StepRun { conductor: self, cell: id, database, index, name, name_width };
@@ -185,7 +189,7 @@ impl Conductor<'_> {
                 }
             });
             if let Some(after) = after
-                && let Some(failed) = write_works(writer, after)?
+                && let Some(failed) = self.write_works(writer, after)?
             {
                 return Ok(failed);
             }
@@ -199,6 +203,26 @@ impl Conductor<'_> {
         self.runtime.block_on(dbdyno_drivers::Session::close(session));
         Ok((Outcome::Completed, None))
     }
+
+    /// Writes work beside the clock down; an ending if it failed.
+    fn write_works(
+        &self,
+        writer: &mut CellWriter,
+        works: Result<Vec<Work>, dbdyno_workloads::Error>,
+    ) -> Result<Option<Ending>, Ended> {
+        let works = match works {
+            Ok(works) => works,
+            Err(error) => return Ok(Some((Outcome::Failed, Some(error.to_string())))),
+        };
+        for Work { name, duration, details } in works {
+            if let Some(text) = dbdyno_analyse::restless(&details) {
+                self.progress.line(&format!("warning: {text}"));
+            }
+            let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
+        }
+        Ok(None)
+    }
 }
 
 /// Ends when the user wants the run to end.
@@ -206,22 +230,5 @@ async fn cancelled(cancel: &AtomicBool) {
     const POLL: Duration = Duration::from_millis(50);
     while !cancel.load(Ordering::Relaxed) {
         tokio::time::sleep(POLL).await;
-    }
-}
-
-/// Writes work beside the clock down; an ending if it failed.
-fn write_works(
-    writer: &mut CellWriter,
-    works: Result<Vec<Work>, dbdyno_workloads::Error>,
-) -> Result<Option<Ending>, Ended> {
-    match works {
-        Ok(works) => {
-            for Work { name, duration, details } in works {
-                let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-                writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
-            }
-            Ok(None)
-        }
-        Err(error) => Ok(Some((Outcome::Failed, Some(error.to_string())))),
     }
 }

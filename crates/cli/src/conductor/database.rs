@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_drivers::{
-    AnySession, Class, DbError, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres, sqlite,
+    AnySession, Class, DbError, DeviceGauge, Endpoint, Session, Target, Tls, first_i64, mysql, null,
+    postgres, sqlite,
 };
 use dbdyno_provision::{PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, remove_data};
+use dbdyno_sample::device_of;
 
 use crate::conductor::variants::{Prepared, Source};
 
@@ -189,6 +191,12 @@ impl Database {
     /// Folder whose size and device are sampled.
     pub(crate) fn data_dir(&self) -> Option<PathBuf> {
         self.data_dir.clone()
+    }
+
+    /// The traffic of the device under the data directory, for settling.
+    pub(crate) fn device_gauge(&self) -> Option<DeviceGauge> {
+        let device = device_of(self.data_dir.as_deref()?)?;
+        Some(DeviceGauge::new(move || device.traffic()))
     }
 
     /// Folder of the benchmark's own tables.

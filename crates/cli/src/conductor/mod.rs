@@ -2,6 +2,7 @@
 
 mod cell;
 mod database;
+mod debt;
 mod step;
 mod variants;
 

@@ -3,6 +3,7 @@
 mod buckets;
 mod client;
 mod cost;
+mod debt;
 mod latency;
 mod metrics;
 mod operations;
@@ -73,6 +74,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(operations::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
+    grids.push(debt::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids
 }

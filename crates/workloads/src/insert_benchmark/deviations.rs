@@ -1,6 +1,8 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Clock, InsertBenchmark as Options, Pacing, Protocol, SettleWait, Verify};
+use dbdyno_plan::{
+    Clock, InsertBenchmark as Options, Pacing, Protocol, SettleAfter, SettleBy, SettleWait, Verify,
+};
 use dbdyno_record::Deviation;
 
 /// Differences that hold with `options`.
@@ -42,9 +44,20 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "row counts, column sums and ids are read and compared outside the clock; reading brings whole tables through memory",
         );
     }
-    if let SettleWait::Fixed(wait) = options.settle_wait {
-        let here = format!("{} s", wait.0.as_secs_f64());
-        add("settle_wait", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here);
+    let settle = options.settling();
+    let wait = "min(1200 s, 60 s + 1 s per million rows) after l.i2";
+    match (settle.by, settle.wait) {
+        (SettleBy::State, _) => {
+            let here = format!("until the server's state is quiet, {} at most", settle.cap);
+            add("settle", wait, &here);
+        }
+        (SettleBy::Wait, SettleWait::Fixed(fixed)) => {
+            add("settle", wait, &format!("{} s", fixed.0.as_secs_f64()));
+        }
+        (SettleBy::Wait, SettleWait::Original) => {}
+    }
+    if settle.after == SettleAfter::EachWrite {
+        add("settle.after", "cleanup after l.i2 only", "cleanup after each step but the last");
     }
     add(
         "time_cap",

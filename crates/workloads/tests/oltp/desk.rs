@@ -46,7 +46,7 @@ impl Desk {
         let target =
             Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
         let endpoint = Endpoint { target, capabilities };
-        let workload = Oltp::new(options, Context { endpoint, owned: true, seed: 1 });
+        let workload = Oltp::new(options, Context { endpoint, owned: true, seed: 1, device: None });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { workload, journal, runtime }
     }
