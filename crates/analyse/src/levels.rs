@@ -8,7 +8,6 @@ pub(crate) fn words(level: &str) -> &str {
         "history_list_length" => "transactions to purge",
         "change_buffer_pages" => "change buffer pages to merge",
         "memtable_bytes" => "memtables",
-        "pending_compaction_bytes" => "files to compact",
         "flushes_pending" => "memtable flushes pending",
         "compactions_pending" => "compactions pending",
         "compactions_running" => "compactions running",

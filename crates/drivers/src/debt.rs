@@ -21,7 +21,6 @@ use crate::{AnySession, Capabilities, Class, DbError, Upkeep};
 /// | `change_buffer_pages` | InnoDB | pages of index changes that are not yet merged |
 /// | `memtable_bytes` | MyRocks | rows that are in no file but the log |
 /// | `flushes_pending`, `compactions_pending`, `compactions_running` | MyRocks | work on its files |
-/// | `pending_compaction_bytes` | MyRocks | bytes that compaction has still to rewrite, as the engine estimates |
 /// | `dead_rows` | PostgreSQL | deleted row versions that lie in the tables, as the server estimates |
 /// | `wal_since_checkpoint_bytes` | PostgreSQL | log that a restart would apply |
 /// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work that goes on now |

@@ -126,6 +126,10 @@ impl StepRun<'_, '_> {
             Err(why) => {
                 let text = format!("what the server had put off {when} is not known: {why}");
                 writer.event(&StepEvent::Warning { text })?;
+                // A session whose answer was not waited for is of no use to the verification.
+                if let Ok(again) = self.conductor.runtime.block_on(self.database.connect()) {
+                    *session = again;
+                }
                 Ok(None)
             }
         }

@@ -13,6 +13,7 @@ mod oltp;
 mod options;
 mod postgres;
 mod restart;
+mod settle;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;

@@ -8,7 +8,6 @@ const COLUMN_FAMILIES: &[(&str, &str)] = &[
     ("CUR_SIZE_ALL_MEM_TABLES", "memtable_bytes"),
     ("MEM_TABLE_FLUSH_PENDING", "flushes_pending"),
     ("COMPACTION_PENDING", "compactions_pending"),
-    ("ESTIMATE_PENDING_COMPACTION_BYTES", "pending_compaction_bytes"),
 ];
 
 pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<(), DbError> {

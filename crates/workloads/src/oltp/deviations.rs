@@ -1,6 +1,6 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Distribution, Oltp as Options, OltpPace, OltpTest, Protocol, Verify};
+use dbdyno_plan::{Distribution, Oltp as Options, OltpPace, OltpTest, Protocol, SettleBy, Verify};
 use dbdyno_record::Deviation;
 
 /// Differences that hold with `options`.
@@ -32,6 +32,11 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "ids of the test insert are a permutation of 32-bit numbers, in tables that begin empty",
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
         );
+    }
+    let settle = options.settling();
+    if settle.by == SettleBy::State {
+        let here = format!("cleanup, then until the server's state is quiet, {} at most", settle.cap);
+        add("settle", "tests begin at once", &here);
     }
     if options.verify != Verify::Off {
         add(
