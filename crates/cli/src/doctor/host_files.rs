@@ -1,6 +1,6 @@
 //! The kernel's files of a machine, below a root that tests may move; what is not there is `None` or empty.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The files below a root folder; `/` is this machine.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ impl HostFiles {
 
     /// A machine that was copied below `root`.
     #[cfg(test)]
-    pub(crate) fn below(root: &Path) -> Self {
+    pub(crate) fn below(root: &std::path::Path) -> Self {
         Self { root: root.to_owned() }
     }
 
@@ -74,6 +74,8 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
