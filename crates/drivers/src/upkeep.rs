@@ -69,7 +69,7 @@ pub async fn settle(
     let (start, rest) = (Instant::now(), rest.into());
     let before = rest::state_before(session, capabilities, &rest).await?;
     let report = UpkeepReport::default();
-    let mut work = Work { session, capabilities, report, start, rest, before };
+    let mut work = Work { session, capabilities, report, start, rest, before, owned };
     if owned && capabilities.drops_binlog {
         let part = Instant::now();
         if drop_binlog(work.session, capabilities).await? {
@@ -127,6 +127,7 @@ struct Work<'a> {
     rest: Rest,
     /// The server's state when the work began, if the rest is a state.
     before: BTreeMap<String, i64>,
+    owned: bool,
 }
 
 impl Work<'_> {

@@ -93,17 +93,20 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
     assert!(owed.capacities["redo_capacity_bytes"] > 1 << 24, "{}: {owed:?}", server.name);
     assert_eq!(owed.levels["vacuums_running"], 0, "{}: {owed:?}", server.name);
 
-    let held = settling(session, 3).await;
+    let held = settling(session, 3, true).await;
     assert!(!held.is_quiet && held.missed == ["dead_rows"], "{}: {held:?}", server.name);
     holder.query(b"COMMIT").await.unwrap();
-    let calm = settling(session, 60).await;
+    let foreign = settling(session, 1, false).await;
+    assert!(!foreign.bounds.contains_key("wal_since_checkpoint_bytes"), "{}: {foreign:?}", server.name);
+    let calm = settling(session, 60, true).await;
+    assert!(calm.bounds.contains_key("wal_since_checkpoint_bytes"), "{}: {calm:?}", server.name);
     assert!(calm.is_quiet, "{}: {calm:?}", server.name);
     let last = &calm.samples.last().unwrap().1;
     assert!(last["dead_rows"] <= calm.bounds["dead_rows"], "{}: {calm:?}", server.name);
     assert!(last["wal_since_checkpoint_bytes"] < owed.levels["wal_since_checkpoint_bytes"]);
 }
 
-async fn settling(session: &mut AnySession, cap_seconds: u64) -> Settling {
+async fn settling(session: &mut AnySession, cap_seconds: u64, owned: bool) -> Settling {
     let bounds = Bounds {
         dirty_share: 0.02,
         redo_share: 0.1,
@@ -113,7 +116,7 @@ async fn settling(session: &mut AnySession, cap_seconds: u64) -> Settling {
     };
     let rest = Rest::Quiet(Quiet { cap: Duration::from_secs(cap_seconds), bounds, device: None });
     let tables = ["pi1", "pi2"].map(str::to_owned);
-    let report = settle(session, &capabilities(), &tables, rest, true).await.unwrap();
+    let report = settle(session, &capabilities(), &tables, rest, owned).await.unwrap();
     report.settling.expect("it settled by state")
 }
 

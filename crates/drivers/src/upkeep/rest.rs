@@ -22,6 +22,9 @@ const LEAST_BOUND_COUNT: i64 = 1_000;
 /// More requests at the device than this are not counted as an idle one's.
 const DEVICE_REQUESTS_MAX: i64 = 4;
 
+/// What a server may keep for ever until it is told to write it, which a server of somebody else is not.
+const WRITTEN_WHEN_TOLD: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
+
 /// Name of a level that is the device's and not the server's.
 const DEVICE_QUEUE: &str = "device_requests_in_flight";
 /// Since the look before, a [`PERIOD`] ago.
@@ -110,7 +113,8 @@ impl Work<'_> {
             Rest::Quiet(quiet) if self.report.settling.is_none() => {
                 let part = Instant::now();
                 let before = std::mem::take(&mut self.before);
-                let settling = settle_down(self.session, self.capabilities, &quiet, before).await?;
+                let Self { session, capabilities, owned, .. } = self;
+                let settling = settle_down(session, capabilities, &quiet, (before, *owned)).await?;
                 self.ended("settle", part);
                 self.report.settling = Some(settling);
             }
@@ -146,7 +150,7 @@ async fn settle_down(
     session: &mut AnySession,
     capabilities: &Capabilities,
     quiet: &Quiet,
-    before: BTreeMap<String, i64>,
+    (before, owned): (BTreeMap<String, i64>, bool),
 ) -> Result<Settling, DbError> {
     let began = Instant::now();
     let mut settling = Settling { cap: quiet.cap, before, ..Settling::default() };
@@ -155,6 +159,7 @@ async fn settle_down(
     loop {
         let owed = look(session, capabilities).await?;
         settling.bounds = bounds(&owed, &quiet.bounds, quiet.device.is_some());
+        settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_TOLD.contains(&level.as_str()));
         let mut levels = owed.levels;
         device.read(&mut levels);
         settling.missed = missed(&levels, &settling.bounds);
