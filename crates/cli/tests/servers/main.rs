@@ -19,6 +19,7 @@ mod options;
 mod parity;
 mod postgres;
 mod restart;
+mod settle;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
