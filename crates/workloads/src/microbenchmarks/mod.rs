@@ -198,8 +198,12 @@ impl Workload for Microbenchmarks {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.tables.drop_binlog(session).await?;
         let mut works = Vec::new();
+        if index < self.before {
+            works.extend(self.tables.after(index, session).await?);
+        } else {
+            self.tables.drop_binlog(session).await?;
+        }
         if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
             works.push(refill::refill(&self.tables.shared, session).await?);
             // Whatever was there before, the rows that the load made are there now; what is beside them is counted next.
