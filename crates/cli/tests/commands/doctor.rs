@@ -30,10 +30,11 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
     for (line, name) in text.out.lines().zip(&names) {
         assert!(line.starts_with(name), "{line}");
     }
-    let unfit = found.iter().any(|line| line["verdict"] == "bad");
-    for ended in [&text, &json] {
-        ended.expect_code(if unfit { 3 } else { 0 });
-    }
+    // Each looks for itself, and the machine may be busier the second time.
+    let verdict =
+        |line: &str| line.get(names.iter().map(|name| name.len()).max()?..)?.split_whitespace().next();
+    text.expect_code(if text.out.lines().any(|line| verdict(line) == Some("bad")) { 3 } else { 0 });
+    json.expect_code(if found.iter().any(|line| line["verdict"] == "bad") { 3 } else { 0 });
     let of = |name: &str| found.iter().find(|line| line["name"] == name).unwrap();
     assert_eq!(of("dbdyno")["verdict"], if cfg!(debug_assertions) { "note" } else { "good" });
     assert_eq!(of("client")["verdict"], "note", "nothing is calibrated in an empty cache");
