@@ -6,6 +6,7 @@ use crate::check_oltp::{MOST_CONNECTIONS, ladder_problem};
 use crate::check_tables::tables_problem;
 use crate::data::data_problem;
 use crate::pattern::fits;
+use crate::settle::both_problem;
 use crate::{MicroStep, MicroTest, Microbenchmarks};
 
 /// Ids in a list that every product takes in one statement.
@@ -19,6 +20,7 @@ pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'st
         .or_else(|| steps_problem(options))
         .or_else(|| hot_problem(options))
         .or_else(|| time_problem(options))
+        .or_else(|| both_problem(options.settle.as_ref(), options.settle_wait.is_some()))
         .or_else(|| refill_problem(options))
         .or_else(|| {
             data_problem(options.data, &options.cold, &options.step_names()[options.load_steps()..], false)
@@ -101,7 +103,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
     let message = if options.use_existing {
         "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out"
             .to_owned()
-    } else if options.begins_each_on_loaded_data() {
+    } else if options.data.puts_back_each_step() {
         let mode = options.data.name();
         format!(
             "delete_refill is for tables that go on; with data = \"{mode}\" each step begins on full ones: leave it out"
@@ -115,7 +117,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
 /// What a plan asks for that will not measure what its names say.
 pub(crate) fn microbenchmarks_warnings(options: &Microbenchmarks) -> Vec<String> {
     let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
-    if count > 1 && !options.delete_refill && !options.begins_each_on_loaded_data() {
+    if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(
             "microbenchmarks: {count} delete steps follow each other, each on what the one before left; with \
              delete_refill = true, or data = \"restore-each-step\", each begins with full tables"

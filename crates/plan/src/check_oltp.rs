@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::check_tables::tables_problem;
 use crate::data::data_problem;
+use crate::settle::both_problem;
 use crate::{Distribution, Oltp, OltpPace};
 
 /// More than any range is worth.
@@ -21,6 +22,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         .or_else(|| time_problem(oltp))
         .or_else(|| fraction_problem(oltp))
         .or_else(|| zipfian_problem(oltp))
+        .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
         .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
 }
 

@@ -96,6 +96,11 @@ impl DataMode {
         }
     }
 
+    /// Whether each measured step begins on the data as they were loaded, so that nothing of the step before it is left.
+    pub const fn puts_back_each_step(self) -> bool {
+        matches!(self, Self::Reset | Self::RestoreEachStep)
+    }
+
     /// Whether measured steps begin on copies of a snapshot.
     pub const fn uses_snapshot(self) -> bool {
         matches!(self, Self::Restore | Self::RestoreEachStep)
@@ -131,7 +136,7 @@ pub(crate) fn data_problem(
     measured: &[String],
     is_chain: bool,
 ) -> Option<(&'static str, String)> {
-    if is_chain && matches!(data, DataMode::Reset | DataMode::RestoreEachStep) {
+    if is_chain && data.puts_back_each_step() {
         let message = format!(
             "data = \"{}\" does not fit: each step goes on with the tables of the one before it; say \"preserve\", \
              \"restart\" or \"restore\"",

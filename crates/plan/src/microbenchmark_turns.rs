@@ -2,44 +2,44 @@
 
 use std::time::Duration;
 
-use crate::{DataMode, Microbenchmarks, SettleWait};
+use crate::{MicroRung, Microbenchmarks, Settle, SettleAfter};
 
 impl Microbenchmarks {
-    /// Length of the pause that brings the server to rest. The original waits min(1200, 60 + rows / 1,000,000) seconds.
-    pub fn settle_seconds(&self) -> Duration {
-        match self.settle_wait {
-            SettleWait::Fixed(duration) => duration.0,
-            SettleWait::Original => {
-                Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
-            }
-        }
+    /// How the server is brought to rest, in the long form.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
+        self.settle.clone().unwrap_or_else(short)
     }
 
-    /// Whether the server is brought to rest between two steps that follow each other in the plan: the places of both in
-    /// the sequence, `None` before the first step (behind the load) and behind the last.
+    /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds.
+    pub fn original_wait(&self) -> Duration {
+        Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
+    }
+
+    /// Whether the server is brought to rest between two steps that follow each other in the plan, `None` before the first
+    /// one (behind the load) and behind the last.
     ///
     /// The original does so behind point-query.warm and behind the last step that writes before the reads. Where loaded data
-    /// come back later, they must be at rest already, so the first pause lies behind the load; and there is no second one behind
+    /// come back later, they must be at rest already, so the first rest lies behind the load; and there is none behind
     /// writes that are thrown away.
-    pub fn settles_between(&self, before: Option<usize>, after: Option<usize>) -> bool {
+    pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
         let Some(after) = after else { return false };
-        let steps = self.sequence.steps();
-        match (self.data, before) {
-            (_, None) if self.use_existing => false,
-            (DataMode::Preserve | DataMode::Restart, before) => {
-                steps[before.unwrap_or(0)..after].iter().any(|step| step.settles)
-            }
-            (_, None) => true,
-            (DataMode::Restore, Some(before)) => {
-                steps[before..after].iter().any(|step| step.settles && step.test.writes())
-            }
-            (DataMode::Reset | DataMode::RestoreEachStep, Some(_)) => false,
+        match before {
+            None if self.use_existing => return false,
+            Some(_) if self.data.puts_back_each_step() => return false,
+            _ => {}
         }
-    }
-
-    /// Whether each step begins on the tables as they were loaded.
-    pub const fn begins_each_on_loaded_data(&self) -> bool {
-        matches!(self.data, DataMode::Reset | DataMode::RestoreEachStep)
+        let wrote = before.is_none_or(|before| before.step.test.writes());
+        if wrote && self.settling().after == SettleAfter::EachWrite {
+            return true;
+        }
+        let comes_back = self.data.uses_snapshot() || self.data.puts_back_each_step();
+        let steps = &self.sequence.steps()[before.map_or(0, |before| before.place)..after.place];
+        match before {
+            None if comes_back => true,
+            Some(_) if comes_back => steps.iter().any(|step| step.settles && step.test.writes()),
+            _ => steps.iter().any(|step| step.settles),
+        }
     }
 
     /// Whether data may be put back, and the server started anew, before step `index` of [`Microbenchmarks::rungs`]. Not
@@ -56,7 +56,7 @@ impl Microbenchmarks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MicroSequence;
+    use crate::{DataMode, MicroSequence};
 
     fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();
@@ -64,18 +64,17 @@ mod tests {
     }
 
     /// Steps behind which the server comes to rest.
-    fn settled(data: DataMode, steps: &[&str]) -> Vec<String> {
-        let options = options(data, steps);
+    fn settled_with(options: &Microbenchmarks) -> Vec<String> {
         let rungs = options.rungs();
-        let before = std::iter::once(None).chain(rungs.iter().map(|rung| Some(rung.place)));
-        let after = rungs.iter().map(|rung| Some(rung.place)).chain([None]);
-        let names = std::iter::once("load".to_owned()).chain(rungs.iter().map(|rung| rung.name.clone()));
-        before
-            .zip(after)
-            .zip(names)
-            .filter(|((before, after), _)| options.settles_between(*before, *after))
-            .map(|(_, name)| name)
-            .collect::<Vec<_>>()
+        let before = std::iter::once(None).chain(rungs.iter().map(Some));
+        let after = rungs.iter().map(Some).chain([None]);
+        let is_settled = |(before, after): &(Option<&MicroRung>, _)| options.settles_between(*before, *after);
+        let places = before.zip(after).filter(is_settled);
+        places.map(|(before, _)| before.map_or("load", |rung| rung.name.as_str()).to_owned()).collect()
+    }
+
+    fn settled(data: DataMode, steps: &[&str]) -> Vec<String> {
+        settled_with(&options(data, steps))
     }
 
     #[test]
@@ -97,10 +96,23 @@ mod tests {
     }
 
     #[test]
+    fn behind_each_step_that_writes_if_the_plan_asks_for_it_and_the_tables_go_on() {
+        let each = |data| {
+            let settle = Some(Settle { after: SettleAfter::EachWrite, ..Settle::default() });
+            let options =
+                options(data, &["point-query.warm", "point-query.pre", "write-only", "delete", "insert"]);
+            settled_with(&Microbenchmarks { settle, connections: vec![1], ..options }).join(" ")
+        };
+        assert_eq!(each(DataMode::Preserve), "load point-query.warm write-only delete");
+        assert_eq!(each(DataMode::Restore), "load write-only delete");
+        assert_eq!(each(DataMode::RestoreEachStep), "load");
+    }
+
+    #[test]
     fn tables_of_somebody_else_are_not_brought_to_rest_before_the_first_step() {
         let steps = ["delete".to_owned()].to_vec();
         let existing = Microbenchmarks { use_existing: true, steps, ..Microbenchmarks::default() };
-        assert!(!existing.settles_between(None, Some(existing.rungs()[0].place)));
+        assert_eq!(settled_with(&existing), [""; 0]);
     }
 
     #[test]
@@ -125,7 +137,7 @@ mod tests {
     #[test]
     fn the_originals_pause_grows_with_the_rows() {
         let seconds = |tables, table_size| {
-            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.settle_seconds().as_secs()
+            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
         };
         assert_eq!(
             (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),

@@ -9,7 +9,7 @@ use crate::ladder::{Ladder, ladder};
 use crate::pattern::chosen;
 use crate::{
     Cold, DataMode, Distribution, IdType, LoadMethod, MicroConnections, MicroLength, MicroSequence,
-    MicroStep, MicroTest, Oltp, OltpProfile, PlanDuration, Protocol, SettleWait, Verify,
+    MicroStep, MicroTest, Oltp, OltpProfile, PlanDuration, Protocol, Settle, SettleWait, Verify,
 };
 
 /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
@@ -66,8 +66,13 @@ pub struct Microbenchmarks {
     pub load_method: LoadMethod,
     /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the steps run on them.
     pub use_existing: bool,
-    /// Pause behind the load and behind the steps that write, counted from the start of cleanup.
-    pub settle_wait: SettleWait,
+    /// How the server is brought to rest behind the load and behind the steps that write. By its state by default; the
+    /// original waits for a fixed time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<SettleWait>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
     /// What a step finds: `"preserve"` (the original: one table through the sequence), `"restart"`, `"reset"`, `"restore"`,
@@ -160,7 +165,6 @@ impl Microbenchmarks {
             protocol: self.protocol,
             verify: self.verify,
             time_cap: self.time_cap,
-            settle_wait: PlanDuration::from_secs(0),
             ..Oltp::default()
         }
     }
@@ -226,7 +230,8 @@ impl Default for Microbenchmarks {
             load_connections: 4,
             load_method: LoadMethod::Insert,
             use_existing: false,
-            settle_wait: SettleWait::Original,
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             data: DataMode::Preserve,
             cold: Cold::All(false),

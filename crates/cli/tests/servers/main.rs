@@ -20,6 +20,7 @@ mod options;
 mod parity;
 mod postgres;
 mod restart;
+mod settle;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;

@@ -65,18 +65,17 @@ fn each_step_of_each_block_finds_the_tables_of_mariadb_as_they_were_loaded() {
 /// connection: PostgreSQL finds no row that another one deletes and puts back in the same moment.
 #[test]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
-    for (protocol, method) in [("auto", "insert"), ("text", "stream")] {
-        let variants = variant("maria", MARIADB_10_11, "")
-            + &variant("mysql-old", MYSQL_5_5, "")
-            + &variant("mysql", MYSQL_8_0, "")
-            + &variant("pg-old", POSTGRES_9_6, "")
-            + &variant("pg", POSTGRES_18, "");
+    let newer = || variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");
+    let older = variant("mysql-old", MYSQL_5_5, "")
+        + &variant("mysql", MYSQL_8_0, "")
+        + &variant("pg-old", POSTGRES_9_6, "");
+    for (variants, protocol, method) in [(newer() + &older, "auto", "insert"), (newer(), "text", "stream")] {
         let options = format!(
             "id = \"bigint\"\nfirst_id = 5_000_000_000\nprotocol = \"{protocol}\"\nload_method = \"{method}\"\n\
              delete_refill = true"
         );
         let run = run_of(&Desk::new(), &plan(&variants, &options));
-        assert_eq!(run.cells.len(), 5);
+        assert_eq!(run.cells.len(), if protocol == "auto" { 5 } else { 2 });
         for cell in &run.cells {
             let variant = &cell.id.variant;
             let parts = cell.steps[0].checks()[0].parts.clone();

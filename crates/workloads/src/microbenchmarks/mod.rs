@@ -23,6 +23,7 @@ use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Ve
 use dbdyno_record::{Check, StepSpec};
 use serde_json::{Map, Value};
 
+use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
@@ -86,17 +87,16 @@ impl Microbenchmarks {
 
     /// The test of step `index`; `None` for load and index.
     fn step(&self, index: usize) -> Option<Step<'_>> {
-        let rung = self.rungs.get(index.checked_sub(self.before)?)?;
-        Some(Step::new(&self.options, rung, &self.context))
+        self.rung(index).map(|rung| Step::new(&self.options, rung, &self.context))
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
         self.step(index).map(|step| step.rung.step.test)
     }
 
-    /// Place of step `index` in the whole sequence; `None` for load and index, and behind the last step.
-    fn place(&self, index: usize) -> Option<usize> {
-        self.rungs.get(index.checked_sub(self.before)?).map(|rung| rung.place)
+    /// Step `index` of the sequence; `None` for load and index, and behind the last step.
+    fn rung(&self, index: usize) -> Option<&MicroRung> {
+        self.rungs.get(index.checked_sub(self.before)?)
     }
 
     /// Whether the tables are read behind test `index`.
@@ -110,8 +110,15 @@ impl Microbenchmarks {
     }
 
     /// Brings the server to rest, as the original does behind the load and behind the steps that write.
-    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
-        self.tables.settle(session, self.options.settle_seconds()).await
+    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
+        let settle = (&self.options.settling(), self.options.original_wait());
+        let place = format!("after {}", self.steps()[index]);
+        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
+    }
+
+    /// Behind the last step of the load, or a later one: whether the server rests before the next one.
+    fn settles_after(&self, index: usize) -> bool {
+        index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
     }
 }
 
@@ -220,9 +227,8 @@ impl Workload for Microbenchmarks {
             let rows = self.contents.rows.map(|all| all + i128::from(rows));
             self.contents = Contents { rows, k: None, whole: true };
         }
-        let is_loaded = index + 1 >= self.before;
-        if is_loaded && self.options.settles_between(self.place(index), self.place(index + 1)) {
-            works.push(self.settle(session).await?);
+        if self.settles_after(index) {
+            works.push(self.settle(index, session).await?);
         }
         Ok(works)
     }

@@ -147,7 +147,7 @@ impl<'a> Step<'a> {
 
     /// What the step begins on: `loaded` as long as nothing has written on these tables, else `written`.
     fn table_state(&self) -> &'static str {
-        if self.options.begins_each_on_loaded_data() {
+        if self.options.data.puts_back_each_step() {
             return "loaded";
         }
         let earlier = self.options.rungs();
