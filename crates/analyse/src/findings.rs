@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::account::Account;
 use crate::cost::Cost;
 use crate::factorial::Effect;
+use crate::groups::GroupFindings;
 use crate::looks::Decided;
 use crate::parity::Parity;
 use crate::statistics::Interval;
@@ -89,10 +90,13 @@ pub struct WorkloadFindings {
     pub options: Map<String, Value>,
     pub deviations: Vec<Deviation>,
     pub summary: Summary,
+    /// Ratios over groups of steps; empty where the steps belong to none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFindings>,
     pub steps: Vec<StepFindings>,
 }
 
-/// The three tables at the top of a report, rows = variants.
+/// The tables at the top of a report; rows = variants where nothing else is said.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     pub absolute: Table,
@@ -100,6 +104,10 @@ pub struct Summary {
     /// Of a full factorial design: rows = effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Table>,
+    /// Rows = groups of steps, columns = figures; one for each grouping, and for each number of connections where there are
+    /// several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
     /// The base against itself; `None` for a run without A/A.
@@ -163,6 +171,8 @@ pub struct StepFindings {
     pub headline_kind: String,
     /// `inserts/s`, `queries/s`, ...
     pub rate_label: String,
+    /// Of all clients together.
+    pub connections: u32,
     /// Differences below this fraction count as none.
     pub margin: f64,
     /// The groups over which published reports sum steps up: name of the grouping to name of the group.

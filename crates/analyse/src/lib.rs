@@ -23,6 +23,8 @@ mod findings;
 #[cfg(test)]
 mod fixtures;
 mod forecast;
+mod groups;
+mod groups_table;
 mod headroom;
 mod history;
 mod hosts;
@@ -67,6 +69,7 @@ pub use findings::{
     VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
+pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::account;
+use crate::groups::groups;
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
@@ -31,7 +32,8 @@ pub(crate) fn workload_findings(
     let (counted, warm_ups): (Vec<_>, Vec<_>) =
         steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
-    let summary = summary(&counted, &cells_of(run, info), rules);
+    let groups = groups(&counted, rules);
+    let summary = summary(&counted, &cells_of(run, info), &groups, rules);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -41,6 +43,7 @@ pub(crate) fn workload_findings(
         options: info.options.clone(),
         deviations: info.deviations.clone(),
         summary,
+        groups,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }
@@ -79,6 +82,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         name: name.to_owned(),
         headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        connections: spec.map_or(0, connections),
         margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
         groups: spec.map_or_else(BTreeMap::new, |spec| spec.groups.clone()),
@@ -96,6 +100,10 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             .collect(),
         effects: Vec::new(),
     }
+}
+
+fn connections(spec: &StepSpec) -> u32 {
+    spec.clients * spec.kinds.iter().map(|kind| kind.connections_per_client).sum::<u32>()
 }
 
 fn statements(spec: &StepSpec) -> Vec<(String, String)> {

@@ -107,6 +107,7 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
             here: "even".into(),
         }],
         summary: summary(names),
+        groups: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }
@@ -146,6 +147,7 @@ fn summary(names: &[&str]) -> Summary {
         ),
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
         effects: None,
+        groups: Vec::new(),
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
         control: None,
     }
@@ -203,6 +205,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
+        connections: 4,
         margin: 0.02,
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
         groups: std::collections::BTreeMap::new(),

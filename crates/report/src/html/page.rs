@@ -66,6 +66,8 @@ struct WorkloadView {
 struct SummaryView {
     title: String,
     caption: String,
+    /// What the rows are.
+    head: &'static str,
     columns: Vec<ColumnLink>,
     rows: Vec<RowView>,
     /// Colour, sign, meaning.
@@ -206,6 +208,7 @@ fn summary_view(
     SummaryView {
         title: table.title.clone(),
         caption: table.caption.clone(),
+        head: section.heads[0],
         columns: table.columns.iter().map(link).collect(),
         rows: table.rows.iter().map(row).collect(),
         legend: section
