@@ -8,10 +8,13 @@ use serde_json::{Map, Value};
 
 use crate::account::Account;
 use crate::cost::Cost;
+use crate::efficiency::Efficiency;
 use crate::factorial::Effect;
 use crate::groups::GroupFindings;
+use crate::host_check::HostCheck;
 use crate::looks::Decided;
 use crate::parity::Parity;
+use crate::relative_metrics::RelativeMetrics;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::steadiness::Steadiness;
@@ -203,6 +206,9 @@ pub struct VariantStep {
     pub ratio: Option<Ratio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
     pub account: Option<Account>,
+    /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<RelativeMetrics>,
     /// `None` for the base itself, for one block, and for a step that did not run.
     pub verdict: Option<Verdict>,
     /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
@@ -250,7 +256,11 @@ pub struct StepRun {
     pub rate: f64,
     pub kinds: Vec<KindResult>,
     pub metrics: MetricRow,
+    pub efficiency: Efficiency,
     pub cost: Cost,
+    /// `None` for records without the CPU of all processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_check: Option<HostCheck>,
     /// `None` for a run without a calibration of the client, and without a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_reach: Option<ClientReach>,

@@ -10,6 +10,7 @@ use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
 use crate::ratio::{ratio, valid};
+use crate::relative_metrics::relative_metrics;
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
@@ -95,7 +96,9 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             .map(|(variant, runs)| {
                 let found = variant_step(&variant.name, runs, base_runs, spec);
                 let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
-                VariantStep { account, ..found }
+                let is_base = variant.name == rules.base;
+                let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
+                VariantStep { account, relative, ..found }
             })
             .collect(),
         effects: Vec::new(),
@@ -148,6 +151,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
         account: None,
+        relative: None,
         verdict: None,
         decided: None,
         drift: None,

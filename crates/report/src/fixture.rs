@@ -7,9 +7,12 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod charged;
 mod parity;
 mod verdicts;
 
+pub(crate) use self::charged::with_groups;
+use self::charged::{efficiency, host_check, relative};
 pub(crate) use self::parity::parity;
 use self::verdicts::{account, inference, judged, steadiness, verdict};
 
@@ -232,6 +235,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
+        relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,
         drift: None,
@@ -265,7 +269,9 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         rate: if failed { 0.0 } else { rate },
         kinds: if failed { Vec::new() } else { kinds },
         metrics: if failed { MetricRow::default() } else { metrics(step, rate, variant) },
+        efficiency: if failed { Default::default() } else { efficiency(rate) },
         cost: if failed { Cost::default() } else { cost(variant) },
+        host_check: (!failed).then(host_check),
         client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         lookups: 8,

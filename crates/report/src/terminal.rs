@@ -368,6 +368,21 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_groups_stands_upright() {
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::with_groups(), options);
+        let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
+        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r"
+        Relative rates.
+        group          average     max       geometric mean
+        ───────────────────────────────────────────────────
+        writes          3.59 +  9.87 +  2.23  0.970–2.310 +
+        range, part 1   1.17 +  1.30 +  1.16  0.970–2.310 +
+        + more than 5 % above the base
+        ");
+    }
+
+    #[test]
     fn nothing_but_configurations_is_wider_than_the_terminal() {
         for width in [80, 100, 140] {
             let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });
