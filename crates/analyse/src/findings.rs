@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
+use crate::beside::Beside;
 use crate::cost::Cost;
 use crate::efficiency::Efficiency;
 use crate::factorial::Effect;
@@ -14,6 +15,7 @@ use crate::groups::GroupFindings;
 use crate::host_check::HostCheck;
 use crate::looks::Decided;
 use crate::parity::Parity;
+use crate::query_plans::StatementPlans;
 use crate::relative_metrics::RelativeMetrics;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
@@ -206,6 +208,12 @@ pub struct VariantStep {
     pub ratio: Option<Ratio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
     pub account: Option<Account>,
+    /// What else is not like the base's; nothing for the base itself.
+    #[serde(skip_serializing_if = "Beside::is_empty")]
+    pub beside: Beside,
+    /// How the server executed the step's statements; empty where it was not asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub query_plans: Vec<StatementPlans>,
     /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,

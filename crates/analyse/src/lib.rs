@@ -10,6 +10,7 @@
 
 mod account;
 mod alike;
+mod beside;
 mod colours;
 mod compare;
 mod control;
@@ -41,6 +42,7 @@ mod outages;
 mod overview;
 mod parallel;
 pub mod parity;
+mod query_plans;
 mod rates;
 mod ratio;
 mod reach;
@@ -62,6 +64,7 @@ use dbdyno_record::{Run, StepRecord};
 
 pub use account::{Account, Cause, Part};
 pub use alike::host_class;
+pub use beside::{Beside, SettingDifference, StallDifference, StallFigure};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use cost::Cost;
 pub use efficiency::Efficiency;
@@ -79,6 +82,7 @@ pub use host_check::HostCheck;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
+pub use query_plans::{PlanDifference, StatementPlans};
 pub use relative_metrics::RelativeMetrics;
 pub use steadiness::Steadiness;
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
@@ -135,13 +139,16 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     if let Ok(Some(design)) = &design {
         factorial::judge_effects(&mut all, design, manifest.seed);
     }
+    let parity = parity::of_run(run);
+    for steps in &mut steps {
+        beside::fill(steps, base, parity.as_ref());
+    }
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()
         .zip(steps)
         .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
         .collect();
-    let parity = parity::of_run(run);
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),

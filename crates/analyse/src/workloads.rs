@@ -9,12 +9,13 @@ use crate::groups::groups;
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
+use crate::query_plans::plans_of;
 use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
-use crate::{Ratio, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
@@ -98,7 +99,8 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
                 let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
-                VariantStep { account, relative, ..found }
+                let query_plans = query_plans(cells, &variant.name, name);
+                VariantStep { account, relative, query_plans, ..found }
             })
             .collect(),
         effects: Vec::new(),
@@ -138,6 +140,18 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
     runs
 }
 
+/// How the variant's server executed the statements of the step, in the order of blocks.
+fn query_plans(cells: &[&CellRecord], variant: &str, name: &str) -> Vec<StatementPlans> {
+    let mut steps: Vec<(u32, &StepRecord)> = cells
+        .iter()
+        .filter(|cell| cell.id.variant == variant)
+        .flat_map(|cell| cell.steps.iter().map(move |step| (cell.id.block, step)))
+        .filter(|(_, step)| step.name == name)
+        .collect();
+    steps.sort_by_key(|(block, _)| *block);
+    plans_of(steps.into_iter())
+}
+
 fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
     let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
     let target = spec.and_then(|spec| spec.target.as_ref());
@@ -151,6 +165,8 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
         account: None,
+        beside: Beside::default(),
+        query_plans: Vec::new(),
         relative: None,
         verdict: None,
         decided: None,

@@ -11,6 +11,7 @@ mod endpoint;
 mod error;
 mod excerpt;
 mod exchange;
+mod explain;
 mod input;
 mod options;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource,
 pub use connections::{ConnectionClass, ConnectionLog};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
+pub use explain::explain;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
 pub use tls::{Encryption, Tls, TlsMode, TlsSettings};

@@ -13,6 +13,7 @@ mod interval;
 mod layout;
 mod lines;
 mod manifest;
+mod query_plan;
 mod reader;
 mod server_info;
 mod step_reader;
@@ -29,6 +30,7 @@ pub use event::{
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
+pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use server_info::ServerInfo;
 pub use step_reader::StepRecord;

@@ -11,8 +11,8 @@ mod charged;
 mod parity;
 mod verdicts;
 
-pub(crate) use self::charged::with_groups;
 use self::charged::{efficiency, host_check, relative};
+pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
 use self::verdicts::{account, inference, judged, steadiness, verdict};
 
@@ -235,6 +235,8 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
+        beside: Default::default(),
+        query_plans: Vec::new(),
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,

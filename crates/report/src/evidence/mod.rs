@@ -9,6 +9,7 @@ mod host_check;
 mod latency;
 mod metrics;
 mod operations;
+mod query_plans;
 pub(crate) mod rates;
 mod relative;
 mod schedule;
@@ -84,6 +85,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     }
     grids.push(operations::grid(step));
     grids.push(statements::grid(step));
+    grids.push(query_plans::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
