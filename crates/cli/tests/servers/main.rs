@@ -13,6 +13,7 @@ mod external;
 mod killed;
 mod life;
 mod loads;
+mod microbenchmark_tables;
 mod microbenchmarks;
 mod oltp;
 mod options;

@@ -134,6 +134,13 @@ impl Oltp {
         Ok(())
     }
 
+    /// Looks at tables that are there already, before the first step that runs on them.
+    pub(crate) async fn find(&mut self, session: &mut AnySession) -> Result<Work, Error> {
+        let (contents, found) = tables::find(&self.shared, session).await?;
+        self.contents = contents;
+        Ok(found)
+    }
+
     /// The greatest id of all tables; 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
         let mut greatest = 0;
@@ -160,13 +167,16 @@ impl Oltp {
         cleanup(session, context, &self.shared.tables(), settle, &place).await
     }
 
-    /// Behind the load, or behind each step that wrote, if a test follows.
+    /// Behind the load, or behind each step that wrote, if a test follows on what it has left.
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
         tests_follow
             && match self.shared.options.settling().after {
                 SettleAfter::Load => !is_test(&self.steps[index]),
+                SettleAfter::EachWrite if self.shared.options.data.puts_back_each_step() => {
+                    !is_test(&self.steps[index])
+                }
                 SettleAfter::EachWrite => !is_test(&self.steps[index]) || self.writes(index),
             }
     }
@@ -219,9 +229,7 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            let (contents, found) = tables::find(&self.shared, session).await?;
-            self.contents = contents;
-            works.push(found);
+            works.push(self.find(session).await?);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;
