@@ -17,6 +17,7 @@ mod microbenchmarks;
 mod oltp;
 mod options;
 mod parity;
+mod plans;
 mod postgres;
 mod restart;
 mod statements;
@@ -24,6 +25,7 @@ mod statements;
 mod support;
 mod sysbench;
 mod tampering;
+mod tiny;
 mod tls;
 mod watch;
 
