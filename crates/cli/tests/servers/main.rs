@@ -10,6 +10,7 @@ mod catalogue;
 mod configs;
 mod end_to_end;
 mod external;
+mod faults;
 mod killed;
 mod life;
 mod loads;

@@ -67,12 +67,10 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
         let workload = workload.as_table_mut().unwrap();
         workload.extend(sizes.parse::<Table>().unwrap());
         if name == "microbenchmarks" {
-            LENGTHS.iter().for_each(|length| drop(workload.remove(*length)));
-            STEPS
-                .parse::<Table>()
-                .unwrap()
-                .into_iter()
-                .for_each(|(key, steps)| drop(workload.entry(key).or_insert(steps)));
+            workload.retain(|key, _| !LENGTHS.iter().any(|length| key == *length));
+            for (key, steps) in STEPS.parse::<Table>().unwrap() {
+                workload.entry(key).or_insert(steps);
+            }
         }
     }
     Tiny { table, replaced }
