@@ -12,6 +12,7 @@ mod endpoint;
 mod error;
 mod excerpt;
 mod exchange;
+mod explain;
 mod input;
 mod options;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use connections::{ConnectionClass, ConnectionLog};
 pub use debt::{Debt, debt};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
+pub use explain::explain;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
 pub use tls::{Encryption, Tls, TlsMode, TlsSettings};

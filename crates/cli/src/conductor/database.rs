@@ -329,7 +329,11 @@ impl Database {
             }
         }
         if let (Some(data_dir), false) = (&self.data_dir, keep_data) {
-            warning = remove_data(data_dir).err().map(|error| error.to_string()).or(warning);
+            let left = remove_data(data_dir).err().map(|error| error.to_string());
+            warning = match (warning, left) {
+                (Some(warning), Some(left)) => Some(format!("{warning}; {left}")),
+                (warning, left) => warning.or(left),
+            };
         }
         warning
     }

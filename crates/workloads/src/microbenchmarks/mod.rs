@@ -29,7 +29,7 @@ use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{Oltp, verify};
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use catalogue::{ALL, Entry, entry};
 pub use page::{page, statement};
@@ -188,6 +188,10 @@ impl Workload for Microbenchmarks {
             Some(step) => step.lanes(self.first_new_id),
             None => self.tables.lanes(index),
         }
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        self.step(index).map_or_else(Vec::new, |step| step.explained())
     }
 
     async fn verify(

@@ -6,6 +6,7 @@
 pub(crate) mod deviations;
 mod distribution;
 mod draws;
+pub(crate) mod explained;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
@@ -32,9 +33,10 @@ use serde_json::{Map, Value};
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
 use crate::oltp::load::LoadPlan;
+use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
 
@@ -254,6 +256,16 @@ impl Workload for Oltp {
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        match self.steps[index].kind {
+            StepKind::Load | StepKind::Index => Vec::new(),
+            StepKind::Test { test, .. } => {
+                let places = places(test, &self.shared.options, self.shared.client_ids());
+                explained::explained(&self.shared, &places)
+            }
+        }
     }
 
     async fn verify(
