@@ -16,6 +16,7 @@ mod compare;
 mod control;
 mod cost;
 mod counters;
+mod debt;
 mod effects_table;
 mod efficiency;
 mod encryption;
@@ -33,6 +34,7 @@ mod host_check;
 mod hosts;
 mod judge;
 mod latency;
+mod levels;
 mod looks;
 mod margins;
 mod measured;
@@ -49,10 +51,12 @@ mod reach;
 mod relative;
 mod relative_metrics;
 mod schedule;
+mod settling;
 mod span;
 mod statements;
 pub mod statistics;
 mod steadiness;
+mod step_findings;
 mod steps;
 mod tables;
 mod validity;
@@ -67,12 +71,12 @@ pub use alike::host_class;
 pub use beside::{Beside, SettingDifference, StallDifference, StallFigure};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use cost::Cost;
+pub use debt::{Debt, DebtLevel};
 pub use efficiency::Efficiency;
 pub use error::Error;
 pub use factorial::Effect;
 pub use findings::{
-    Bucket, Budget, Cell, ClientReach, Colour, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
-    Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    Budget, Cell, Colour, Findings, Ratio, RunSummary, StepFindings, Summary, Table, TableRow, Validity,
     VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
@@ -84,7 +88,11 @@ pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
 pub use query_plans::{PlanDifference, StatementPlans};
 pub use relative_metrics::RelativeMetrics;
+pub use settling::restless;
 pub use steadiness::Steadiness;
+pub use step_findings::{
+    Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
+};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.

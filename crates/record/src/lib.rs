@@ -16,6 +16,7 @@ mod manifest;
 mod query_plan;
 mod reader;
 mod server_info;
+mod settling;
 mod step_reader;
 mod step_writer;
 mod writer;
@@ -33,6 +34,7 @@ pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, 
 pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use server_info::ServerInfo;
+pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};
 pub use writer::{CellWriter, RunWriter};

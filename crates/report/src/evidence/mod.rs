@@ -4,6 +4,7 @@ mod account;
 mod buckets;
 mod client;
 mod cost;
+mod debt;
 mod efficiency;
 mod host_check;
 mod latency;
@@ -88,6 +89,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(query_plans::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
+    grids.push(debt::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids
 }

@@ -58,7 +58,11 @@ mod tests {
         };
         let options = Options { points_per_query: 3, rates: vec![100], ..Options::default() };
         let steps = plan(&options);
-        let setup = Setup { options, context: Context { endpoint, owned: true, seed: 1 }, prepared: false };
+        let setup = Setup {
+            options,
+            context: Context { endpoint, owned: true, seed: 1, device: None },
+            prepared: false,
+        };
         let mut history = History::new(1);
         let table = &mut history.clients_mut()[0];
         table.inserted.push(Inserted {

@@ -145,8 +145,11 @@ impl<'a> Step<'a> {
         map
     }
 
-    /// What the step begins on: `loaded` as long as nothing has written, else `written`.
+    /// What the step begins on: `loaded` as long as nothing has written on these tables, else `written`.
     fn table_state(&self) -> &'static str {
+        if self.options.data.puts_back_each_step() {
+            return "loaded";
+        }
         let earlier = self.options.rungs();
         let mut earlier = earlier.iter().take_while(|rung| rung.name != self.rung.name);
         if earlier.any(|rung| rung.step.test.writes()) { "written" } else { "loaded" }

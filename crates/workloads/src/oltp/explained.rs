@@ -61,7 +61,7 @@ mod tests {
     fn setup(options: Options) -> Setup {
         let capabilities = mysql::capabilities("innodb", true);
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        Setup { options, context: Context { endpoint, owned: true, seed: 1 } }
+        Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
     }
 
     fn text(setup: &Setup, places: &[Place]) -> String {
