@@ -277,12 +277,15 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         rate,
         kinds: Vec::new(),
         metrics: MetricRow::default(),
+        efficiency: crate::Efficiency::default(),
         cost: Cost::default(),
+        host_check: None,
         client_reach: None,
         seconds_on_target: None,
         lookups: 0,
         lookup_seconds: 0.0,
         seconds: Vec::new(),
         steadiness: None,
+        debt: None,
     }
 }

@@ -6,7 +6,9 @@ use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, St
 
 use crate::colours::missed_note;
 use crate::control;
+use crate::debt;
 use crate::encryption::unequal;
+use crate::host_check;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
 use crate::outages;
@@ -14,6 +16,7 @@ use crate::overview::servers;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
+use crate::settling;
 use crate::tables::end_message;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -40,6 +43,8 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
+    all.extend(settling::warnings(run));
+    all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));
@@ -47,6 +52,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(host_check::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
         run.manifest.experiment.again.as_deref(),

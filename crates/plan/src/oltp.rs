@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ladder::{Ladder, ladder};
-use crate::{Cold, DataMode, PlanDuration, Protocol, Verify};
+use crate::{Cold, DataMode, PlanDuration, Protocol, Settle, SettleWait, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
 /// values, except where a field says otherwise. Defaults are those of the profile.
@@ -66,6 +66,8 @@ pub struct Oltp {
     pub index_before_load: bool,
     /// Type of `id` and `k`.
     pub id: IdType,
+    /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+    pub first_id: u64,
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
@@ -90,8 +92,12 @@ pub struct Oltp {
     pub zipfian_exponent: f64,
     /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
     pub zipfian_scrambled: bool,
-    /// Pause between load and first test, counted from the start of cleanup. The original has none.
-    pub settle_wait: PlanDuration,
+    /// How the server is brought to rest between load and first test. The original does not; nor is it done by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<PlanDuration>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
     /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
@@ -268,15 +274,26 @@ impl Oltp {
         before.chain(tests).collect()
     }
 
-    /// Steps that only make the data: `load` and `index`.
+    /// Steps that only make the data: `load` and `index`, those of them that there are.
     pub fn load_steps(&self) -> usize {
-        1 + usize::from(self.create_secondary)
+        usize::from(!self.use_existing) + usize::from(self.has_index_step())
+    }
+
+    /// How the server is brought to rest, in the long form. The original has no pause.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or(SettleWait::Original, SettleWait::Fixed);
+        self.settle.clone().unwrap_or_else(|| Settle::fixed(short()))
     }
 
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
         tests.max(if self.use_existing { 0 } else { self.load_connections })
+    }
+
+    /// The greatest id of each table after the load.
+    pub const fn last_id(&self) -> u64 {
+        self.first_id.saturating_add(self.table_size.saturating_sub(1))
     }
 
     /// Rows of all tables together after the load.
@@ -317,6 +334,7 @@ impl Default for Oltp {
             create_secondary: true,
             index_before_load: false,
             id: IdType::Integer,
+            first_id: 1,
             create_table_options: String::new(),
             load_connections: 4,
             load_method: LoadMethod::Insert,
@@ -329,7 +347,8 @@ impl Default for Oltp {
             pareto_h: 0.2,
             zipfian_exponent: 0.8,
             zipfian_scrambled: false,
-            settle_wait: PlanDuration::from_secs(0),
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             data: DataMode::Preserve,
             cold: Cold::All(false),
@@ -357,6 +376,16 @@ mod tests {
             names,
             "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"
         );
+    }
+
+    #[test]
+    fn the_first_measured_step_stands_behind_those_that_there_are_of_load_and_index() {
+        let first = |options: Oltp| options.step_names()[options.load_steps()].clone();
+        let default = Oltp::default;
+        assert_eq!(first(default()), "point-select.c1");
+        assert_eq!(first(Oltp { create_secondary: false, ..default() }), "point-select.c1");
+        assert_eq!(first(Oltp { index_before_load: true, ..default() }), "point-select.c1");
+        assert_eq!(first(Oltp { use_existing: true, ..default() }), "point-select.c1");
     }
 
     #[test]

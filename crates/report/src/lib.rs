@@ -6,6 +6,7 @@
 
 mod comparison;
 mod csv;
+mod csv_groups;
 mod error;
 mod evidence;
 mod facts;
@@ -26,7 +27,9 @@ use dbdyno_analyse::Findings;
 pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
-pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
+pub use evidence::{
+    COSTS, CostColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn, METRICS, MetricColumn,
+};
 pub use history::{history_json, history_markdown, history_terminal};
 pub use html::Html;
 pub use json::{Json, SCHEMA};

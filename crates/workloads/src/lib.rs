@@ -1,5 +1,6 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
+mod cleanup;
 mod connection;
 mod digits;
 mod error;
@@ -11,7 +12,7 @@ pub mod oltp;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use error::Error;
-pub use workload::{About, Context, Work, Workload};
+pub use workload::{About, Context, Explained, Work, Workload};
 
 /// Every workload: its name and what it is for, in the order in which they are listed to users.
 pub const ALL: &[(&str, &str)] = &[

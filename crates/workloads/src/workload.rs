@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Endpoint};
+use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ pub struct Context {
     pub owned: bool,
     /// Seed of all draws; the same for every variant and block.
     pub seed: u64,
+    /// The device of the data directory, whose traffic ends before a server counts as quiet; `None` where it is not seen.
+    pub device: Option<DeviceGauge>,
 }
 
 /// What a workload says of itself for the record.
@@ -37,6 +39,15 @@ pub struct Work {
     pub name: String,
     pub duration: Duration,
     pub details: Map<String, Value>,
+}
+
+/// A statement of a step, for the server to explain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// Its name within the step.
+    pub statement: String,
+    /// With values for its parameters: the same in every variant.
+    pub sql: String,
 }
 
 /// A workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
@@ -93,6 +104,12 @@ pub trait Workload {
 
     /// The connections of step `index`.
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
+
+    /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
+    /// verified.
+    fn explained(&self, _index: usize) -> Vec<Explained> {
+        Vec::new()
+    }
 
     /// Compares the database with what must be there once step `index` has completed.
     fn verify(

@@ -152,6 +152,11 @@ fn each_long_step_has_two_charts_and_a_short_one_says_why_it_has_none() {
 }
 
 #[test]
+fn a_column_is_explained_once() {
+    assert_eq!(page().matches("title=\"Operations per second: statements").count(), 1);
+}
+
+#[test]
 fn a_run_of_five_variants_five_blocks_and_42_steps_is_small_and_quick() {
     let mut findings = fixture::sized(&["rollback", "b", "c", "d", "e"], 5, 1_800);
     let steps = findings.workloads[0].steps.clone();

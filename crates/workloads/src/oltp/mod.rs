@@ -6,6 +6,7 @@
 pub(crate) mod deviations;
 mod distribution;
 mod draws;
+pub(crate) mod explained;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
@@ -21,19 +22,21 @@ pub(crate) mod verify;
 mod zipf;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, settle};
+use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, Verify};
+use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, SettleAfter, Verify};
 use dbdyno_record::{Check, StepSpec};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
 use crate::oltp::load::LoadPlan;
+use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
 
@@ -65,7 +68,7 @@ impl Setup {
         format!("sbtest{number}")
     }
 
-    fn tables(&self) -> Vec<String> {
+    pub(crate) fn tables(&self) -> Vec<String> {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
@@ -131,6 +134,13 @@ impl Oltp {
         Ok(())
     }
 
+    /// Looks at tables that are there already, before the first step that runs on them.
+    pub(crate) async fn find(&mut self, session: &mut AnySession) -> Result<Work, Error> {
+        let (contents, found) = tables::find(&self.shared, session).await?;
+        self.contents = contents;
+        Ok(found)
+    }
+
     /// The greatest id of all tables; 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
         let mut greatest = 0;
@@ -150,32 +160,40 @@ impl Oltp {
         Ok(())
     }
 
-    /// Brings the server to rest; `wait` counts from the start of that.
-    pub(crate) async fn settle(&self, session: &mut AnySession, wait: Duration) -> Result<Work, Error> {
-        let began = Instant::now();
-        let Context { endpoint, owned, .. } = &self.shared.context;
-        let report = settle(session, &endpoint.capabilities, &self.shared.tables(), wait, *owned)
-            .await
-            .map_err(Error::during("cleanup after the load"))?;
-        let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
-        details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
-        let seconds =
-            |(name, took): (String, Duration)| (format!("{name}_seconds"), json!(took.as_secs_f64()));
-        details.extend(report.parts.into_iter().map(seconds));
-        details.insert("settings".to_owned(), json!(report.settings));
-        details.insert("notes".to_owned(), json!(report.notes));
-        Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
+        let Setup { options, context } = &*self.shared;
+        let settle = (&options.settling(), Duration::ZERO);
+        let place = format!("after {}", self.steps[index].name);
+        cleanup(session, context, &self.shared.tables(), settle, &place).await
+    }
+
+    /// Behind the load, or behind each step that wrote, if a test follows on what it has left.
+    fn settles_after(&self, index: usize) -> bool {
+        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
+        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
+        tests_follow
+            && match self.shared.options.settling().after {
+                SettleAfter::Load => !is_test(&self.steps[index]),
+                SettleAfter::EachWrite if self.shared.options.data.puts_back_each_step() => {
+                    !is_test(&self.steps[index])
+                }
+                SettleAfter::EachWrite => !is_test(&self.steps[index]) || self.writes(index),
+            }
+    }
+
+    /// Whether step `index` changes rows.
+    fn writes(&self, index: usize) -> bool {
+        match self.steps[index].kind {
+            StepKind::Load => true,
+            StepKind::Index => false,
+            StepKind::Test { test, .. } => test.writes(),
+        }
     }
 
     /// Whether the tables are read after step `index`.
     fn is_checked(&self, index: usize) -> bool {
-        let writes = match self.steps[index].kind {
-            StepKind::Load => true,
-            StepKind::Index => false,
-            StepKind::Test { test, .. } => test.writes(),
-        };
         let wanted = match self.shared.options.verify {
-            Verify::EachStep => writes,
+            Verify::EachStep => self.writes(index),
             Verify::End => index + 1 == self.steps.len(),
             Verify::Off => false,
         };
@@ -211,9 +229,7 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            let (contents, found) = tables::find(&self.shared, session).await?;
-            self.contents = contents;
-            works.push(found);
+            works.push(self.find(session).await?);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;
@@ -240,6 +256,16 @@ impl Workload for Oltp {
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        match self.steps[index].kind {
+            StepKind::Load | StepKind::Index => Vec::new(),
+            StepKind::Test { test, .. } => {
+                let places = places(test, &self.shared.options, self.shared.client_ids());
+                explained::explained(&self.shared, &places)
+            }
+        }
     }
 
     async fn verify(
@@ -270,10 +296,8 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works.extend(tables::restart_ids(&self.shared, session).await?);
         }
-        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
-        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
-        if tests_follow && !is_test(&self.steps[index]) {
-            works.push(self.settle(session, self.shared.options.settle_wait.0).await?);
+        if self.settles_after(index) {
+            works.push(self.settle(index, session).await?);
         }
         Ok(works)
     }
