@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::account::Account;
 use crate::cost::Cost;
+use crate::debt::Debt;
 use crate::factorial::Effect;
 use crate::looks::Decided;
 use crate::parity::Parity;
@@ -252,6 +253,9 @@ pub struct StepRun {
     pub seconds: Vec<SecondPoint>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
     pub steadiness: Option<Steadiness>,
+    /// What the server had put off before and after; `None` where that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debt: Option<Debt>,
 }
 
 /// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.

@@ -284,5 +284,6 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         lookup_seconds: 0.0,
         seconds: Vec::new(),
         steadiness: None,
+        debt: None,
     }
 }

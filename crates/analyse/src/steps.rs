@@ -3,6 +3,7 @@
 use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 
 use crate::cost::cost;
+use crate::debt::debt;
 use crate::headroom;
 use crate::latency::{buckets, latency, merge};
 use crate::measured::{Hosting, Measured};
@@ -65,6 +66,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         lookup_seconds,
         steadiness: steadiness(&step.spec, &seconds),
         seconds,
+        debt: debt(&step.counters, around.hosting),
     }
 }
 

@@ -6,6 +6,7 @@ use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, St
 
 use crate::colours::missed_note;
 use crate::control;
+use crate::debt;
 use crate::encryption::unequal;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
@@ -14,6 +15,7 @@ use crate::overview::servers;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
+use crate::settling;
 use crate::tables::end_message;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -40,6 +42,8 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
+    all.extend(settling::warnings(run));
+    all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
     all.extend(changed_servers(run));

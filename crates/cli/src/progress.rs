@@ -160,10 +160,13 @@ pub(crate) struct Watcher<'a> {
     pub(crate) spec: &'a StepSpec,
     /// How long the step is expected to take.
     pub(crate) forecast: Duration,
+    /// When the clock of the step was started.
+    pub(crate) barrier: Option<Instant>,
 }
 
 impl Observer for Watcher<'_> {
     fn barrier(&mut self, start: Instant) {
+        self.barrier = Some(start);
         self.sampler.begin(start);
     }
 

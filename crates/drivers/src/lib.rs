@@ -6,6 +6,7 @@
 
 mod capabilities;
 mod connections;
+mod debt;
 mod der;
 mod endpoint;
 mod error;
@@ -29,12 +30,13 @@ pub mod sqlite;
 
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 pub use connections::{ConnectionClass, ConnectionLog};
+pub use debt::{Debt, debt};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
 pub use tls::{Encryption, Tls, TlsMode, TlsSettings};
-pub use upkeep::{UpkeepReport, drop_binlog, settle};
+pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport, drop_binlog, settle};
 
 /// Every driver: its name and what it is for, in the order in which they are listed to users.
 pub const ALL: &[(&str, &str)] = &[

@@ -184,7 +184,10 @@ pub(crate) async fn cell(session: &mut AnySession, sql: &str) -> Result<Option<S
     Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
 }
 
-async fn name_value_pairs(session: &mut AnySession, sql: &str) -> Result<BTreeMap<String, String>, DbError> {
+pub(crate) async fn name_value_pairs(
+    session: &mut AnySession,
+    sql: &str,
+) -> Result<BTreeMap<String, String>, DbError> {
     let pair = |row: Vec<Option<String>>| {
         let mut cells = row.into_iter();
         Some((cells.next()??, cells.next()?.unwrap_or_default()))

@@ -1,14 +1,18 @@
 //! Brings a database to rest between the load and the first read-write step, as the insert benchmark does.
 //!
 //! The original waits W = min(1200, 60 + loaded rows / 1,000,000) seconds, counted from the start of this work: the
-//! work runs inside W and only the remainder is slept; work that takes longer is followed by no sleep. What the work
-//! is depends on the engine ([`Upkeep`]). The original knows no SQLite; there it is `ANALYZE`, then a WAL checkpoint.
+//! work runs inside W and only the remainder is slept; work that takes longer is followed by no sleep. [`Rest::Quiet`]
+//! waits until the server's state is under bounds instead. What the work is depends on the engine ([`Upkeep`]). The
+//! original knows no SQLite; there it is `ANALYZE`, then a WAL checkpoint.
 
 mod history;
 mod postgres;
+mod rest;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+
+pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 
 use crate::status::{cell, status, variables, version_numbers};
 use crate::{AnySession, Capabilities, Cells, Class, DbError, Session, Upkeep, first_i64};
@@ -32,8 +36,8 @@ const MYROCKS_COMPACTION_MAX: Duration = Duration::from_secs(1200);
 /// What was done, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UpkeepReport {
-    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder. PostgreSQL's `vacuum`
-    /// parts go on at the same time.
+    /// Named parts with their durations, in their order; `wait` is the sleep for the remainder, `settle` the wait for a
+    /// state. PostgreSQL's `vacuum` parts go on at the same time.
     pub parts: Vec<(String, Duration)>,
     /// Numbers seen: `dirty_pages_before` and `_after`, `history_list_length_before` and `_after`,
     /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not tell is absent.
@@ -42,25 +46,30 @@ pub struct UpkeepReport {
     pub settings: Vec<String>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+    /// How the server came to rest; `None` after a fixed wait.
+    pub settling: Option<Settling>,
 }
 
-/// Does the work that `capabilities.upkeep` names on `tables` (plain names in the session's database), and sleeps for
-/// what is left of `wait`.
+/// Does the work that `capabilities.upkeep` names on `tables` (plain names in the session's database), and rests: for
+/// what is left of a time, or until the server is quiet.
 ///
 /// A server that somebody else runs (`owned == false`) keeps its global settings and its binary log: only statistics
 /// are collected, and the report says so. Settings of an owned server are restored also when the work fails; not when
 /// this future is dropped halfway, so whoever does that stops the server.
 ///
 /// # Errors
-/// As [`Session::query`]; Fatal if a table cannot be analysed.
+/// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer while it is to settle.
 pub async fn settle(
     session: &mut AnySession,
     capabilities: &Capabilities,
     tables: &[String],
-    wait: Duration,
+    rest: impl Into<Rest>,
     owned: bool,
 ) -> Result<UpkeepReport, DbError> {
-    let mut work = Work { session, report: UpkeepReport::default(), start: Instant::now(), wait };
+    let (start, rest) = (Instant::now(), rest.into());
+    let before = rest::state_before(session, capabilities, &rest).await?;
+    let report = UpkeepReport::default();
+    let mut work = Work { session, capabilities, report, start, rest, before, owned };
     if owned && capabilities.drops_binlog {
         let part = Instant::now();
         if drop_binlog(work.session, capabilities).await? {
@@ -80,7 +89,7 @@ pub async fn settle(
             work.analyze(tables).await?;
         }
     }
-    work.sleep_rest().await;
+    work.come_to_rest().await?;
     Ok(work.report)
 }
 
@@ -112,9 +121,13 @@ fn reset_statement(version: &str) -> &'static str {
 /// The work while it goes on.
 struct Work<'a> {
     session: &'a mut AnySession,
+    capabilities: &'a Capabilities,
     report: UpkeepReport,
     start: Instant,
-    wait: Duration,
+    rest: Rest,
+    /// The server's state when the work began, if the rest is a state.
+    before: BTreeMap<String, i64>,
+    owned: bool,
 }
 
 impl Work<'_> {
@@ -166,7 +179,7 @@ impl Work<'_> {
         }
         self.ended("lower flush settings", part);
         self.analyze(tables).await?;
-        self.sleep_rest().await;
+        self.come_to_rest().await?;
         self.innodb_facts("after").await
     }
 
@@ -244,16 +257,6 @@ impl Work<'_> {
             self.ended(&format!("analyze {table}"), part);
         }
         Ok(())
-    }
-
-    /// Sleeps for what is left of the wait. Once it is over, does nothing.
-    async fn sleep_rest(&mut self) {
-        let rest = self.wait.saturating_sub(self.start.elapsed());
-        if !rest.is_zero() {
-            let part = Instant::now();
-            tokio::time::sleep(rest).await;
-            self.ended("wait", part);
-        }
     }
 
     fn ended(&mut self, part: &str, since: Instant) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::check_oltp::{MOST_CONNECTIONS, MOST_ROWS, ladder_problem};
 use crate::pattern::fits;
+use crate::settle::both_problem;
 use crate::{MicroStep, MicroTest, Microbenchmarks};
 
 /// Ids in a list that every product takes in one statement.
@@ -17,6 +18,7 @@ pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'st
         .or_else(|| hot_problem(options))
         .or_else(|| time_problem(options))
         .or_else(|| text_problem(options))
+        .or_else(|| both_problem(options.settle.as_ref(), options.settle_wait.is_some()))
 }
 
 fn number_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {

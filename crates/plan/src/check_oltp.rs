@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::data::data_problem;
+use crate::settle::both_problem;
 use crate::{Distribution, IdType, Oltp, OltpPace, Plan, VariantKind};
 
 /// Column `id` is a 32-bit number unless the plan says otherwise.
@@ -22,6 +23,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         .or_else(|| fraction_problem(oltp))
         .or_else(|| text_problem(oltp))
         .or_else(|| table_problem(oltp))
+        .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
         .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
 }
 

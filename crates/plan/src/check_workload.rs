@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::InsertBenchmark;
 use crate::data::data_problem;
+use crate::settle::both_problem;
 
 /// The column `data` is a varchar of this many characters.
 const MAX_DATA_LENGTH: u32 = 4000;
@@ -21,6 +22,7 @@ pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&
             let measured = &benchmark.step_names()[InsertBenchmark::LOAD_STEPS..];
             data_problem(benchmark.data, &benchmark.cold, measured, true)
         })
+        .or_else(|| both_problem(benchmark.settle.as_ref(), benchmark.settle_wait.is_some()))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.

@@ -112,7 +112,9 @@ impl Forecast<'_> {
         steps.push(self.index());
         steps.push(self.write("l.i1", write_1, commit.write_1));
         steps.push(self.write("l.i2", write_2, commit.write_2));
-        steps.push(step("settle", "cleanup and pause after l.i2", benchmark.settle_seconds()));
+        let settle = benchmark.settling();
+        let rest = settle.forecast(benchmark.original_wait());
+        steps.push(step("settle", &settle.detail("after l.i2"), rest));
         for (name, rate) in
             benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
         {
@@ -274,7 +276,7 @@ mod tests {
         l.x | 3 indexes on 40,000,000 rows | 30.0s
         l.i1 | 64,000,000 rows in, as many out | 672.0s
         l.i2 | 16,000,000 rows in, as many out | 528.0s
-        settle | cleanup and pause after l.i2 | 100.0s
+        settle | cleanup after l.i2, until quiet, 10m at most | 30.0s
         qr100 | 30m at 100 inserts and deletes/s a client | 1800.0s
         qp100 | 30m at 100 inserts and deletes/s a client | 1800.0s
         qr500 | 30m at 500 inserts and deletes/s a client | 1800.0s

@@ -3,7 +3,7 @@
 use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
 use crate::estimate_oltp::{ROW_FACTOR, table_bytes, table_steps};
 use crate::speed::{Speed, assumed};
-use crate::{MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
+use crate::{MicroRung, Microbenchmarks, PlanDuration, SettleAfter, Variant, Verify};
 
 /// Operations that a connection is taken to do a second, for steps that end with their operations.
 const OPERATIONS_PER_SECOND: f64 = 2_000.0;
@@ -14,13 +14,17 @@ pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate
     let tables = options.tables_part();
     let mut steps = table_steps(&tables, &speed);
     let rungs = options.rungs();
-    let mut before = None;
+    let settle = options.settling();
+    let mut before: Option<&MicroRung> = None;
     for rung in &rungs {
-        if options.settles_between(before, Some(rung.place)) {
-            steps.push(step("settle", "cleanup and pause", options.settle_seconds()));
+        let wrote = before.is_none_or(|before| before.step.test.writes());
+        let each = settle.after == SettleAfter::EachWrite && wrote;
+        if each || options.settles_between(before.map(|before| before.place), Some(rung.place)) {
+            let rest = settle.forecast(options.original_wait());
+            steps.push(step("settle", &settle.detail(&format!("before {}", rung.name)), rest));
         }
         steps.push(rung_estimate(options, rung, &speed));
-        before = Some(rung.place);
+        before = Some(rung);
     }
     let writing = rungs.iter().filter(|rung| rung.step.test.writes());
     let checks = match options.verify {
@@ -73,7 +77,7 @@ mod tests {
     fn steps_take_their_time_and_pauses_are_where_the_original_has_them() {
         let plan = parse(
             "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.microbenchmarks]\n\
-             table_size = 1_000_000\nsteps = [\"point-query*\", \"update-*\", \"scan\"]\n",
+             table_size = 1_000_000\nsettle_wait = \"original\"\nsteps = [\"point-query*\", \"update-*\", \"scan\"]\n",
             "test.toml",
         )
         .unwrap_or_else(|error| panic!("{error}"));
@@ -86,14 +90,14 @@ mod tests {
         load | 1,000,000 rows | 2.0s
         index | 1 index on 1,000,000 rows | 1.0s
         point-query.warm | 605s on 1 connection | 605.0s
-        settle | cleanup and pause | 61.0s
+        settle | cleanup and pause before point-query.pre | 61.0s
         point-query.pre | 605s on 1 connection | 605.0s
         update-inlist | 905s on 1 connection | 905.0s
         update-index | 905s on 1 connection | 905.0s
         update-nonindex | 905s on 1 connection | 905.0s
         update-one | 905s on 1 connection | 905.0s
         update-zipf | 905s on 1 connection | 905.0s
-        settle | cleanup and pause | 61.0s
+        settle | cleanup and pause before point-query | 61.0s
         point-query | 605s on 1 connection | 605.0s
         scan | each table once on 1 connection | 600.0ms
         verify | 6 checks of 1,000,000 rows | 3.6s

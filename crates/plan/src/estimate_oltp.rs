@@ -61,7 +61,8 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let detail = format!("{} rows", grouped(rows));
     let mut steps = table_steps(oltp, speed);
     if !oltp.use_existing {
-        steps.push(step("settle", "cleanup and pause after the load", oltp.settle_wait.0));
+        let settle = oltp.settling();
+        steps.push(step("settle", &settle.detail("after the load"), settle.forecast(Duration::ZERO)));
     }
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);

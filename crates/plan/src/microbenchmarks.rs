@@ -9,7 +9,7 @@ use crate::ladder::{Ladder, ladder};
 use crate::pattern::chosen;
 use crate::{
     Distribution, MicroConnections, MicroLength, MicroSequence, MicroStep, MicroTest, Oltp, PlanDuration,
-    Protocol, SettleWait, Verify,
+    Protocol, Settle, SettleWait, Verify,
 };
 
 /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
@@ -52,8 +52,13 @@ pub struct Microbenchmarks {
     pub create_table_options: String,
     /// Connections that load. The original loads one table after the other over one connection.
     pub load_connections: u32,
-    /// Pause behind the load and behind the steps that write, counted from the start of cleanup.
-    pub settle_wait: SettleWait,
+    /// How the server is brought to rest behind the load and behind the steps that write. By its state by default; the
+    /// original waits for a fixed time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<SettleWait>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
@@ -130,7 +135,6 @@ impl Microbenchmarks {
             protocol: self.protocol,
             verify: self.verify,
             time_cap: self.time_cap,
-            settle_wait: PlanDuration::from_secs(0),
             ..Oltp::default()
         }
     }
@@ -158,17 +162,18 @@ impl Microbenchmarks {
         }
     }
 
-    /// Length of the pause that brings the server to rest. The original waits min(1200, 60 + rows / 1,000,000) seconds.
-    pub fn settle_seconds(&self) -> Duration {
-        match self.settle_wait {
-            SettleWait::Fixed(duration) => duration.0,
-            SettleWait::Original => {
-                Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
-            }
-        }
+    /// How the server is brought to rest, in the long form.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
+        self.settle.clone().unwrap_or_else(short)
     }
 
-    /// Whether the server is brought to rest between two steps that follow each other in the plan: the places of both in
+    /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds.
+    pub fn original_wait(&self) -> Duration {
+        Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
+    }
+
+    /// Whether the original has the server rest between two steps that follow each other in the plan: the places of both in
     /// the sequence, `None` before the first step and behind the last.
     pub fn settles_between(&self, before: Option<usize>, after: Option<usize>) -> bool {
         let Some(after) = after else { return false };
@@ -208,7 +213,8 @@ impl Default for Microbenchmarks {
             secondary: false,
             create_table_options: String::new(),
             load_connections: 4,
-            settle_wait: SettleWait::Original,
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             time_cap: 4.0,
         }
@@ -274,7 +280,7 @@ mod tests {
     #[test]
     fn the_originals_pause_grows_with_the_rows() {
         let seconds = |tables, table_size| {
-            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.settle_seconds().as_secs()
+            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
         };
         assert_eq!(
             (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ladder::{Ladder, ladder};
-use crate::{Cold, DataMode, PlanDuration, Protocol, Verify};
+use crate::{Cold, DataMode, PlanDuration, Protocol, Settle, SettleWait, Verify};
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
 /// values, except where a field says otherwise. Defaults are those of the profile.
@@ -90,8 +90,12 @@ pub struct Oltp {
     pub zipfian_exponent: f64,
     /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
     pub zipfian_scrambled: bool,
-    /// Pause between load and first test, counted from the start of cleanup. The original has none.
-    pub settle_wait: PlanDuration,
+    /// How the server is brought to rest between load and first test. The original does not; nor is it done by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<PlanDuration>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
     /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
@@ -273,6 +277,12 @@ impl Oltp {
         1 + usize::from(self.create_secondary)
     }
 
+    /// How the server is brought to rest, in the long form. The original has no pause.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or(SettleWait::Original, SettleWait::Fixed);
+        self.settle.clone().unwrap_or_else(|| Settle::fixed(short()))
+    }
+
     /// Connections of the step that has the most.
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
@@ -329,7 +339,8 @@ impl Default for Oltp {
             pareto_h: 0.2,
             zipfian_exponent: 0.8,
             zipfian_scrambled: false,
-            settle_wait: PlanDuration::from_secs(0),
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             data: DataMode::Preserve,
             cold: Cold::All(false),

@@ -55,14 +55,27 @@ pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> R
     let document = Document::new(&texts)?;
     let mut plan = Plan::deserialize(Deserializer::from(document.root.clone()))
         .map_err(|error| texts.error(error.span(), explain(error.message())))?;
-    match check::first_problem(&plan) {
-        None => {
-            plan.add_again();
-            Ok(plan)
-        }
-        Some(problem) => {
-            Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message })
-        }
+    if let Some(problem) = check::first_problem(&plan) {
+        return Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message });
+    }
+    plan.add_again();
+    spell_out(&mut plan);
+    Ok(plan)
+}
+
+/// Short forms and what is left out are written in the long form, so that a record tells how a run settled.
+fn spell_out(plan: &mut Plan) {
+    if let Some(benchmark) = &mut plan.workload.insert_benchmark {
+        benchmark.settle = Some(benchmark.settling());
+        benchmark.settle_wait = None;
+    }
+    if let Some(oltp) = &mut plan.workload.oltp {
+        oltp.settle = Some(oltp.settling());
+        oltp.settle_wait = None;
+    }
+    if let Some(microbenchmarks) = &mut plan.workload.microbenchmarks {
+        microbenchmarks.settle = Some(microbenchmarks.settling());
+        microbenchmarks.settle_wait = None;
     }
 }
 

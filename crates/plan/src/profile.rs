@@ -35,13 +35,18 @@ fn set<'a>(table: &mut DeTable<'a>, key: &'static str, span: &Range<usize>, valu
 
 #[cfg(test)]
 mod tests {
-    use crate::{Distribution, Oltp, OltpProfile, Protocol, parse};
+    use crate::{Distribution, Oltp, OltpProfile, Plan, Protocol, parse};
+
+    fn plan(text: &str) -> Plan {
+        parse(text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn text(options: &str) -> String {
+        format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n")
+    }
 
     fn oltp(options: &str) -> Oltp {
-        let text = format!(
-            "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n"
-        );
-        parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}")).workload.oltp.unwrap()
+        plan(&text(options)).workload.oltp.unwrap()
     }
 
     #[test]
@@ -64,9 +69,9 @@ mod tests {
 
     #[test]
     fn what_a_profile_stands_for_is_in_the_resolved_plan() {
-        let old = oltp("profile = \"sysbench-0.5\"");
+        let old = plan(&text("profile = \"sysbench-0.5\""));
         let resolved = toml::to_string(&old).unwrap();
         assert!(resolved.contains("one_table = true"), "{resolved}");
-        assert_eq!(oltp(&resolved), old);
+        assert_eq!(plan(&resolved), old);
     }
 }

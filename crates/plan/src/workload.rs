@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
-use crate::units::no_unit;
-use crate::{Cold, DataMode, PlanDuration};
+use crate::{Cold, DataMode, PlanDuration, Settle, SettleWait};
 
 /// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -57,8 +56,13 @@ pub struct InsertBenchmark {
     /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
     /// takes the wall clock.
     pub clock: Clock,
-    /// Pause between l.i2 and the first read-write step, counted from the start of cleanup.
-    pub settle_wait: SettleWait,
+    /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
+    /// original waits for a fixed time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<SettleWait>,
     /// When row counts and column sums are compared with what must be there. The original never does.
     pub verify: Verify,
     /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
@@ -114,17 +118,6 @@ pub enum Clock {
     Wall,
 }
 
-/// Length of the pause after l.i2: `"original"` or a duration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SettleWait {
-    /// min(1200 s, 60 s + 1 s per million loaded rows).
-    Original,
-    /// A fixed time.
-    #[serde(untagged)]
-    Fixed(PlanDuration),
-}
-
 /// When table contents are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -134,32 +127,6 @@ pub enum Verify {
     /// After the last step only.
     End,
     Off,
-}
-
-/// By hand, because the derived code answers a wrong duration with "did not match any variant".
-impl<'de> Deserialize<'de> for SettleWait {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = SettleWait;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("\"original\" or a duration such as \"30s\"")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<SettleWait, E> {
-                if text == "original" {
-                    return Ok(SettleWait::Original);
-                }
-                text.parse().map(SettleWait::Fixed).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SettleWait, E> {
-                Err(E::custom(no_unit(number)))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
 }
 
 impl InsertBenchmark {
@@ -195,16 +162,17 @@ impl InsertBenchmark {
         self.clients.saturating_mul(1 + u32::from(self.deletes) + queries)
     }
 
-    /// Length of the pause between l.i2 and the first read-write step, counted from the start of cleanup. The
-    /// original waits min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
-    pub fn settle_seconds(&self) -> Duration {
-        match self.settle_wait {
-            SettleWait::Fixed(duration) => duration.0,
-            SettleWait::Original => {
-                let millions = (self.loaded_rows() / 500_000).div_ceil(2);
-                Duration::from_secs(millions.saturating_add(60).min(1200))
-            }
-        }
+    /// How the server is brought to rest, in the long form.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
+        self.settle.clone().unwrap_or_else(short)
+    }
+
+    /// The original's pause between l.i2 and the first read-write step, counted from the start of cleanup:
+    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    pub fn original_wait(&self) -> Duration {
+        let millions = (self.loaded_rows() / 500_000).div_ceil(2);
+        Duration::from_secs(millions.saturating_add(60).min(1200))
     }
 }
 
@@ -235,7 +203,8 @@ impl Default for InsertBenchmark {
             secondary_indexes: 3,
             protocol: Protocol::Auto,
             clock: Clock::Addressed,
-            settle_wait: SettleWait::Original,
+            settle: None,
+            settle_wait: None,
             verify: Verify::EachStep,
             data: DataMode::Preserve,
             cold: Cold::All(false),
@@ -275,7 +244,7 @@ mod tests {
     fn the_settle_pause_is_the_originals() {
         let settle = |clients, load_rows| {
             let benchmark = InsertBenchmark { clients, load_rows, ..InsertBenchmark::default() };
-            benchmark.settle_seconds().as_secs()
+            benchmark.original_wait().as_secs()
         };
         assert_eq!(settle(4, 8_000_000), 92);
         assert_eq!(settle(1, 200_000_000), 260);
@@ -283,12 +252,5 @@ mod tests {
         assert_eq!(settle(12, 300_000_000), 1200);
         assert_eq!(settle(1, 499_999), 60);
         assert_eq!(settle(1, 500_000), 61);
-    }
-
-    #[test]
-    fn a_fixed_settle_pause_is_taken_as_it_is() {
-        let settle_wait = SettleWait::Fixed(PlanDuration(Duration::from_millis(1500)));
-        let benchmark = InsertBenchmark { settle_wait, ..InsertBenchmark::default() };
-        assert_eq!(benchmark.settle_seconds(), Duration::from_millis(1500));
     }
 }

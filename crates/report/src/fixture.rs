@@ -268,6 +268,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         lookups: 8,
         lookup_seconds: 0.012,
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
+        debt: None,
         seconds: if failed {
             Vec::new()
         } else {

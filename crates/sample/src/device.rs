@@ -32,6 +32,15 @@ pub fn device_of(path: &Path) -> Option<Device> {
     Some(Device { name, major, minor, filesystem: mount.filesystem, mount_point: mount.mount_point })
 }
 
+impl Device {
+    /// Requests in flight now, and bytes written since the system started; `None` when the device is gone.
+    pub fn traffic(&self) -> Option<(i64, i64)> {
+        let stats = fs::read_to_string("/proc/diskstats").ok()?;
+        let line = parse_diskstats(&stats, self.major, self.minor)?;
+        Some((line.in_flight, line.written_bytes()))
+    }
+}
+
 /// Type of the filesystem that holds `path`, `unknown` when that cannot be found out.
 pub(crate) fn filesystem_of(path: &Path) -> String {
     existing(path)
@@ -84,6 +93,23 @@ mod tests {
             assert!(dir.path().starts_with(&device.mount_point), "{device:?}");
             assert!(!device.name.is_empty() && !device.filesystem.is_empty());
         }
+    }
+
+    #[test]
+    fn traffic_of_a_device_is_told_and_of_one_that_is_gone_it_is_not() {
+        let stats = fs::read_to_string("/proc/diskstats").unwrap();
+        let mut fields = stats.split_ascii_whitespace();
+        let mut number = || fields.next().unwrap().parse().unwrap();
+        let mut device = Device {
+            major: number(),
+            minor: number(),
+            name: String::new(),
+            filesystem: String::new(),
+            mount_point: PathBuf::new(),
+        };
+        assert!(device.traffic().is_some_and(|(in_flight, written)| in_flight >= 0 && written >= 0));
+        device.major = 9_999;
+        assert_eq!(device.traffic(), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
+mod cleanup;
 mod connection;
 mod digits;
 mod error;

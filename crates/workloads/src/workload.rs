@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, Endpoint};
+use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
 use dbdyno_record::{Check, Deviation, StepSpec};
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ pub struct Context {
     pub owned: bool,
     /// Seed of all draws; the same for every variant and block.
     pub seed: u64,
+    /// The device of the data directory, whose traffic ends before a server counts as quiet; `None` where it is not seen.
+    pub device: Option<DeviceGauge>,
 }
 
 /// What a workload says of itself for the record.

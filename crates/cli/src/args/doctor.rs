@@ -1,12 +1,16 @@
 //! The command line of `dbdyno doctor`.
 
+use std::path::PathBuf;
+
 use clap::Parser;
 use dbdyno_plan::{CpuList, PlanDuration};
 
 /// Look whether this machine is fit to measure on, or measure what the load client can reach on it.
 ///
-/// Without --client it prints a list of what was found, each line with `ok`, `warning` or `unfit` and what to do about it. The
-/// status is 3 when something is unfit. Nothing is changed.
+/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other programs, for about three
+/// seconds, and prints what was found: each line with a verdict (`good`; `note`: figures may be worse or vary more than they
+/// need; `bad`: measuring makes no sense) and what to do about it. The status is 3 when something is bad. Nothing is changed;
+/// a small file is written and removed to time an fsync.
 ///
 /// With --client it runs point selects against servers that only answer (`dbdyno known-answer`, MySQL's and PostgreSQL's
 /// protocol), prints the rates, and keeps them in client-calibration.json in the cache folder. `dbdyno run` finds them there
@@ -16,6 +20,9 @@ pub(crate) struct DoctorArgs {
     /// Calibrate the load client.
     #[arg(long)]
     pub(crate) client: bool,
+    /// Folder in which data will lie: its disk is looked at. The current folder when left out.
+    #[arg(long, value_name = "DIR", conflicts_with = "client")]
+    pub(crate) data_dir: Option<PathBuf>,
     /// CPUs of the client, as `client_cpus` of a plan: "2-3". All when left out.
     #[arg(long, value_name = "CPUS", requires = "client")]
     pub(crate) client_cpus: Option<CpuList>,

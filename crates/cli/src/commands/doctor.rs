@@ -1,5 +1,7 @@
 //! `dbdyno doctor`: the fitness of this machine, and the calibration of the load client.
 
+use std::path::Path;
+
 use crate::args::DoctorArgs;
 use crate::doctor::{calibrate, finding, fitness, json, store, table};
 use crate::exit::{Ended, MACHINE, OURS};
@@ -32,14 +34,15 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
 }
 
 fn machine(args: &DoctorArgs) -> Result<(), Ended> {
-    let findings = fitness::findings();
+    let data_dir = args.data_dir.as_deref().unwrap_or(Path::new("."));
+    let findings = fitness::findings(data_dir);
     let text = if args.json {
         serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?
     } else {
         finding::lines(&findings)
     };
     terminal::out(&text);
-    if findings.iter().any(|found| found.state == finding::State::Unfit) {
+    if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });
     }
     Ok(())

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
-use crate::doctor::store;
+use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
@@ -127,6 +127,10 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
+    let data_dir = plan.host.data_dir.as_deref().unwrap_or(&args.out);
+    if let Some(text) = finding::doubts(&fitness::at_once(data_dir)) {
+        writer.event(&RunEvent::Warning { at: time::now(), text })?;
+    }
     let cells = manifest.order.clone();
     Ok(Ready { plan, variants, writer, cells })
 }

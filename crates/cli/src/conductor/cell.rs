@@ -144,8 +144,12 @@ impl Conductor<'_> {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         writer.event(&CellEvent::Server { at: time::now(), server })?;
-        let context =
-            Context { endpoint: database.endpoint.clone(), owned: database.owned, seed: self.plan.seed };
+        let context = Context {
+            endpoint: database.endpoint.clone(),
+            owned: database.owned,
+            seed: self.plan.seed,
+            device: database.device_gauge(),
+        };
         let workloads = &self.plan.workload;
         match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.microbenchmarks, &workloads.oltp)
         {
@@ -165,6 +169,26 @@ impl Conductor<'_> {
             }
         }
     }
+
+    /// Writes work beside the clock down, and tells of a server that did not come to rest; an ending if it failed.
+    pub(crate) fn write_works(
+        &self,
+        writer: &mut CellWriter,
+        works: Result<Vec<Work>, dbdyno_workloads::Error>,
+    ) -> Result<Option<Ending>, Ended> {
+        let works = match works {
+            Ok(works) => works,
+            Err(error) => return Ok(Some((Outcome::Failed, Some(error.to_string())))),
+        };
+        for Work { name, duration, details } in works {
+            if let Some(text) = dbdyno_analyse::restless(&details) {
+                self.progress.line(&format!("warning: {text}"));
+            }
+            let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
+        }
+        Ok(None)
+    }
 }
 
 /// A server as it is recorded.
@@ -181,22 +205,5 @@ pub(crate) fn server_info(description: Description, database: &Database) -> Serv
         settings: description.settings,
         session: description.session,
         sources: description.sources,
-    }
-}
-
-/// Writes work beside the clock down; an ending if it failed.
-pub(crate) fn write_works(
-    writer: &mut CellWriter,
-    works: Result<Vec<Work>, dbdyno_workloads::Error>,
-) -> Result<Option<Ending>, Ended> {
-    match works {
-        Ok(works) => {
-            for Work { name, duration, details } in works {
-                let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-                writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
-            }
-            Ok(None)
-        }
-        Err(error) => Ok(Some((Outcome::Failed, Some(error.to_string())))),
     }
 }

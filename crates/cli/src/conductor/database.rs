@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use dbdyno_drivers::{
-    AnySession, DbError, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres, sqlite,
+    AnySession, DbError, DeviceGauge, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres,
+    sqlite,
 };
 use dbdyno_provision::{
     Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
     remove_data,
 };
+use dbdyno_sample::device_of;
 
 use crate::conductor::variants::{Prepared, Source};
 use crate::configs::VariantConfig;
@@ -247,6 +249,12 @@ impl Database {
     /// Folder whose size and device are sampled.
     pub(crate) fn data_dir(&self) -> Option<PathBuf> {
         self.data_dir.clone()
+    }
+
+    /// The traffic of the device under the data directory, for settling.
+    pub(crate) fn device_gauge(&self) -> Option<DeviceGauge> {
+        let device = device_of(self.data_dir.as_deref()?)?;
+        Some(DeviceGauge::new(move || device.traffic()))
     }
 
     /// Folder of the benchmark's own tables.

@@ -11,7 +11,6 @@ use dbdyno_workloads::Work;
 use serde_json::{Map, Value, json};
 
 use crate::conductor::Conductor;
-use crate::conductor::cell::write_works;
 use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::{cold, time};
@@ -137,7 +136,7 @@ impl Conductor<'_> {
             let began = Instant::now();
             match snapshot.restore(&place.data_dir) {
                 Ok(figures) => {
-                    write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
+                    self.write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
                 }
                 Err(error) => return Ok(Err(error.to_string())),
             }
@@ -166,7 +165,7 @@ impl Conductor<'_> {
         let mut works = Vec::new();
         let turned = self.turned(id, database, turn, knowledge, &mut works);
         // What was done before something failed has taken its time all the same.
-        write_works(writer, Ok(works))?;
+        self.write_works(writer, Ok(works))?;
         turned
     }
 

@@ -3,6 +3,7 @@
 mod budget;
 mod cell;
 mod database;
+mod debt;
 mod life;
 mod look;
 mod step;

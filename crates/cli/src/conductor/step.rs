@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dbdyno_analyse::headline_rate;
-use dbdyno_drivers::AnySession;
+use dbdyno_drivers::{AnySession, DbError};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, CellWriter, Check, Outcome, StepEvent, StepRecord, StepWriter};
 use dbdyno_sample::{Config, Sampler};
@@ -12,6 +12,7 @@ use dbdyno_workloads::Workload;
 use crate::conductor::Conductor;
 use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
+use crate::conductor::debt;
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::{Watcher, grouped};
 use crate::time;
@@ -40,8 +41,9 @@ impl StepRun<'_, '_> {
         let spec = workload.spec(self.index);
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
-        let sampler = self.sampler(&mut writer)?;
         let conductor = self.conductor;
+        let before = self.debt(session, &mut writer, "before the step")?;
+        let sampler = self.sampler(&mut writer)?;
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
         let step = Step {
@@ -53,7 +55,13 @@ impl StepRun<'_, '_> {
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
-        let mut watcher = Watcher { progress: &conductor.progress, sampler: &sampler, spec: &spec, forecast };
+        let mut watcher = Watcher {
+            progress: &conductor.progress,
+            sampler: &sampler,
+            spec: &spec,
+            forecast,
+            barrier: None,
+        };
         let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
             dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
@@ -61,6 +69,7 @@ impl StepRun<'_, '_> {
                 Ended::new(OURS, error)
             }
         })?;
+        let barrier = watcher.barrier;
         match sampler.stop() {
             Ok(report) => {
                 for text in report.warnings {
@@ -71,12 +80,61 @@ impl StepRun<'_, '_> {
                 writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?
             }
         }
-        let (outcome, message) = self.finish(&mut writer, workload, session, &end)?;
+        if let Err(error) = self.again(session, &end) {
+            let ending = (Outcome::Failed, Some(error.to_string()));
+            return self.end(writer, &end, ending);
+        }
+        // Before the verification, whose reading has the server work off some of it.
+        let after = match end.outcome {
+            Outcome::Completed => self.debt(session, &mut writer, "after the step")?,
+            Outcome::Failed | Outcome::Interrupted => None,
+        };
+        debt::write(&writer, barrier, [before, after])?;
+        let ending = self.finish(&mut writer, workload, session, &end)?;
+        self.end(writer, &end, ending)
+    }
+
+    /// The last event of a step, and what is told of it.
+    fn end(&self, mut writer: StepWriter, end: &StepEnd, ending: Ending) -> Result<Ending, Ended> {
+        let (outcome, message) = ending;
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message: message.clone() };
         writer.event(&event)?;
         writer.sync()?;
         self.say(&writer, outcome, message.as_deref());
         Ok((outcome, message))
+    }
+
+    /// What took the load's connections away will have taken the session beside it too.
+    fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
+        if end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0) {
+            *session = self.conductor.runtime.block_on(self.database.connect())?;
+        }
+        Ok(())
+    }
+
+    /// What the server has put off now; `None` without sampling and of a server that does not tell, which is recorded.
+    fn debt(
+        &self,
+        session: &mut AnySession,
+        writer: &mut StepWriter,
+        when: &str,
+    ) -> Result<Option<debt::Reading>, Ended> {
+        if !self.conductor.plan.host.sampling {
+            return Ok(None);
+        }
+        let capabilities = &self.database.endpoint.capabilities;
+        match self.conductor.runtime.block_on(debt::read(session, capabilities)) {
+            Ok(reading) => Ok(reading),
+            Err(why) => {
+                let text = format!("what the server had put off {when} is not known: {why}");
+                writer.event(&StepEvent::Warning { text })?;
+                // A session whose answer was not waited for is of no use to the verification.
+                if let Ok(again) = self.conductor.runtime.block_on(self.database.connect()) {
+                    *session = again;
+                }
+                Ok(None)
+            }
+        }
     }
 
     /// Verification, for a step that ran to its end.
@@ -91,13 +149,6 @@ impl StepRun<'_, '_> {
             return Ok((end.outcome, end.message.clone()));
         }
         self.conductor.progress.busy(&format!("{}  checking", self.name));
-        if end.lanes.iter().any(|lane| lane.reconnects > 0) {
-            // What took the load's connections away will have taken this one too.
-            match self.conductor.runtime.block_on(self.database.connect()) {
-                Ok(again) => *session = again,
-                Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
-            }
-        }
         match self.conductor.runtime.block_on(workload.verify(self.index, end, session)) {
             Ok(checks) => {
                 for check in checks {

@@ -10,7 +10,7 @@ use dbdyno_workloads::Workload;
 use serde_json::Value;
 
 use crate::conductor::Conductor;
-use crate::conductor::cell::{Ending, write_works};
+use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::life::{Change, Measured, Turn, turn};
 use crate::conductor::step::StepRun;
@@ -134,7 +134,7 @@ impl Conductor<'_> {
         is_repeated: bool,
     ) -> Result<Option<Ending>, Ended> {
         let before = self.runtime.block_on(walk.workload.before(index, session));
-        if let Some(failed) = write_works(walk.writer, before)? {
+        if let Some(failed) = self.write_works(walk.writer, before)? {
             return Ok(Some(failed));
         }
         let name = &walk.names[index];
@@ -158,7 +158,7 @@ impl Conductor<'_> {
             }
         });
         if let Some(after) = after
-            && let Some(failed) = write_works(walk.writer, after)?
+            && let Some(failed) = self.write_works(walk.writer, after)?
         {
             return Ok(Some(failed));
         }

@@ -1,39 +1,39 @@
-//! One line of the fitness list: what was found, and what to do about it.
+//! One line of the fitness list: what was found, a verdict for measuring, and what to do about it.
 
 use serde::Serialize;
 
-/// How a machine does in one respect.
+/// What a respect of the machine means for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
-    Ok,
-    /// Figures may be worse than they need be.
-    Warning,
-    /// Nothing can be measured.
-    Unfit,
+pub(crate) enum Verdict {
+    Good,
+    /// Figures may be worse, or vary more, than they need.
+    Note,
+    /// Measuring makes no sense before this is changed.
+    Bad,
 }
 
 /// What was found in one respect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) name: &'static str,
-    pub(crate) state: State,
+    pub(crate) verdict: Verdict,
     pub(crate) found: String,
     /// What to do about it; empty where nothing has to be done.
     pub(crate) advice: &'static str,
 }
 
 impl Finding {
-    pub(crate) fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, found: found.into(), advice: "" }
+    pub(crate) fn good(name: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Good, found: found.into(), advice: "" }
     }
 
-    pub(crate) fn warning(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, state: State::Warning, found: found.into(), advice }
+    pub(crate) fn note(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
+        Self { name, verdict: Verdict::Note, found: found.into(), advice }
     }
 
-    pub(crate) fn unfit(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, state: State::Unfit, found: found.into(), advice }
+    pub(crate) fn bad(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
+        Self { name, verdict: Verdict::Bad, found: found.into(), advice }
     }
 }
 
@@ -41,32 +41,49 @@ impl Finding {
 pub(crate) fn lines(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.name.chars().count()).max().unwrap_or(0);
     let line = |finding: &Finding| {
-        let state = match finding.state {
-            State::Ok => "ok",
-            State::Warning => "warning",
-            State::Unfit => "unfit",
+        let verdict = match finding.verdict {
+            Verdict::Good => "good",
+            Verdict::Note => "note",
+            Verdict::Bad => "bad",
         };
         let advice = if finding.advice.is_empty() { String::new() } else { format!("; {}", finding.advice) };
-        format!("{:<width$}  {state:<7}  {}{advice}\n", finding.name, finding.found)
+        format!("{:<width$}  {verdict:<4}  {}{advice}\n", finding.name, finding.found)
     };
     findings.iter().map(line).collect()
+}
+
+/// What is not good, in one sentence for the record of a run; `None` when all is.
+pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
+    let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
+    let told: Vec<String> = doubtful.map(|finding| format!("{}: {}", finding.name, finding.found)).collect();
+    (!told.is_empty())
+        .then(|| format!("This machine, when the run began: {}. See dbdyno doctor.", told.join("; ")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn findings() -> [Finding; 3] {
+        [
+            Finding::good("CPUs", "4"),
+            Finding::note("governor", "powersave", "set performance"),
+            Finding::bad("disk", "1 MB free", "make room"),
+        ]
+    }
+
     #[test]
     fn the_list_is_aligned_and_advice_stands_behind_what_was_found() {
-        let findings = [
-            Finding::ok("CPUs", "4"),
-            Finding::warning("governor", "powersave", "set performance"),
-            Finding::unfit("disk", "1 MB free", "make room"),
-        ];
-        insta::assert_snapshot!(lines(&findings), @r"
-        CPUs      ok       4
-        governor  warning  powersave; set performance
-        disk      unfit    1 MB free; make room
+        insta::assert_snapshot!(lines(&findings()), @r"
+        CPUs      good  4
+        governor  note  powersave; set performance
+        disk      bad   1 MB free; make room
         ");
+    }
+
+    #[test]
+    fn what_is_not_good_is_one_sentence_of_a_run() {
+        insta::assert_snapshot!(doubts(&findings()).unwrap(), @"This machine, when the run began: governor: powersave; disk: 1 MB free. See dbdyno doctor.");
+        assert_eq!(doubts(&findings()[..1]), None);
     }
 }

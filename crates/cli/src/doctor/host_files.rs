@@ -1,34 +1,89 @@
-//! What the kernel's files say of this machine, as text; `None` where one is not there.
+//! The kernel's files of a machine, below a root that tests may move; what is not there is `None` or empty.
 
-use std::path::Path;
+use std::path::PathBuf;
 
-pub(crate) fn clock_source() -> Option<String> {
-    line("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+/// The files below a root folder; `/` is this machine.
+#[derive(Debug, Clone)]
+pub(crate) struct HostFiles {
+    root: PathBuf,
 }
 
-pub(crate) fn load_average() -> Option<String> {
-    line("/proc/loadavg")
+impl HostFiles {
+    /// This machine.
+    pub(crate) fn here() -> Self {
+        Self { root: PathBuf::from("/") }
+    }
+
+    /// A machine that was copied below `root`.
+    #[cfg(test)]
+    pub(crate) fn below(root: &std::path::Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    /// Where the file `path` (`/proc/loadavg`) lies.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(path)).ok()
+    }
+
+    /// A text without the white space around it.
+    pub(crate) fn line(&self, path: &str) -> Option<String> {
+        Some(self.text(path)?.trim().to_owned())
+    }
+
+    pub(crate) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
+        self.line(path)?.parse().ok()
+    }
+
+    /// The one of several words that stands in brackets: `always [madvise] never`.
+    pub(crate) fn chosen(&self, path: &str) -> Option<String> {
+        let line = self.line(path)?;
+        let (_, rest) = line.split_once('[')?;
+        Some(rest.split_once(']')?.0.to_owned())
+    }
+
+    /// Names in a folder, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path(folder)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
 }
 
-/// The governor of each CPU that has one.
-pub(crate) fn governors() -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir("/sys/devices/system/cpu") else { return Vec::new() };
-    entries.flatten().filter_map(|entry| line(entry.path().join("cpufreq/scaling_governor"))).collect()
+/// A machine of a few files, for tests of what is made of them.
+#[cfg(test)]
+pub(crate) fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, HostFiles) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let machine = HostFiles::below(folder.path());
+    for (path, text) in files {
+        let path = machine.path(path);
+        std::fs::create_dir_all(path.parent().expect("a file lies in a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+    (folder, machine)
 }
 
-pub(crate) fn memory() -> Option<String> {
-    std::fs::read_to_string("/proc/meminfo").ok()
-}
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
 
-/// CPU time, run-queue delay and time slices of this process.
-pub(crate) fn schedstat() -> Option<String> {
-    line("/proc/self/schedstat")
-}
+    use super::*;
 
-pub(crate) fn perf_event_paranoid() -> Option<String> {
-    line("/proc/sys/kernel/perf_event_paranoid")
-}
-
-fn line(path: impl AsRef<Path>) -> Option<String> {
-    Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
+    #[test]
+    fn files_are_looked_for_below_the_root_and_absent_ones_are_nothing() {
+        let (_folder, files) = machine(&[("/sys/a/mode", "x [y] z\n"), ("/proc/n", " 12\n")]);
+        assert_eq!((files.chosen("/sys/a/mode").as_deref(), files.number("/proc/n")), (Some("y"), Some(12)));
+        assert_eq!((files.line("/proc/absent"), files.names("/sys")), (None, vec!["a".to_owned()]));
+        assert!(files.has("/sys/a") && !files.has("/sys/b"));
+        assert_eq!(HostFiles::here().path("/proc/loadavg"), Path::new("/proc/loadavg"));
+    }
 }

@@ -2,6 +2,7 @@
 
 mod answering;
 pub(crate) mod calibrate;
+mod checks;
 pub(crate) mod finding;
 pub(crate) mod fitness;
 mod host_files;

@@ -30,13 +30,31 @@ fn the_machine_is_described_line_by_line_as_text_and_as_json() {
     for (line, name) in text.out.lines().zip(&names) {
         assert!(line.starts_with(name), "{line}");
     }
-    let unfit = found.iter().any(|line| line["state"] == "unfit");
-    for ended in [&text, &json] {
-        ended.expect_code(if unfit { 3 } else { 0 });
-    }
+    // Each looks for itself, and the machine may be busier the second time.
+    let width = names.iter().map(|name| name.len()).max().unwrap();
+    let is_bad = |line: &str| line[width..].trim_start().starts_with("bad ");
+    text.expect_code(if text.out.lines().any(is_bad) { 3 } else { 0 });
+    json.expect_code(if found.iter().any(|line| line["verdict"] == "bad") { 3 } else { 0 });
     let of = |name: &str| found.iter().find(|line| line["name"] == name).unwrap();
-    assert_eq!(of("dbdyno")["state"], if cfg!(debug_assertions) { "warning" } else { "ok" });
-    assert_eq!(of("client")["state"], "warning", "nothing is calibrated in an empty cache");
+    assert_eq!(of("dbdyno")["verdict"], if cfg!(debug_assertions) { "note" } else { "good" });
+    assert_eq!(of("client")["verdict"], "note", "nothing is calibrated in an empty cache");
+}
+
+#[test]
+fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_bad() {
+    let desk = Desk::new();
+    let json = |folder: &str| {
+        let ended = desk.ended(&mut command(&desk, &["doctor", "--json", "--data-dir", folder]));
+        let found: Vec<Value> = serde_json::from_str(&ended.out).unwrap();
+        let fsync = found.into_iter().find(|line| line["name"] == "fsync").unwrap();
+        (ended, fsync)
+    };
+    let (_, here) = json("runs/later");
+    assert!(here["found"].as_str().unwrap().starts_with("median "), "{here}");
+    assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left behind");
+    let (ended, nowhere) = json("/proc/sys");
+    ended.expect_code(3);
+    assert_eq!(nowhere["verdict"], "bad", "{nowhere}");
 }
 
 #[test]

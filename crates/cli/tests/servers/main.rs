@@ -1,4 +1,4 @@
-//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, MariaDB 10.11, MySQL 5.5, 5.6 and 8.0,
+//! The command from outside, on real servers: MariaDB 10.1 with XtraDB, 10.11 and 11.8, MySQL 5.5, 5.6 and 8.0,
 //! PostgreSQL 9.6, 15 and 18.
 //!
 //! The servers are looked for in the servers folder (`$DBDYNO_SERVERS`, else below the cache folder). One that is
@@ -19,6 +19,7 @@ mod options;
 mod parity;
 mod postgres;
 mod restart;
+mod settle;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
@@ -31,6 +32,8 @@ use dbdyno_provision::{list, servers_dir};
 
 pub(crate) const MARIADB_10_1: &str = "mariadb-10.1.";
 pub(crate) const MARIADB_10_11: &str = "mariadb-10.11.";
+/// Debian's build, which has MyRocks.
+pub(crate) const MARIADB_11_8: &str = "mariadb-11.8";
 pub(crate) const MYSQL_5_5: &str = "mysql-5.5.";
 pub(crate) const MYSQL_5_6: &str = "mysql-5.6.";
 pub(crate) const MYSQL_8_0: &str = "mysql-8.0.";
@@ -41,7 +44,8 @@ pub(crate) const POSTGRES_18: &str = "pg-18.";
 /// The catalogue's name for each.
 const CATALOGUE: &[(&str, &str)] = &[
     (MARIADB_10_1, "mariadb-10.1.23"),
-    (MARIADB_10_11, "mariadb-10.11-debian"),
+    (MARIADB_10_11, "mariadb-10.11.5"),
+    (MARIADB_11_8, "mariadb-11.8-debian"),
     (MYSQL_5_5, "mysql-5.5.9"),
     (MYSQL_5_6, "mysql-5.6.24"),
     (MYSQL_8_0, "mysql-8.0.31"),

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use dbdyno_record::Run;
 
 use crate::support::{Desk, faults, findings};
-use crate::{MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, variant};
+use crate::{
+    MARIADB_10_11, MARIADB_11_8, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, variant,
+};
 
 fn plan(variants: &str, host: &str, options: &str) -> String {
     format!(
@@ -18,7 +20,7 @@ fn plan(variants: &str, host: &str, options: &str) -> String {
 #[test]
 fn all_steps_are_valid_on_every_product_and_on_myrocks() {
     // MyRocks comes to rest by pauses of its own, whatever the plan says: once is enough.
-    let myrocks = variant("myrocks", MARIADB_10_11, "engine = \"rocksdb\"");
+    let myrocks = variant("myrocks", MARIADB_11_8, "engine = \"rocksdb\"");
     for sequence in ["42", "32"] {
         let desk = Desk::new();
         let variants = variant("maria", MARIADB_10_11, "")

@@ -42,7 +42,7 @@ impl Work<'_> {
             self.report.notes.push(note.to_owned());
         }
         // Before 15 the statistics lag behind by half a second.
-        self.sleep_rest().await;
+        self.come_to_rest().await?;
         self.dead_rows(tables, "after").await
     }
 

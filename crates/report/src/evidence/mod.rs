@@ -4,6 +4,7 @@ mod account;
 mod buckets;
 mod client;
 mod cost;
+mod debt;
 mod latency;
 mod metrics;
 mod operations;
@@ -78,6 +79,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(statements::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
+    grids.push(debt::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids
 }

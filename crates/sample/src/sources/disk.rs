@@ -32,7 +32,7 @@ pub(crate) struct DiskLine {
     writes: i64,
     sectors_written: i64,
     write_ms: i64,
-    in_flight: i64,
+    pub(crate) in_flight: i64,
     busy_ms: i64,
     /// Number and ms; Linux 4.18 and later.
     discards: Option<(i64, i64)>,
@@ -47,6 +47,12 @@ pub(crate) fn parse_diskstats(text: &str, major: u64, minor: u64) -> Option<Disk
         let is_it = fields.next()?.parse() == Ok(major) && fields.next()?.parse() == Ok(minor);
         if is_it { parse_counters(fields.next()?, fields) } else { None }
     })
+}
+
+impl DiskLine {
+    pub(crate) fn written_bytes(&self) -> i64 {
+        self.sectors_written * SECTOR_BYTES
+    }
 }
 
 /// The fields after the name; 11 of them at least.
@@ -164,7 +170,7 @@ impl Source for Disk {
         values.set("read_bytes", line.sectors_read * SECTOR_BYTES);
         values.set("read_us", line.read_ms * 1000);
         values.set("writes", line.writes);
-        values.set("written_bytes", line.sectors_written * SECTOR_BYTES);
+        values.set("written_bytes", line.written_bytes());
         values.set("write_us", line.write_ms * 1000);
         values.set("busy_us", line.busy_ms * 1000);
         values.set("in_flight", line.in_flight);

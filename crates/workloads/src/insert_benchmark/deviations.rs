@@ -1,11 +1,14 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Clock, InsertBenchmark as Options, Pacing, Protocol, SettleWait, Verify};
+use dbdyno_plan::{
+    Clock, InsertBenchmark as Options, Pacing, Protocol, Settle, SettleAfter, SettleBy, SettleWait, Verify,
+};
 use dbdyno_record::Deviation;
 
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut list = always();
+    list.extend(of_settling(&options.settling()));
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     if options.pacing == Pacing::Even {
         add(
@@ -42,10 +45,6 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "row counts, column sums and ids are read and compared outside the clock; reading brings whole tables through memory",
         );
     }
-    if let SettleWait::Fixed(wait) = options.settle_wait {
-        let here = format!("{} s", wait.0.as_secs_f64());
-        add("settle_wait", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here);
-    }
     add(
         "time_cap",
         "a read-write step below its rate runs on until its rows are done",
@@ -65,6 +64,21 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         add("query_connections", "1", &options.query_connections.to_string());
     }
     list
+}
+
+/// The original waits for a fixed time, once.
+fn of_settling(settle: &Settle) -> Vec<Deviation> {
+    let here = match (settle.by, settle.wait) {
+        (SettleBy::State, _) => Some(format!("until the server's state is quiet, {} at most", settle.cap)),
+        (SettleBy::Wait, SettleWait::Fixed(fixed)) => Some(format!("{} s", fixed.0.as_secs_f64())),
+        (SettleBy::Wait, SettleWait::Original) => None,
+    };
+    let wait =
+        here.map(|here| deviation("settle", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here));
+    let each = (settle.after == SettleAfter::EachWrite).then(|| {
+        deviation("settle.after", "cleanup after l.i2 only", "cleanup after each step but the last")
+    });
+    wait.into_iter().chain(each).collect()
 }
 
 fn always() -> Vec<Deviation> {

@@ -14,13 +14,14 @@ mod verify;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session, drop_binlog, settle};
+use dbdyno_drivers::{AnySession, Session, drop_binlog};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, Verify};
+use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, SettleAfter, Verify};
 use dbdyno_record::{Check, StepSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::cleanup::cleanup;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
@@ -110,25 +111,20 @@ impl InsertBenchmark {
         Ok(())
     }
 
-    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
-        let began = Instant::now();
-        let wait = self.shared.options.settle_seconds();
-        let context = &self.shared.context;
-        let report =
-            settle(session, &context.endpoint.capabilities, &self.shared.tables(), wait, context.owned)
-                .await
-                .map_err(Error::during("cleanup after l.i2"))?;
-        let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
-        details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
-        details.extend(
-            report
-                .parts
-                .into_iter()
-                .map(|(name, took)| (format!("{name}_seconds"), json!(took.as_secs_f64()))),
-        );
-        details.insert("settings".to_owned(), json!(report.settings));
-        details.insert("notes".to_owned(), json!(report.notes));
-        Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
+        let Setup { options, context, .. } = &*self.shared;
+        let settle = (&options.settling(), options.original_wait());
+        let place = format!("after {}", self.steps[index].name);
+        cleanup(session, context, &self.shared.tables(), settle, &place).await
+    }
+
+    /// The original cleans up once, before the first step that reads.
+    fn settles_after(&self, index: usize) -> bool {
+        let Some(next) = self.steps.get(index + 1) else { return false };
+        match self.shared.options.settling().after {
+            SettleAfter::Load => self.steps[index].rate.is_none() && next.rate.is_some(),
+            SettleAfter::EachWrite => true,
+        }
     }
 
     fn client(&self, index: usize, client: u32) -> Client {
@@ -213,9 +209,8 @@ impl Workload for InsertBenchmark {
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.drop_binlog(session).await?;
-        let next_reads = self.steps.get(index + 1).is_some_and(|next| next.rate.is_some());
-        if self.steps[index].rate.is_none() && next_reads {
-            return Ok(vec![self.settle(session).await?]);
+        if self.settles_after(index) {
+            return Ok(vec![self.settle(index, session).await?]);
         }
         Ok(Vec::new())
     }

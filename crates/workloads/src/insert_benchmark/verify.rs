@@ -155,7 +155,7 @@ mod tests {
     fn setup(options: Options) -> Setup {
         let target = Target::Null(null::Options::default());
         let endpoint = Endpoint { target, capabilities: null::capabilities() };
-        Setup { options, context: Context { endpoint, owned: true, seed: 3 }, prepared: false }
+        Setup { options, context: Context { endpoint, owned: true, seed: 3, device: None }, prepared: false }
     }
 
     fn small() -> Options {

@@ -1,6 +1,6 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Microbenchmarks as Options, Protocol, SettleWait, Verify};
+use dbdyno_plan::{Microbenchmarks as Options, Protocol, SettleAfter, SettleBy, SettleWait, Verify};
 use dbdyno_record::Deviation;
 
 use crate::oltp;
@@ -56,8 +56,17 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "rows that delete took away are put back before insert",
         );
     }
-    if options.settle_wait != SettleWait::Original {
-        add("settle_wait", "60 s and 1 s for each million rows, at most 1200 s", "as the plan says");
+    let settle = options.settling();
+    let rest = match (settle.by, settle.wait) {
+        (SettleBy::State, _) => Some(format!("until the server's state is quiet, {} at most", settle.cap)),
+        (SettleBy::Wait, SettleWait::Fixed(fixed)) => Some(format!("{fixed}")),
+        (SettleBy::Wait, SettleWait::Original) => None,
+    };
+    if let Some(rest) = rest {
+        add("settle", "60 s and 1 s for each million rows, at most 1200 s", &rest);
+    }
+    if settle.after == SettleAfter::EachWrite {
+        add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
     }
     if options.verify != Verify::Off {
         add(

@@ -19,10 +19,11 @@ use std::time::Duration;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Verify};
+use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, SettleAfter, Verify};
 use dbdyno_record::{Check, StepSpec};
 use serde_json::{Map, Value};
 
+use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
@@ -110,8 +111,21 @@ impl Microbenchmarks {
     }
 
     /// Brings the server to rest, as the original does behind the load and behind the steps that write.
-    async fn settle(&self, session: &mut AnySession) -> Result<Work, Error> {
-        self.tables.settle(session, self.options.settle_seconds()).await
+    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
+        let settle = (&self.options.settling(), self.options.original_wait());
+        let place = format!("after {}", self.steps()[index]);
+        cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
+    }
+
+    /// Where the original has the server rest, or behind each step that wrote, if a test follows.
+    fn settles_after(&self, index: usize) -> bool {
+        let is_loaded = index + 1 >= self.before;
+        let is_last = self.place(index + 1).is_none();
+        let wrote = self.test(index).is_none_or(MicroTest::writes);
+        let wanted = self.options.settling().after == SettleAfter::EachWrite && wrote;
+        is_loaded
+            && !is_last
+            && (wanted || self.options.settles_between(self.place(index), self.place(index + 1)))
     }
 }
 
@@ -184,16 +198,19 @@ impl Workload for Microbenchmarks {
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        self.tables.drop_binlog(session).await?;
         let mut works = Vec::new();
+        if index < self.before {
+            works.extend(self.tables.after(index, session).await?);
+        } else {
+            self.tables.drop_binlog(session).await?;
+        }
         if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
             works.push(refill::refill(&self.tables.shared, session).await?);
             // Whatever was there before, the rows that the load made are there now; what is beside them is counted next.
             self.contents = Contents::default();
         }
-        let is_loaded = index + 1 >= self.before;
-        if is_loaded && self.options.settles_between(self.place(index), self.place(index + 1)) {
-            works.push(self.settle(session).await?);
+        if self.settles_after(index) {
+            works.push(self.settle(index, session).await?);
         }
         Ok(works)
     }

@@ -35,7 +35,7 @@ pub fn statement(test: MicroTest) -> String {
     let rung = MicroRung { name: step.name(), step, place: 0, connections: 1 };
     let target = Target::Null(null::Options::default());
     let endpoint = Endpoint { target, capabilities: null::capabilities() };
-    let context = Context { endpoint, owned: true, seed: 1 };
+    let context = Context { endpoint, owned: true, seed: 1, device: None };
     steps::shown(&steps::statements(&Options::default(), &rung, &context))
 }
 

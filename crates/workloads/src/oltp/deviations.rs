@@ -1,7 +1,8 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::{
-    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, Verify,
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, SettleBy,
+    Verify,
 };
 use dbdyno_record::Deviation;
 
@@ -54,6 +55,11 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "ids of the test insert are a permutation of 32-bit numbers, in tables that begin empty",
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
         );
+    }
+    let settle = options.settling();
+    if settle.by == SettleBy::State {
+        let here = format!("cleanup, then until the server's state is quiet, {} at most", settle.cap);
+        add("settle", "tests begin at once", &here);
     }
     if options.verify != Verify::Off {
         add(

@@ -173,7 +173,7 @@ mod tests {
 
     fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
-        LoadPlan::new(&Setup { options, context: Context { endpoint, owned: true, seed: 1 } })
+        LoadPlan::new(&Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } })
     }
 
     fn innodb(tables: u32, table_size: u64, load_connections: u32, load_method: LoadMethod) -> LoadPlan {

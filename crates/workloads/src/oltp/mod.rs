@@ -21,14 +21,15 @@ pub(crate) mod verify;
 mod zipf;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64, settle};
+use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, Verify};
+use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, SettleAfter, Verify};
 use dbdyno_record::{Check, StepSpec};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
 use crate::oltp::load::LoadPlan;
 use crate::oltp::steps::{StepKind, StepPlan};
@@ -65,7 +66,7 @@ impl Setup {
         format!("sbtest{number}")
     }
 
-    fn tables(&self) -> Vec<String> {
+    pub(crate) fn tables(&self) -> Vec<String> {
         (1..=self.options.tables).map(Self::table).collect()
     }
 
@@ -150,32 +151,37 @@ impl Oltp {
         Ok(())
     }
 
-    /// Brings the server to rest; `wait` counts from the start of that.
-    pub(crate) async fn settle(&self, session: &mut AnySession, wait: Duration) -> Result<Work, Error> {
-        let began = Instant::now();
-        let Context { endpoint, owned, .. } = &self.shared.context;
-        let report = settle(session, &endpoint.capabilities, &self.shared.tables(), wait, *owned)
-            .await
-            .map_err(Error::during("cleanup after the load"))?;
-        let mut details = Map::from_iter([("wait_seconds".to_owned(), json!(wait.as_secs_f64()))]);
-        details.extend(report.facts.into_iter().map(|(name, value)| (name, json!(value))));
-        let seconds =
-            |(name, took): (String, Duration)| (format!("{name}_seconds"), json!(took.as_secs_f64()));
-        details.extend(report.parts.into_iter().map(seconds));
-        details.insert("settings".to_owned(), json!(report.settings));
-        details.insert("notes".to_owned(), json!(report.notes));
-        Ok(Work { name: "cleanup".to_owned(), duration: began.elapsed(), details })
+    async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
+        let Setup { options, context } = &*self.shared;
+        let settle = (&options.settling(), Duration::ZERO);
+        let place = format!("after {}", self.steps[index].name);
+        cleanup(session, context, &self.shared.tables(), settle, &place).await
+    }
+
+    /// Behind the load, or behind each step that wrote, if a test follows.
+    fn settles_after(&self, index: usize) -> bool {
+        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
+        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
+        tests_follow
+            && match self.shared.options.settling().after {
+                SettleAfter::Load => !is_test(&self.steps[index]),
+                SettleAfter::EachWrite => !is_test(&self.steps[index]) || self.writes(index),
+            }
+    }
+
+    /// Whether step `index` changes rows.
+    fn writes(&self, index: usize) -> bool {
+        match self.steps[index].kind {
+            StepKind::Load => true,
+            StepKind::Index => false,
+            StepKind::Test { test, .. } => test.writes(),
+        }
     }
 
     /// Whether the tables are read after step `index`.
     fn is_checked(&self, index: usize) -> bool {
-        let writes = match self.steps[index].kind {
-            StepKind::Load => true,
-            StepKind::Index => false,
-            StepKind::Test { test, .. } => test.writes(),
-        };
         let wanted = match self.shared.options.verify {
-            Verify::EachStep => writes,
+            Verify::EachStep => self.writes(index),
             Verify::End => index + 1 == self.steps.len(),
             Verify::Off => false,
         };
@@ -270,10 +276,8 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works.extend(tables::restart_ids(&self.shared, session).await?);
         }
-        let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
-        let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
-        if tests_follow && !is_test(&self.steps[index]) {
-            works.push(self.settle(session, self.shared.options.settle_wait.0).await?);
+        if self.settles_after(index) {
+            works.push(self.settle(index, session).await?);
         }
         Ok(works)
     }

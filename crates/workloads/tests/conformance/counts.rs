@@ -18,7 +18,7 @@ fn odd() -> Options {
         load_rows: 10_001,
         write_rows: 10_009,
         read_write_time: PlanDuration(Duration::from_millis(350)),
-        settle_wait: SettleWait::Fixed(PlanDuration(Duration::ZERO)),
+        settle_wait: Some(SettleWait::Fixed(PlanDuration(Duration::ZERO))),
         ..Options::default()
     }
 }

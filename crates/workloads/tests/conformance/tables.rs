@@ -31,7 +31,7 @@ impl Bench {
             Endpoint { target: Target::Sqlite(options_of_file), capabilities: sqlite::capabilities() };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let session = runtime.block_on(endpoint.connect()).unwrap();
-        let context = Context { endpoint, owned: true, seed: 5 };
+        let context = Context { endpoint, owned: true, seed: 5, device: None };
         Self { workload: InsertBenchmark::new(options, context), session, runtime, folder }
     }
 
@@ -52,7 +52,7 @@ fn options() -> Options {
         write_rows: 1000,
         rates: vec![200],
         read_write_time: PlanDuration(Duration::from_millis(600)),
-        settle_wait: SettleWait::Fixed(PlanDuration(Duration::ZERO)),
+        settle_wait: Some(SettleWait::Fixed(PlanDuration(Duration::ZERO))),
         ..Options::default()
     }
 }

@@ -106,7 +106,7 @@ fn times_and_pauses_are_those_that_the_plan_says() {
         read_time: second(7),
         write_time: second(9),
         warm_scan_time: second(3),
-        settle_wait: SettleWait::Fixed(second(0)),
+        settle_wait: Some(SettleWait::Fixed(second(0))),
         ..options(MicroSequence::ThirtyTwo)
     };
     let desk = desk(&options);

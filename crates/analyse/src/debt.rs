@@ -1,0 +1,194 @@
+//! What a server owed before and after each step: work that a step left to the ones behind it.
+
+use serde::Serialize;
+
+use crate::counters::Counters;
+use crate::levels::{is_bytes, megabytes, value, words};
+use crate::measured::Hosting;
+use crate::{StepFindings, StepRun, WorkloadFindings};
+
+/// Less growth than this is an idle server's.
+const LEAST_BYTES: i64 = 1 << 20;
+const LEAST_COUNT: i64 = 1_000;
+/// Growth of a level in bytes that is told, as a share of what was written: below it, later steps hardly pay.
+const TOLD_SHARE: f64 = 0.05;
+/// Steps that a warning names; the report's tables have all.
+const STEPS_NAMED: usize = 3;
+
+/// The put-off work of a server around one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Debt {
+    pub levels: Vec<DebtLevel>,
+    /// Bytes that the server's process gave to the device or the page cache between its first and last sample of the
+    /// step; of an embedded database the client's. `None` where neither is seen.
+    pub written_bytes: Option<i64>,
+}
+
+/// One kind of put-off work; its unit is its name's last word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DebtLevel {
+    /// As recorded: `dirty_bytes`, `history_list_length`, `dead_rows`, ...
+    pub name: String,
+    /// The name in words.
+    pub words: String,
+    pub before: i64,
+    pub after: i64,
+}
+
+impl DebtLevel {
+    /// What the step added; negative when it worked off more than it made.
+    pub fn more(&self) -> i64 {
+        self.after - self.before
+    }
+
+    /// A level in bytes, which can be compared with what was written.
+    pub fn is_bytes(&self) -> bool {
+        is_bytes(&self.name)
+    }
+}
+
+impl Debt {
+    /// What a level grew by, as a share of what was written.
+    pub fn share_of_written(&self, level: &DebtLevel) -> Option<f64> {
+        let written = self.written_bytes.filter(|bytes| *bytes > 0)?;
+        level.is_bytes().then(|| level.more() as f64 / written as f64)
+    }
+
+    /// The level that grew most, of those that grew worth telling. Bytes come before counts.
+    fn worst(&self) -> Option<&DebtLevel> {
+        let is_told = |level: &&DebtLevel| {
+            let share = self.share_of_written(level);
+            if level.is_bytes() {
+                level.more() > LEAST_BYTES && share.is_none_or(|share| share > TOLD_SHARE)
+            } else {
+                level.more() > LEAST_COUNT
+            }
+        };
+        self.levels.iter().filter(is_told).max_by_key(|level| (level.is_bytes(), level.more()))
+    }
+}
+
+/// From the two readings of the counter file `debt`; `None` for a step without both.
+pub(crate) fn debt(counters: &Counters, hosting: Hosting) -> Option<Debt> {
+    let [before, .., after] = counters.get("debt")?.lines.as_slice() else { return None };
+    let level = |(name, &was): (&String, &i64)| {
+        let after = *after.values.get(name)?;
+        Some(DebtLevel { name: name.clone(), words: words(name).to_owned(), before: was, after })
+    };
+    let levels = before.values.iter().filter_map(level).collect();
+    Some(Debt { levels, written_bytes: written_bytes(counters, hosting) })
+}
+
+fn written_bytes(counters: &Counters, hosting: Hosting) -> Option<i64> {
+    let source = if hosting == Hosting::Embedded { "client" } else { "server" };
+    let lines = &counters.get(source)?.lines;
+    let (first, last) = (lines.first()?, lines.last()?);
+    let written = last.values.get("write_bytes")? - first.values.get("write_bytes")?;
+    Some(written).filter(|bytes| *bytes >= 0)
+}
+
+/// One sentence a variant: the steps that ended with more debt than they began, the greatest first.
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+    let variants = workloads.iter().flat_map(|workload| {
+        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
+        names.map(move |variant| (workload, variant.variant.as_str()))
+    });
+    variants.filter_map(|(workload, variant)| warning(&workload.steps, variant)).collect()
+}
+
+fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
+    let of_step = |step: &StepFindings| {
+        let runs =
+            step.variants.iter().filter(|found| found.variant == variant).flat_map(|found| &found.runs);
+        let debts = runs.filter_map(|run: &StepRun| {
+            let debt = run.debt.as_ref()?;
+            let level = debt.worst()?;
+            Some(((level.is_bytes(), level.more()), grown(&step.name, debt, level)))
+        });
+        debts.max_by_key(|(size, _)| *size)
+    };
+    let mut all: Vec<_> = steps.iter().filter_map(of_step).collect();
+    all.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    if all.is_empty() {
+        return None;
+    }
+    let more = match all.len().saturating_sub(STEPS_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more steps"),
+    };
+    let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
+    Some(format!(
+        "{variant} left work to later steps: {}{more}. The tables `Debt` have all of it.",
+        named.join("; ")
+    ))
+}
+
+/// `l.i1 ended with 512.0 MB more dirty pages (41 % of the 1.2 MB written)`
+fn grown(step: &str, debt: &Debt, level: &DebtLevel) -> String {
+    let share = match (debt.share_of_written(level), debt.written_bytes) {
+        (Some(share), Some(written)) => {
+            format!(" ({:.0} % of the {} it wrote)", 100.0 * share, megabytes(written))
+        }
+        _ => String::new(),
+    };
+    format!("{step} ended with {} more {}{share}", value(&level.name, level.more()), level.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, run, series};
+
+    fn counters(after: i64, written: i64) -> Counters {
+        let keys = ["dirty_bytes", "history_list_length"];
+        let mut counters =
+            series("debt", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
+        counters.extend(series(
+            "server",
+            &["write_bytes"],
+            &[(0, vec![0]), (1_000_000, vec![written / 2]), (2_000_000, vec![written])],
+        ));
+        counters
+    }
+
+    #[test]
+    fn debt_is_the_change_from_before_to_after_and_a_share_of_what_was_written() {
+        let debt = debt(&counters(513_000_000, 1_024_000_000), Hosting::Process).unwrap();
+        let [dirty, history] = debt.levels.as_slice() else { panic!("{debt:?}") };
+        assert_eq!((dirty.more(), history.more()), (512_000_000, -1_000));
+        assert_eq!((debt.share_of_written(dirty), debt.share_of_written(history)), (Some(0.5), None));
+        assert_eq!(debt.written_bytes, Some(1_024_000_000));
+        assert_eq!(debt.worst(), Some(dirty));
+    }
+
+    #[test]
+    fn one_reading_alone_says_nothing_and_what_is_not_seen_is_not_written() {
+        assert_eq!(debt(&series("debt", &["dirty_bytes"], &[(0, vec![1])]), Hosting::Process), None);
+        let embedded = debt(&counters(2_000_000, 5), Hosting::Embedded).unwrap();
+        assert_eq!(embedded.written_bytes, None);
+    }
+
+    #[test]
+    fn little_growth_is_not_told() {
+        let worst =
+            |after, written| debt(&counters(after, written), Hosting::Process).unwrap().worst().cloned();
+        assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
+        assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
+        assert!(worst(5_000_000, 10_000_000).is_some());
+    }
+
+    #[test]
+    fn steps_that_end_with_more_debt_than_they_began_are_told_by_variant() {
+        let step = |after| {
+            let mut step = load_step(1_000);
+            step.counters = counters(after, 1_024_000_000);
+            step
+        };
+        let cells = vec![cell(1, "a", vec![step(513_000_000)]), cell(2, "a", vec![step(257_000_000)])];
+        let told = analyse(&run(&["a"], 2, cells)).warnings;
+        let found: Vec<_> = told.iter().filter(|text| text.contains("left work")).collect();
+        insta::assert_snapshot!(found[0], @"a left work to later steps: l.i0 ended with 512.0 MB more dirty pages (50 % of the 1024.0 MB it wrote). The tables `Debt` have all of it.");
+        assert_eq!(found.len(), 1, "{told:?}");
+    }
+}

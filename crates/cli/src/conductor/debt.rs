@@ -1,0 +1,56 @@
+//! What a server owes before and after a step, read outside of the measured window.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Capabilities};
+use dbdyno_record::{CounterHeader, StepWriter};
+use serde_json::Map;
+
+use crate::exit::Ended;
+
+/// Source under which it is recorded.
+const SOURCE: &str = "debt";
+/// A server that takes longer than this over a question of milliseconds is not waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// Levels, and when they were read.
+pub(crate) struct Reading {
+    at: Instant,
+    levels: BTreeMap<String, i64>,
+}
+
+/// Asks the server; `None` when it has nothing to tell, as the null database.
+///
+/// # Errors
+/// Why there is no answer, in words.
+pub(crate) async fn read(
+    session: &mut AnySession,
+    capabilities: &Capabilities,
+) -> Result<Option<Reading>, String> {
+    let asked = tokio::time::timeout(ANSWER_MAX, dbdyno_drivers::debt(session, capabilities)).await;
+    let debt = asked
+        .map_err(|_| format!("no answer within {} s", ANSWER_MAX.as_secs()))?
+        .map_err(|error| error.to_string())?;
+    Ok((!debt.levels.is_empty()).then(|| Reading { at: Instant::now(), levels: debt.levels }))
+}
+
+/// Writes both readings, with their times from the barrier. Nothing of a step that never came to its barrier, nor when one
+/// of the two is missing: one alone says nothing.
+///
+/// # Errors
+/// When the record cannot be written.
+pub(crate) fn write(
+    writer: &StepWriter,
+    barrier: Option<Instant>,
+    readings: [Option<Reading>; 2],
+) -> Result<(), Ended> {
+    let (Some(barrier), [Some(before), Some(after)]) = (barrier, readings) else { return Ok(()) };
+    let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    let header = CounterHeader { source: SOURCE.to_owned(), about: Map::new() };
+    let mut lines = writer.counters(header)?;
+    lines.line(-micros(barrier.saturating_duration_since(before.at)), &before.levels)?;
+    lines.line(micros(after.at.saturating_duration_since(barrier)), &after.levels)?;
+    lines.sync()?;
+    Ok(())
+}

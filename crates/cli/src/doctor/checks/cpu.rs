@@ -1,0 +1,174 @@
+//! CPUs: how many, at which clock rate, shared with whom.
+
+use crate::doctor::finding::Finding;
+use crate::doctor::host_files::HostFiles;
+
+const CPUS: &str = "/sys/devices/system/cpu";
+
+pub(crate) fn count(usable: usize, online: u32, can_pin: bool) -> Finding {
+    let found = format!("{usable} of {online} may be used");
+    match (usable, can_pin) {
+        (_, false) => Finding::note(
+            "CPUs",
+            format!("{found}, not pinned to"),
+            "allow sched_setaffinity to pin client and server",
+        ),
+        (0 | 1, _) => Finding::note(
+            "CPUs",
+            found,
+            "client and server will take CPU time from each other; use two or more",
+        ),
+        _ => Finding::good("CPUs", format!("{found} and pinned to")),
+    }
+}
+
+pub(crate) fn governor(files: &HostFiles) -> Finding {
+    let cpus = files.names(CPUS);
+    let governor = |cpu: &String| files.line(&format!("{CPUS}/{cpu}/cpufreq/scaling_governor"));
+    let names: Vec<String> = cpus.iter().filter_map(governor).collect();
+    match names.iter().find(|name| *name != "performance") {
+        None if names.is_empty() => Finding::good("governor", "not visible, as in most virtual machines"),
+        None => Finding::good("governor", "performance"),
+        Some(other) => Finding::note(
+            "governor",
+            other.clone(),
+            "the clock rate changes while you measure; set performance (cpupower frequency-set -g performance)",
+        ),
+    }
+}
+
+/// Intel's driver says when it is off, the others when it is on.
+pub(crate) fn turbo(files: &HostFiles) -> Finding {
+    let off = files.line(&format!("{CPUS}/intel_pstate/no_turbo"));
+    let on = files.line(&format!("{CPUS}/cpufreq/boost"));
+    match (off.as_deref(), on.as_deref()) {
+        (Some("1"), _) | (None, Some("0")) => Finding::good("turbo", "off"),
+        (Some("0"), _) => Finding::note(
+            "turbo",
+            "on",
+            "the clock rate depends on heat and on how many CPUs are busy; echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo",
+        ),
+        (None, Some(_)) => Finding::note(
+            "turbo",
+            "on",
+            "the clock rate depends on heat and on how many CPUs are busy; echo 0 > /sys/devices/system/cpu/cpufreq/boost",
+        ),
+        _ => Finding::good("turbo", "not visible"),
+    }
+}
+
+pub(crate) fn smt(files: &HostFiles) -> Finding {
+    if files.line(&format!("{CPUS}/smt/active")).as_deref() != Some("1") {
+        return Finding::good("SMT", "off, or not visible");
+    }
+    let siblings = files.line(&format!("{CPUS}/cpu0/topology/thread_siblings_list")).unwrap_or_default();
+    Finding::note(
+        "SMT",
+        format!("on (CPUs {siblings} are one core)"),
+        "give server and client whole cores in server_cpus and client_cpus, or boot with nosmt",
+    )
+}
+
+pub(crate) fn numa(files: &HostFiles) -> Finding {
+    let online = files.line("/sys/devices/system/node/online").unwrap_or_else(|| "0".to_owned());
+    if online == "0" {
+        return Finding::good("NUMA", "one node");
+    }
+    let nodes = files.names("/sys/devices/system/node");
+    let cpus = |node: &String| {
+        let list = files.line(&format!("/sys/devices/system/node/{node}/cpulist"))?;
+        Some(format!("{node}: CPUs {list}"))
+    };
+    let told: Vec<String> = nodes.iter().filter_map(cpus).collect();
+    Finding::note(
+        "NUMA",
+        told.join(", "),
+        "memory of another node is slower, and where it lies differs from start to start; keep the server on CPUs of one node",
+    )
+}
+
+pub(crate) fn virtualisation(files: &HostFiles) -> Finding {
+    let is_guest = files.text("/proc/cpuinfo").is_some_and(|text| {
+        text.lines().any(|line| line.starts_with("flags") && line.contains(" hypervisor"))
+    });
+    let product = files.line("/sys/class/dmi/id/product_name").filter(|name| !name.is_empty());
+    match (is_guest, product) {
+        (true, Some(product)) => Finding::good("virtualisation", format!("a virtual machine ({product})")),
+        (true, None) => Finding::good("virtualisation", "a virtual machine"),
+        (false, _) => Finding::good("virtualisation", "none visible"),
+    }
+}
+
+/// They cost what a real system pays too, so they are told and not judged.
+pub(crate) fn mitigations(files: &HostFiles) -> Finding {
+    const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
+    let states: Vec<String> =
+        files.names(FOLDER).iter().filter_map(|name| files.line(&format!("{FOLDER}/{name}"))).collect();
+    let count = |begins: &str| states.iter().filter(|state| state.starts_with(begins)).count();
+    let (mitigated, open) = (count("Mitigation"), count("Vulnerable"));
+    Finding::good("mitigations", format!("{mitigated} active, {open} vulnerabilities without one"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Verdict;
+    use crate::doctor::host_files::machine;
+
+    const SYS: &str = "/sys/devices/system";
+
+    fn verdict(files: &[(&str, &str)], check: fn(&HostFiles) -> Finding) -> Verdict {
+        let found = check(&machine(files).1);
+        assert_eq!(found.advice.is_empty(), found.verdict == Verdict::Good, "{found:?}");
+        found.verdict
+    }
+
+    #[test]
+    fn cpus_that_cannot_be_pinned_or_are_too_few_are_noted() {
+        let verdicts = [(1, true), (4, false), (4, true)].map(|(usable, pin)| count(usable, 4, pin).verdict);
+        assert_eq!(verdicts, [Verdict::Note, Verdict::Note, Verdict::Good]);
+    }
+
+    #[test]
+    fn a_clock_rate_that_changes_is_noted() {
+        let path = |cpu: u32| format!("{SYS}/cpu/cpu{cpu}/cpufreq/scaling_governor");
+        let (one, two) = (path(0), path(1));
+        assert_eq!(verdict(&[(&one, "performance\n"), (&two, "powersave\n")], governor), Verdict::Note);
+        assert_eq!(verdict(&[(&one, "performance\n")], governor), Verdict::Good);
+        assert_eq!(verdict(&[], governor), Verdict::Good);
+        let (intel, other) = (format!("{SYS}/cpu/intel_pstate/no_turbo"), format!("{SYS}/cpu/cpufreq/boost"));
+        assert_eq!(
+            [verdict(&[(&intel, "0\n")], turbo), verdict(&[(&intel, "1\n")], turbo)],
+            [Verdict::Note, Verdict::Good]
+        );
+        assert_eq!(
+            [verdict(&[(&other, "1\n")], turbo), verdict(&[(&other, "0\n")], turbo)],
+            [Verdict::Note, Verdict::Good]
+        );
+    }
+
+    #[test]
+    fn shared_cores_and_several_nodes_are_noted_with_their_cpus() {
+        let active = format!("{SYS}/cpu/smt/active");
+        let siblings = format!("{SYS}/cpu/cpu0/topology/thread_siblings_list");
+        let (_folder, files) = machine(&[(&active, "1\n"), (&siblings, "0,32\n")]);
+        assert_eq!(smt(&files).found, "on (CPUs 0,32 are one core)");
+        let nodes = ["online", "node0/cpulist", "node1/cpulist"].map(|name| format!("{SYS}/node/{name}"));
+        let (_folder, files) = machine(&[(&nodes[0], "0-1\n"), (&nodes[1], "0-3\n"), (&nodes[2], "4-7\n")]);
+        assert_eq!(numa(&files).found, "node0: CPUs 0-3, node1: CPUs 4-7");
+        assert_eq!(verdict(&[(&nodes[0], "0\n")], numa), Verdict::Good);
+    }
+
+    #[test]
+    fn guests_and_mitigations_are_told() {
+        let (_folder, files) = machine(&[
+            ("/proc/cpuinfo", "processor : 0\nflags : fpu hypervisor sse\n"),
+            ("/sys/class/dmi/id/product_name", "KVM\n"),
+            ("/sys/devices/system/cpu/vulnerabilities/meltdown", "Mitigation: PTI\n"),
+            ("/sys/devices/system/cpu/vulnerabilities/l1tf", "Not affected\n"),
+            ("/sys/devices/system/cpu/vulnerabilities/mds", "Vulnerable: no microcode\n"),
+        ]);
+        assert_eq!(virtualisation(&files).found, "a virtual machine (KVM)");
+        assert_eq!(mitigations(&files).found, "1 active, 1 vulnerabilities without one");
+    }
+}

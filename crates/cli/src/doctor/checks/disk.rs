@@ -1,0 +1,235 @@
+//! The disk under the data: device, filesystem, queue, free space, and how long an fsync takes.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use dbdyno_sample::Device;
+use nix::sys::statvfs::statvfs;
+
+use crate::doctor::finding::Finding;
+use crate::doctor::host_files::HostFiles;
+use crate::time;
+
+const GB: u64 = 1_000_000_000;
+/// What a small commit writes.
+const BLOCK: [u8; 4096] = [0xdb; 4096];
+const FSYNCS_MAX: usize = 200;
+const FSYNC_TIME_MAX: Duration = Duration::from_secs(1);
+/// No device that keeps data over a power cut answers faster.
+const TOO_FAST: Duration = Duration::from_micros(20);
+const SLOW: Duration = Duration::from_millis(20);
+/// A hundredth that is so much slower than the median is seen as stalls.
+const UNEVEN: u32 = 20;
+
+/// Free bytes in a folder that is there.
+pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
+    let space = statvfs(folder).ok()?;
+    Some(space.blocks_available() * space.fragment_size())
+}
+
+pub(crate) fn free(free: Option<u64>) -> Finding {
+    let Some(free) = free else {
+        return Finding::bad(
+            "disk space",
+            "the folder cannot be looked into",
+            "name another with --data-dir",
+        );
+    };
+    let found = time::bytes(free);
+    match free {
+        free if free < GB / 10 => {
+            Finding::bad("disk space", found, "make room, or name another folder with --data-dir")
+        }
+        free if free < 10 * GB => {
+            Finding::note("disk space", found, "make room; dbdyno plan says what a plan needs")
+        }
+        _ => Finding::good("disk space", found),
+    }
+}
+
+/// Filesystem and mount options of the folder with the data.
+pub(crate) fn filesystem(files: &HostFiles, device: Option<&Device>, kind: &str) -> Finding {
+    if ["tmpfs", "ramfs"].contains(&kind) {
+        let advice =
+            "it is in memory: an fsync costs nothing there; name a folder on the disk to be measured";
+        return Finding::note("filesystem", kind, advice);
+    }
+    let Some(device) = device else { return Finding::good("filesystem", kind) };
+    let options = mount_options(files, &device.mount_point);
+    let found = format!("{kind} at {} ({options})", device.mount_point.display());
+    if options.split(',').any(|option| option == "nobarrier" || option == "barrier=0") {
+        let advice = "without barriers an fsync does not reach the disk; mount with barriers";
+        return Finding::note("filesystem", found, advice);
+    }
+    Finding::good("filesystem", found)
+}
+
+/// Of the mount and of its filesystem (proc(5), mountinfo): `rw,relatime,errors=remount-ro`.
+fn mount_options(files: &HostFiles, mount_point: &Path) -> String {
+    let text = files.text("/proc/self/mountinfo").unwrap_or_default();
+    let options = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let fields: Vec<&str> = mount.split(' ').collect();
+        if Path::new(fields.get(4)?) != mount_point {
+            return None;
+        }
+        let mut all: Vec<&str> = fields.get(5)?.split(',').collect();
+        for option in filesystem.split(' ').nth(2)?.split(',') {
+            if !all.contains(&option) {
+                all.push(option);
+            }
+        }
+        Some(all.join(","))
+    };
+    text.lines().filter_map(options).next_back().unwrap_or_else(|| "options not visible".to_owned())
+}
+
+/// Queue of the device: of a partition its disk's.
+pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
+    let Some(device) = device else {
+        return Finding::note(
+            "device",
+            "no block device is visible under the folder",
+            "reads and writes of the disk will not be seen; name a folder on a local disk with --data-dir",
+        );
+    };
+    let name = &device.name;
+    let own = format!("/sys/class/block/{name}/queue");
+    let queue = if files.has(&own) { own } else { format!("/sys/class/block/{name}/../queue") };
+    let mut found = vec![name.clone()];
+    if let Some(rotates) = files.line(&format!("{queue}/rotational")) {
+        found.push(if rotates == "1" { "rotating, or said to be" } else { "not rotating" }.to_owned());
+    }
+    found.extend(files.chosen(&format!("{queue}/scheduler")).map(|name| format!("scheduler {name}")));
+    found.extend(files.line(&format!("{queue}/write_cache")).map(|cache| format!("cache {cache}")));
+    Finding::good("device", found.join(", "))
+}
+
+/// Appends blocks to a new file in `folder` and puts each on the disk: how long each took, sorted. The file goes away.
+///
+/// # Errors
+/// When the folder cannot be written to.
+pub(crate) fn measure_fsync(folder: &Path) -> std::io::Result<Vec<Duration>> {
+    let path = folder.join(format!("dbdyno-fsync-{}", std::process::id()));
+    let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    let measured = fsyncs(file);
+    std::fs::remove_file(&path)?;
+    measured
+}
+
+fn fsyncs(mut file: File) -> std::io::Result<Vec<Duration>> {
+    let began = Instant::now();
+    let mut took = Vec::with_capacity(FSYNCS_MAX);
+    while took.len() < FSYNCS_MAX && (took.is_empty() || began.elapsed() < FSYNC_TIME_MAX) {
+        let one = Instant::now();
+        file.write_all(&BLOCK)?;
+        file.sync_data()?;
+        took.push(one.elapsed());
+    }
+    took.sort_unstable();
+    Ok(took)
+}
+
+pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -> Finding {
+    let took = match measured {
+        Ok(took) => took,
+        Err(error) => {
+            let found = format!("{} cannot be written to: {error}", folder.display());
+            return Finding::bad("fsync", found, "name another folder with --data-dir");
+        }
+    };
+    let at = |share: usize| took[((took.len() - 1) * share).div_ceil(100)];
+    let (median, slow) = (at(50), at(99));
+    let found = format!("median {}, p99 {} of {} writes of 4 KiB", micros(median), micros(slow), took.len());
+    if median < TOO_FAST {
+        let advice =
+            "that is no disk: a filesystem in memory, or a cache that forgets; durability costs nothing here";
+        return Finding::note("fsync", found, advice);
+    }
+    if median > SLOW {
+        let advice =
+            "commits will be slow; is this the disk that you mean, and does something else write to it?";
+        return Finding::note("fsync", found, advice);
+    }
+    if slow > median * UNEVEN {
+        let advice =
+            "uneven: something else writes to this disk, or it collects garbage; look again when it is idle";
+        return Finding::note("fsync", found, advice);
+    }
+    Finding::good("fsync", found)
+}
+
+fn micros(time: Duration) -> String {
+    let us = time.as_micros();
+    if us < 10_000 { format!("{us} us") } else { format!("{:.1} ms", time.as_secs_f64() * 1e3) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Verdict;
+    use crate::doctor::host_files::machine;
+
+    fn data_disk() -> Device {
+        Device {
+            name: "nvme0n1p2".to_owned(),
+            major: 259,
+            minor: 2,
+            filesystem: "ext4".to_owned(),
+            mount_point: PathBuf::from("/srv"),
+        }
+    }
+
+    #[test]
+    fn little_space_is_bad() {
+        let verdicts = [1 << 20, GB, 20 * GB].map(|bytes| free(Some(bytes)).verdict);
+        assert_eq!(verdicts, [Verdict::Bad, Verdict::Note, Verdict::Good]);
+        assert_eq!(free(None).verdict, Verdict::Bad);
+    }
+
+    #[test]
+    fn a_partition_has_the_queue_of_its_disk() {
+        let (_folder, files) = machine(&[
+            ("/sys/class/block/queue/scheduler", "[none] mq-deadline\n"),
+            ("/sys/class/block/queue/write_cache", "write back\n"),
+            ("/sys/class/block/queue/rotational", "0\n"),
+            ("/sys/class/block/nvme0n1p2/partition", "2\n"),
+        ]);
+        let found = device(&files, Some(&data_disk()));
+        assert_eq!(found.found, "nvme0n1p2, not rotating, scheduler none, cache write back");
+        assert_eq!(device(&files, None).verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn filesystems_that_do_not_keep_their_word_are_noted() {
+        let info = |options: &str| {
+            let line = format!("30 1 259:2 / /srv rw,noatime shared:1 - ext4 /dev/nvme0n1p2 {options}\n");
+            let (_folder, files) = machine(&[("/proc/self/mountinfo", &line)]);
+            filesystem(&files, Some(&data_disk()), "ext4")
+        };
+        assert_eq!(info("rw,discard"), Finding::good("filesystem", "ext4 at /srv (rw,noatime,discard)"));
+        assert_eq!(info("rw,nobarrier").verdict, Verdict::Note);
+        assert_eq!(filesystem(&machine(&[]).1, None, "tmpfs").verdict, Verdict::Note);
+    }
+
+    #[test]
+    fn fsyncs_are_measured_and_judged_by_median_and_p99() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let took = measure_fsync(folder.path()).expect("a folder that can be written to");
+        assert!(!took.is_empty() && took.is_sorted());
+        assert_eq!(std::fs::read_dir(folder.path()).expect("the folder").count(), 0, "the file is gone");
+        let of = |median: u64, slow: u64| {
+            let mut took = vec![Duration::from_micros(median); 99];
+            took.push(Duration::from_micros(slow));
+            fsync(PathBuf::new(), Ok(took))
+        };
+        assert_eq!(of(250, 900).found, "median 250 us, p99 900 us of 100 writes of 4 KiB");
+        let verdicts =
+            [of(250, 900), of(2, 900), of(50_000, 90_000), of(250, 12_000)].map(|found| found.verdict);
+        assert_eq!(verdicts, [Verdict::Good, Verdict::Note, Verdict::Note, Verdict::Note]);
+        let absent = Path::new("/proc/not/there");
+        assert_eq!(fsync(absent.to_owned(), measure_fsync(absent)).verdict, Verdict::Bad);
+    }
+}

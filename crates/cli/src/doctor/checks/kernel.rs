@@ -1,0 +1,202 @@
+//! What the kernel gives to servers and to dbdyno: clocks, timers, asynchronous IO, ways to look inside.
+
+use std::time::{Duration, Instant};
+
+use crate::doctor::finding::Finding;
+use crate::doctor::host_files::HostFiles;
+use crate::progress::grouped;
+
+/// A timer that is later than this is seen in paced loads.
+const LATE: Duration = Duration::from_micros(500);
+/// Requests that a few servers with many IO threads reserve.
+const AIO_LEFT_MIN: u64 = 20_000;
+/// The first kernel with io_uring.
+const IO_URING_SINCE: (u32, u32) = (5, 1);
+
+pub(crate) fn clock_source(files: &HostFiles) -> Finding {
+    let name = files.line("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    match name.as_deref() {
+        None => Finding::good("clock source", "not visible"),
+        // A look at these is an access to a device, a microsecond or more.
+        Some(slow @ ("hpet" | "acpi_pm" | "jiffies" | "pit")) => Finding::note(
+            "clock source",
+            slow,
+            "it is slow to read; boot with clocksource=tsc if the CPU has a stable one",
+        ),
+        Some(fast) => Finding::good("clock source", fast),
+    }
+}
+
+/// How much later than asked a thread wakes, of 50 sleeps of 1 ms: median and worst.
+pub(crate) fn measure_timers() -> (Duration, Duration) {
+    const ASKED: Duration = Duration::from_millis(1);
+    let late = |_| {
+        let began = Instant::now();
+        std::thread::sleep(ASKED);
+        began.elapsed().saturating_sub(ASKED)
+    };
+    let mut all: Vec<Duration> = (0..50).map(late).collect();
+    all.sort_unstable();
+    (all[all.len() / 2], all[all.len() - 1])
+}
+
+pub(crate) fn timers((median, worst): (Duration, Duration)) -> Finding {
+    let found =
+        format!("a sleep of 1 ms is late by {} us, {} us at worst", median.as_micros(), worst.as_micros());
+    if median > LATE {
+        let advice =
+            "paced loads will be late; end other programs, or look for power saving (idle states) of the CPU";
+        return Finding::note("timers", found, advice);
+    }
+    Finding::good("timers", found)
+}
+
+pub(crate) fn schedstat(files: &HostFiles) -> Finding {
+    let ran = files.line("/proc/self/schedstat").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+    match ran {
+        Some(1..) => Finding::good("run-queue delay", "visible"),
+        _ => Finding::note(
+            "run-queue delay",
+            "not visible",
+            "threads that wait for a CPU are not seen; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
+        ),
+    }
+}
+
+/// dbdyno does not need perf; whoever looks for the reason of a figure does.
+pub(crate) fn perf(files: &HostFiles) -> Finding {
+    let counters = if files.has("/sys/bus/event_source/devices/cpu")
+        || files.has("/sys/bus/event_source/devices/cpu_core")
+    {
+        "with hardware counters"
+    } else {
+        "without hardware counters, as in most virtual machines"
+    };
+    match files.number::<i32>("/proc/sys/kernel/perf_event_paranoid") {
+        None => Finding::good("perf", "not there; dbdyno does not need it"),
+        Some(level) if level > 2 => Finding::good(
+            "perf",
+            format!(
+                "for root only (kernel.perf_event_paranoid = {level}), {counters}; dbdyno does not need it"
+            ),
+        ),
+        Some(level) => {
+            Finding::good("perf", format!("allowed (kernel.perf_event_paranoid = {level}), {counters}"))
+        }
+    }
+}
+
+/// MariaDB from 10.6 and PostgreSQL from 18 can use it; without, they fall back to other ways and other figures.
+pub(crate) fn io_uring(files: &HostFiles) -> Finding {
+    let advice = "servers built for it fall back to slower ways, so that figures do not carry over; sysctl kernel.io_uring_disabled=0";
+    match files.number::<u32>("/proc/sys/kernel/io_uring_disabled") {
+        Some(0) => Finding::good("io_uring", "allowed"),
+        Some(1) => Finding::note("io_uring", "for privileged processes only", advice),
+        Some(_) => Finding::note("io_uring", "switched off (kernel.io_uring_disabled)", advice),
+        // The switch came with 6.6; before it, who has the system call may use it.
+        None => match files.line("/proc/sys/kernel/osrelease").and_then(|text| release(&text)) {
+            Some(version) if version >= IO_URING_SINCE => {
+                Finding::good("io_uring", "in the kernel, without a switch")
+            }
+            Some(_) => Finding::note(
+                "io_uring",
+                "not in this kernel",
+                "servers fall back to other ways; use Linux 5.1 or later",
+            ),
+            None => Finding::good("io_uring", "not visible"),
+        },
+    }
+}
+
+fn release(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(|letter: char| !letter.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Asynchronous IO of the older kind, which InnoDB reserves when it starts.
+pub(crate) fn aio(files: &HostFiles) -> Finding {
+    let number = |name: &str| files.number::<u64>(&format!("/proc/sys/fs/{name}"));
+    let (Some(most), Some(used)) = (number("aio-max-nr"), number("aio-nr")) else {
+        return Finding::good("aio", "not visible");
+    };
+    let found = format!("{} of {} requests reserved", grouped(used), grouped(most));
+    if most.saturating_sub(used) < AIO_LEFT_MIN {
+        let advice = "servers will start without native AIO, or not at all; sysctl fs.aio-max-nr=1048576";
+        return Finding::note("aio", found, advice);
+    }
+    Finding::good("aio", found)
+}
+
+/// Told, not judged: it is on where the results are meant for.
+pub(crate) fn aslr(files: &HostFiles) -> Finding {
+    let found = match files.number::<u32>("/proc/sys/kernel/randomize_va_space") {
+        None => "not visible",
+        Some(0) => "off",
+        Some(_) => "on: each start of a server lays out memory anew, which blocks average out",
+    };
+    Finding::good("ASLR", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Verdict;
+    use crate::doctor::host_files::machine;
+
+    const GOOD: Verdict = Verdict::Good;
+    const NOTE: Verdict = Verdict::Note;
+
+    fn verdict(path: &str, text: &str, check: fn(&HostFiles) -> Finding) -> Verdict {
+        check(&machine(&[(path, text)]).1).verdict
+    }
+
+    #[test]
+    fn slow_clocks_and_late_timers_are_noted() {
+        let clock = |name| {
+            verdict("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, clock_source)
+        };
+        assert_eq!(
+            [clock("tsc\n"), clock("hpet\n"), clock_source(&machine(&[]).1).verdict],
+            [GOOD, NOTE, GOOD]
+        );
+        let micros = Duration::from_micros;
+        let late = |median| timers((micros(median), micros(9_000))).verdict;
+        assert_eq!([late(60), late(900)], [GOOD, NOTE]);
+        let (median, worst) = measure_timers();
+        assert!(median <= worst && worst < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn run_queue_delay_is_seen_only_where_the_kernel_counts_it() {
+        let of = |text| verdict("/proc/self/schedstat", text, schedstat);
+        assert_eq!([of("0 0 0\n"), of("12 3 4\n")], [NOTE, GOOD]);
+    }
+
+    #[test]
+    fn io_uring_is_noted_when_it_is_switched_off_or_not_there() {
+        let switch = |text| verdict("/proc/sys/kernel/io_uring_disabled", text, io_uring);
+        assert_eq!([switch("0\n"), switch("1\n"), switch("2\n")], [GOOD, NOTE, NOTE]);
+        let kernel = |text| verdict("/proc/sys/kernel/osrelease", text, io_uring);
+        assert_eq!([kernel("6.1.0-13-amd64\n"), kernel("4.19.0\n"), kernel("x")], [GOOD, NOTE, GOOD]);
+    }
+
+    #[test]
+    fn aio_that_is_nearly_used_up_is_noted() {
+        let of = |most: &str, used: &str| {
+            aio(&machine(&[("/proc/sys/fs/aio-max-nr", most), ("/proc/sys/fs/aio-nr", used)]).1)
+        };
+        assert_eq!(of("65536", "60000").verdict, NOTE);
+        assert_eq!(of("65536", "2667").found, "2,667 of 65,536 requests reserved");
+    }
+
+    #[test]
+    fn perf_tells_who_may_use_it_and_what_it_sees() {
+        let (_folder, files) = machine(&[
+            ("/proc/sys/kernel/perf_event_paranoid", "3\n"),
+            ("/sys/bus/event_source/devices/cpu/type", "4\n"),
+        ]);
+        let found = perf(&files).found;
+        assert!(found.contains("root only") && found.contains("with hardware counters"), "{found}");
+        assert!(perf(&machine(&[]).1).found.starts_with("not there"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Memory: how much is free, in which pages, and whether it may be swapped out.
+
+use crate::doctor::finding::Finding;
+use crate::doctor::host_files::HostFiles;
+use crate::time;
+
+const GB: u64 = 1_000_000_000;
+/// Above this the kernel swaps out processes to keep file pages.
+const SWAPPINESS_MAX: u32 = 10;
+
+/// A value of `/proc/meminfo`, where kB means 1024 bytes.
+fn meminfo(files: &HostFiles, key: &str) -> Option<u64> {
+    let text = files.text("/proc/meminfo")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+pub(crate) fn free(files: &HostFiles) -> Finding {
+    let Some(free) = meminfo(files, "MemAvailable") else { return Finding::good("memory", "not visible") };
+    let found = format!("{} free", time::bytes(free));
+    match free {
+        free if free < GB / 5 => Finding::bad("memory", found, "end other programs"),
+        free if free < GB => {
+            Finding::note("memory", found, "servers with usual settings need more; end other programs")
+        }
+        _ => Finding::good("memory", found),
+    }
+}
+
+pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
+    match files.chosen("/sys/kernel/mm/transparent_hugepage/enabled").as_deref() {
+        Some("always") => Finding::note(
+            "huge pages",
+            "transparent ones always",
+            "servers stall while pages are merged, and use more memory; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Some(other) => Finding::good("huge pages", format!("transparent ones: {other}")),
+        None => Finding::good("huge pages", "no transparent ones"),
+    }
+}
+
+pub(crate) fn swap(files: &HostFiles) -> Finding {
+    let total = meminfo(files, "SwapTotal").unwrap_or(0);
+    if total == 0 {
+        return Finding::good("swap", "none");
+    }
+    let used = total.saturating_sub(meminfo(files, "SwapFree").unwrap_or(total));
+    let swappiness = files.number::<u32>("/proc/sys/vm/swappiness");
+    let eager = swappiness.is_some_and(|value| value > SWAPPINESS_MAX);
+    let told = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
+    let found = format!("{} used of {}{told}", time::bytes(used), time::bytes(total));
+    if used > 0 || eager {
+        let advice = "a server that is swapped out measures the disk; swapoff -a, or sysctl vm.swappiness=1";
+        return Finding::note("swap", found, advice);
+    }
+    Finding::good("swap", found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Verdict;
+    use crate::doctor::host_files::machine;
+
+    #[test]
+    fn too_little_memory_is_bad() {
+        let verdict = |kb: u64| {
+            let text = format!("MemTotal: 1 kB\nMemAvailable:   {kb} kB\n");
+            free(&machine(&[("/proc/meminfo", &text)]).1).verdict
+        };
+        assert_eq!([100_000, 500_000, 8_000_000].map(verdict), [Verdict::Bad, Verdict::Note, Verdict::Good]);
+    }
+
+    #[test]
+    fn huge_pages_for_all_and_an_eager_swap_are_noted() {
+        let pages = |text: &str| {
+            huge_pages(&machine(&[("/sys/kernel/mm/transparent_hugepage/enabled", text)]).1).verdict
+        };
+        assert_eq!(
+            [pages("[always] madvise never"), pages("always [madvise] never")],
+            [Verdict::Note, Verdict::Good]
+        );
+        let swap = |free: u64, swappiness: &str| {
+            let text = format!("SwapTotal: 1000 kB\nSwapFree: {free} kB\n");
+            swap(&machine(&[("/proc/meminfo", &text), ("/proc/sys/vm/swappiness", swappiness)]).1).verdict
+        };
+        assert_eq!(
+            [swap(1000, "60"), swap(900, "1"), swap(1000, "1")],
+            [Verdict::Note, Verdict::Note, Verdict::Good]
+        );
+        assert_eq!(super::swap(&machine(&[]).1).found, "none");
+    }
+}

@@ -1,0 +1,10 @@
+//! What is looked at, by topic. Each check judges from what it is given alone; files come from [`super::host_files`].
+
+pub(crate) mod cpu;
+pub(crate) mod disk;
+pub(crate) mod groups;
+pub(crate) mod kernel;
+pub(crate) mod limits;
+pub(crate) mod load;
+pub(crate) mod memory;
+pub(crate) mod tools;

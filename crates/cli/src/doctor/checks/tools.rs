@@ -1,0 +1,81 @@
+//! What dbdyno itself brings and keeps: its build, servers, calibration, the cache folder.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_record::ClientCalibration;
+
+use crate::doctor::finding::Finding;
+
+pub(crate) fn build(is_debug: bool) -> Finding {
+    if is_debug {
+        return Finding::note("dbdyno", "a debug build", "use --release for numbers that count");
+    }
+    Finding::good("dbdyno", "a release build")
+}
+
+/// `folder`, or the nearest one above it that is there.
+fn existing(folder: &Path) -> PathBuf {
+    folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
+}
+
+pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
+    let Some(folder) = folder else {
+        return Finding::note(
+            "cache folder",
+            "none",
+            "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there",
+        );
+    };
+    let info = dbdyno_sample::host_info(&existing(folder), None, None);
+    let found = format!("{} on {}", folder.display(), info.data_filesystem);
+    if ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str()) {
+        return Finding::note(
+            "cache folder",
+            found,
+            "it is in memory: what is kept there is lost with the next start",
+        );
+    }
+    Finding::good("cache folder", found)
+}
+
+pub(crate) fn servers() -> Finding {
+    let folder = dbdyno_provision::servers_dir();
+    let names = dbdyno_provision::list(&folder);
+    if names.is_empty() {
+        return Finding::good(
+            "servers",
+            format!("none in {}; plans may name base directories and addresses", folder.display()),
+        );
+    }
+    Finding::good("servers", format!("{} in {}", names.join(", "), folder.display()))
+}
+
+/// `all` are those of this build and this machine.
+pub(crate) fn calibrated(all: &[ClientCalibration]) -> Finding {
+    if all.is_empty() {
+        let found = "not calibrated for this build of dbdyno";
+        return Finding::note("client", found, "dbdyno doctor --client, with the CPUs of your plans");
+    }
+    let cpus = |calibration: &ClientCalibration| match &calibration.host.client_cpus {
+        Some(list) => format!("CPUs {list}"),
+        None => "any CPU".to_owned(),
+    };
+    Finding::good(
+        "client",
+        format!("calibrated on {}", all.iter().map(cpus).collect::<Vec<_>>().join(" and on ")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Verdict;
+
+    #[test]
+    fn what_is_missing_is_noted() {
+        assert_eq!([build(true).verdict, build(false).verdict], [Verdict::Note, Verdict::Good]);
+        assert_eq!(cache_folder(None).verdict, Verdict::Note);
+        assert_eq!(calibrated(&[]).verdict, Verdict::Note);
+        assert_eq!(existing(Path::new("/proc/not/there")), Path::new("/proc"));
+    }
+}

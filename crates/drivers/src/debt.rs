@@ -1,0 +1,82 @@
+//! Work that a server has put off: what it still has to write, purge, merge, compact or vacuum.
+
+mod innodb;
+mod postgres;
+mod rocksdb;
+mod sqlite;
+
+use std::collections::BTreeMap;
+
+use crate::{AnySession, Capabilities, Class, DbError, Upkeep};
+
+/// What a server owed at one moment.
+///
+/// Levels by product (a level that a version or the session's rights do not tell is absent, not zero):
+///
+/// | level | of | meaning |
+/// |---|---|---|
+/// | `dirty_bytes` | InnoDB | changed pages of the buffer pool that are not yet in the files |
+/// | `checkpoint_age_bytes` | InnoDB | redo that a restart would apply: log position minus last checkpoint |
+/// | `history_list_length` | InnoDB | transactions whose old rows are not yet purged |
+/// | `change_buffer_pages` | InnoDB | pages of index changes that are not yet merged |
+/// | `memtable_bytes` | MyRocks | rows that are in no file but the log |
+/// | `flushes_pending`, `compactions_pending`, `compactions_running` | MyRocks | work on its files |
+/// | `dead_rows` | PostgreSQL | deleted row versions that lie in the tables, as the server estimates |
+/// | `wal_since_checkpoint_bytes` | PostgreSQL | log that a restart would apply |
+/// | `vacuums_running`, `autovacuum_workers`, `checkpoints_running` | PostgreSQL | work that goes on now |
+/// | `wal_bytes` | SQLite | pages of the log that are not yet in the database file |
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Debt {
+    pub levels: BTreeMap<String, i64>,
+    /// What levels are shares of: `buffer_pool_bytes`, `redo_capacity_bytes` (PostgreSQL: `max_wal_size`), `live_rows`,
+    /// `autocheckpoint_bytes`; and `merges_by_itself`, 1 where the change buffer is merged in the background.
+    pub capacities: BTreeMap<String, i64>,
+}
+
+/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.
+///
+/// What the session may not ask for is left out: a server of somebody else may not give the rights.
+///
+/// # Errors
+/// When the connection is lost.
+pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
+    let mut debt = Debt::default();
+    match session {
+        AnySession::Null(_) => {}
+        AnySession::Sqlite(_) => sqlite::read(session, &mut debt).await?,
+        AnySession::Postgres(_) => postgres::read(session, &mut debt).await?,
+        AnySession::Mysql(_) => {
+            innodb::read(session, &mut debt).await?;
+            if capabilities.upkeep == Upkeep::MyRocks {
+                rocksdb::read(session, &mut debt).await?;
+            }
+        }
+    }
+    Ok(debt)
+}
+
+impl Debt {
+    fn level(&mut self, name: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.levels.insert(name.to_owned(), value.max(0));
+        }
+    }
+
+    fn capacity(&mut self, name: &str, value: Option<i64>) {
+        if let Some(value) = value {
+            self.capacities.insert(name.to_owned(), value);
+        }
+    }
+}
+
+/// `None` where the server refuses the question: no rights, no such table.
+///
+/// # Errors
+/// When the connection is lost.
+fn told<T>(answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.class == Class::Lost => Err(error),
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,104 @@
+//! What InnoDB owes, from its status counters and its own report.
+
+use std::collections::BTreeMap;
+
+use super::{Debt, told};
+use crate::status::{cell, status, variables, version_numbers};
+use crate::{AnySession, DbError, Session};
+
+/// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for it is in vain.
+const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
+
+pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<(), DbError> {
+    let Some(counters) = told(status(session).await)? else { return Ok(()) };
+    let counter = |name: &str| counters.get(name).copied();
+    let page_bytes = counter("Innodb_page_size");
+    let pages = |name: &str| Some(counter(name)?.saturating_mul(page_bytes?));
+    // Compressed pages make the product a little too small, so the server's own sum comes first.
+    let dirty = counter("Innodb_buffer_pool_bytes_dirty").or_else(|| pages("Innodb_buffer_pool_pages_dirty"));
+    debt.level("dirty_bytes", dirty);
+    debt.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
+    if let Some(settings) = told(variables(session, "innodb%log%").await)? {
+        debt.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
+    }
+    let report = told(session.rows("SHOW ENGINE INNODB STATUS").await)?;
+    let text = report.and_then(|rows| rows.into_iter().next()?.into_iter().nth(2)?).unwrap_or_default();
+    debt.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
+    let history = number_after(&text, "History list length ");
+    debt.level("history_list_length", counter("Innodb_history_list_length").or(history));
+    // The change buffer's tree has a root page when it is empty.
+    debt.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
+    if !text.is_empty() {
+        let version = told(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
+        debt.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
+    }
+    Ok(())
+}
+
+fn merges_by_itself(version: &str) -> bool {
+    !version.contains("MariaDB") || version_numbers(version) < MARIADB_MERGES_ON_READ_SINCE
+}
+
+/// All redo files together: one capacity since MySQL 8.0.30, before that files of one size.
+fn redo_capacity(counters: &BTreeMap<String, i64>, settings: &BTreeMap<String, String>) -> Option<i64> {
+    let setting = |name: &str| settings.get(name)?.parse::<i64>().ok();
+    let in_force = counters.get("Innodb_redo_log_capacity_resized").copied();
+    in_force.or_else(|| setting("innodb_redo_log_capacity")).or_else(|| {
+        let files = setting("innodb_log_files_in_group").unwrap_or(1);
+        Some(setting("innodb_log_file_size")?.saturating_mul(files))
+    })
+}
+
+fn checkpoint_age(report: &str) -> Option<i64> {
+    let now = number_after(report, "Log sequence number")?;
+    Some(now - number_after(report, "Last checkpoint at")?)
+}
+
+/// The number behind `label` at the beginning of a line.
+fn number_after(report: &str, label: &str) -> Option<i64> {
+    let rest = report.lines().find_map(|line| line.strip_prefix(label))?.trim_start();
+    let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = "History list length 17\n---\nIbuf: size 3, free list len 0, seg size 5, 9 merges\n---\nLOG\n---\n\
+                          Log sequence number          19643184\nLog flushed up to 19643184\n\
+                          Last checkpoint at           19000000\n";
+
+    #[test]
+    fn the_engines_report_tells_age_history_and_change_buffer() {
+        assert_eq!(checkpoint_age(REPORT), Some(643_184));
+        assert_eq!(number_after(REPORT, "History list length "), Some(17));
+        assert_eq!(number_after(REPORT, "Ibuf: size "), Some(3));
+        assert_eq!((checkpoint_age(""), number_after("Ibuf: size x", "Ibuf: size ")), (None, None));
+    }
+
+    #[test]
+    fn redo_is_one_capacity_or_files_of_one_size() {
+        let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let old = settings(&[("innodb_log_file_size", "1000"), ("innodb_log_files_in_group", "4")]);
+        assert_eq!(redo_capacity(&BTreeMap::new(), &old), Some(4000));
+        let mariadb = settings(&[("innodb_log_file_size", "1000")]);
+        assert_eq!(redo_capacity(&BTreeMap::new(), &mariadb), Some(1000));
+        let new = settings(&[("innodb_log_file_size", "1000"), ("innodb_redo_log_capacity", "5000")]);
+        assert_eq!(redo_capacity(&BTreeMap::new(), &new), Some(5000));
+        let resized = BTreeMap::from([("Innodb_redo_log_capacity_resized".to_owned(), 7000)]);
+        assert_eq!(redo_capacity(&resized, &new), Some(7000));
+        assert_eq!(redo_capacity(&BTreeMap::new(), &settings(&[])), None);
+    }
+
+    #[test]
+    fn mariadb_stopped_merging_in_the_background() {
+        let of = |versions: &[&str]| versions.iter().map(|text| merges_by_itself(text)).collect::<Vec<_>>();
+        assert_eq!(
+            of(&["5.6.24-log", "9.7.4", "10.2.11-MariaDB", "10.5.23-MariaDB"]),
+            [true, true, true, false]
+        );
+    }
+}

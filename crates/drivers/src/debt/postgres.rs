@@ -1,0 +1,65 @@
+//! What PostgreSQL owes, from its statistics views and the control file.
+
+use super::{Debt, told};
+use crate::status::{name_value_pairs, postgres_major};
+use crate::{AnySession, DbError};
+
+/// The version in which the write-ahead log's functions lost their `xlog`, and processes got a type.
+const NEW_NAMES_SINCE: u32 = 10;
+
+/// Names that are capacities; all others are levels.
+const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
+
+pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<(), DbError> {
+    for sql in queries(postgres_major(session)) {
+        for (name, value) in told(name_value_pairs(session, sql).await)?.unwrap_or_default() {
+            let value = value.parse::<i64>().ok();
+            if CAPACITIES.contains(&name.as_str()) {
+                debt.capacity(&name, value);
+            } else {
+                debt.level(&name, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Several statements, so that one that is not allowed takes only its own levels away.
+fn queries(major: u32) -> [&'static str; 4] {
+    let rows = "SELECT 'dead_rows', sum(n_dead_tup)::bigint::text FROM pg_stat_user_tables UNION ALL \
+                SELECT 'live_rows', sum(n_live_tup)::bigint::text FROM pg_stat_user_tables";
+    let vacuums = "SELECT 'vacuums_running', count(*)::text FROM pg_stat_progress_vacuum";
+    if major < NEW_NAMES_SINCE {
+        return [
+            rows,
+            vacuums,
+            "SELECT 'wal_since_checkpoint_bytes', \
+             pg_xlog_location_diff(pg_current_xlog_location(), redo_location)::bigint::text FROM pg_control_checkpoint() \
+             UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
+            "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE query LIKE 'autovacuum: %'",
+        ];
+    }
+    [
+        rows,
+        vacuums,
+        "SELECT 'wal_since_checkpoint_bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn)::bigint::text \
+         FROM pg_control_checkpoint() \
+         UNION ALL SELECT 'redo_capacity_bytes', pg_size_bytes(current_setting('max_wal_size'))::text",
+        // A checkpointer without work waits for some; one that works waits for the disk, for its pace or for nothing.
+        "SELECT 'autovacuum_workers', count(*)::text FROM pg_stat_activity WHERE backend_type = 'autovacuum worker' \
+         UNION ALL SELECT 'checkpoints_running', count(*)::text FROM pg_stat_activity \
+         WHERE backend_type = 'checkpointer' AND wait_event_type IS DISTINCT FROM 'Activity'",
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_9_6_is_asked_in_its_own_words() {
+        assert!(queries(9).iter().any(|sql| sql.contains("pg_current_xlog_location")));
+        assert!(queries(10).iter().all(|sql| !sql.contains("xlog")));
+        assert!(queries(9).iter().all(|sql| !sql.contains("backend_type")));
+    }
+}

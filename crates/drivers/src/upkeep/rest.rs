@@ -1,0 +1,322 @@
+//! Rest behind the active work: a fixed wait, or until the server's state lies under bounds.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Work;
+use crate::debt::{Debt, debt};
+use crate::{AnySession, Capabilities, Class, DbError};
+
+/// Time between two looks at the server.
+const PERIOD: Duration = Duration::from_secs(1);
+/// A server that gives no answer for so long is taken for dead.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// Looks in a row at which every bound has to hold: a queue that is empty for a moment is not rest.
+const CALM_SAMPLES: u32 = 2;
+/// Pages and log that any idle server has, which a share of a small pool or log would forbid.
+const LEAST_BOUND_BYTES: f64 = 1_048_576.0;
+/// The same of dead rows and of change buffer pages.
+const LEAST_BOUND_COUNT: i64 = 1_000;
+/// More requests at the device than this are not counted as an idle one's.
+const DEVICE_REQUESTS_MAX: i64 = 4;
+
+/// What a server may keep for ever until it is told to write it, which a server of somebody else is not.
+const WRITTEN_WHEN_TOLD: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
+
+/// Name of a level that is the device's and not the server's.
+const DEVICE_QUEUE: &str = "device_requests_in_flight";
+/// Since the look before, a [`PERIOD`] ago.
+const DEVICE_WRITES: &str = "device_written_bytes";
+
+/// How long the cleanup goes on.
+#[derive(Debug, Clone)]
+pub enum Rest {
+    /// For this time, counted from the start of the cleanup, as the original does.
+    Wait(Duration),
+    /// Until the server is quiet.
+    Quiet(Quiet),
+}
+
+impl From<Duration> for Rest {
+    fn from(wait: Duration) -> Self {
+        Self::Wait(wait)
+    }
+}
+
+/// When a server counts as quiet, and how long to wait for it.
+#[derive(Debug, Clone)]
+pub struct Quiet {
+    /// The longest wait, counted from the end of the active work.
+    pub cap: Duration,
+    pub bounds: Bounds,
+    /// The device of the data directory; `None` where it cannot be seen.
+    pub device: Option<DeviceGauge>,
+}
+
+/// Under what a server counts as quiet. Shares are fractions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Dirty pages, of the buffer pool.
+    pub dirty_share: f64,
+    /// Redo that a restart would apply, of all redo (PostgreSQL: of `max_wal_size`).
+    pub redo_share: f64,
+    /// Transactions that wait for purge.
+    pub history_length: i64,
+    /// Dead rows, of the live ones.
+    pub dead_rows_share: f64,
+    /// What the device may write.
+    pub device_bytes_per_second: i64,
+}
+
+/// Reads the counters of a block device: requests in flight now, and bytes written so far.
+#[derive(Clone)]
+pub struct DeviceGauge(Arc<dyn Fn() -> Option<(i64, i64)> + Send + Sync>);
+
+impl DeviceGauge {
+    /// `read` gives requests in flight and bytes written, `None` when the device cannot be read.
+    pub fn new(read: impl Fn() -> Option<(i64, i64)> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl fmt::Debug for DeviceGauge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DeviceGauge")
+    }
+}
+
+/// How a server came to rest, or did not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settling {
+    /// Every bound held in the end; `false` when the cap was reached first.
+    pub is_quiet: bool,
+    /// From the end of the active work.
+    pub took: Duration,
+    pub cap: Duration,
+    /// The greatest value of each level that counts as quiet.
+    pub bounds: BTreeMap<String, i64>,
+    /// Before the active work.
+    pub before: BTreeMap<String, i64>,
+    /// One a second, with its time since the end of the active work. Its last one is the state at the end.
+    pub samples: Vec<(Duration, BTreeMap<String, i64>)>,
+    /// Levels above their bounds in the end.
+    pub missed: Vec<String>,
+}
+
+impl Work<'_> {
+    /// What is left of a wait, or the way to rest. Once it is over, does nothing.
+    pub(super) async fn come_to_rest(&mut self) -> Result<(), DbError> {
+        match self.rest.clone() {
+            Rest::Wait(wait) => self.sleep_rest(wait).await,
+            Rest::Quiet(quiet) if self.report.settling.is_none() => {
+                let part = Instant::now();
+                let before = std::mem::take(&mut self.before);
+                let Self { session, capabilities, owned, .. } = self;
+                let settling = settle_down(session, capabilities, &quiet, (before, *owned)).await?;
+                self.ended("settle", part);
+                self.report.settling = Some(settling);
+            }
+            Rest::Quiet(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Sleeps for what is left of the wait.
+    async fn sleep_rest(&mut self, wait: Duration) {
+        let rest = wait.saturating_sub(self.start.elapsed());
+        if !rest.is_zero() {
+            let part = Instant::now();
+            tokio::time::sleep(rest).await;
+            self.ended("wait", part);
+        }
+    }
+}
+
+/// The state before the work begins, for a rest that is a state.
+pub(super) async fn state_before(
+    session: &mut AnySession,
+    capabilities: &Capabilities,
+    rest: &Rest,
+) -> Result<BTreeMap<String, i64>, DbError> {
+    match rest {
+        Rest::Wait(_) => Ok(BTreeMap::new()),
+        Rest::Quiet(_) => Ok(look(session, capabilities).await?.levels),
+    }
+}
+
+async fn settle_down(
+    session: &mut AnySession,
+    capabilities: &Capabilities,
+    quiet: &Quiet,
+    (before, owned): (BTreeMap<String, i64>, bool),
+) -> Result<Settling, DbError> {
+    let began = Instant::now();
+    let mut settling = Settling { cap: quiet.cap, before, ..Settling::default() };
+    let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
+    let mut calm = 0;
+    loop {
+        let owed = look(session, capabilities).await?;
+        settling.bounds = bounds(&owed, &quiet.bounds, quiet.device.is_some());
+        settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_TOLD.contains(&level.as_str()));
+        let mut levels = owed.levels;
+        device.read(&mut levels);
+        settling.missed = missed(&levels, &settling.bounds);
+        settling.took = began.elapsed();
+        settling.samples.push((settling.took, levels));
+        calm = if settling.missed.is_empty() { calm + 1 } else { 0 };
+        settling.is_quiet = calm >= CALM_SAMPLES;
+        // The first look at the device does not tell what it writes, so it proves nothing.
+        settling.is_quiet &= settling.samples.len() > CALM_SAMPLES as usize || quiet.device.is_none();
+        if settling.is_quiet || settling.took >= quiet.cap {
+            return Ok(settling);
+        }
+        tokio::time::sleep(PERIOD.min(quiet.cap.saturating_sub(settling.took))).await;
+    }
+}
+
+/// Asks, but not for ever.
+async fn look(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
+    tokio::time::timeout(ANSWER_MAX, debt(session, capabilities)).await.unwrap_or_else(|_| {
+        let message = format!(
+            "the server gave no answer for {} s while it was to settle; see its log",
+            ANSWER_MAX.as_secs()
+        );
+        Err(DbError::new(Class::Lost, "", message))
+    })
+}
+
+/// The bound of each level that has one and was told. Work that goes on must have ended.
+fn bounds(debt: &Debt, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
+    let capacity = |name: &str| debt.capacities.get(name).copied();
+    let share = |share: f64, of: &str| {
+        Some((share * capacity(of)? as f64).max(LEAST_BOUND_BYTES).min(i64::MAX as f64) as i64)
+    };
+    let dead = capacity("live_rows").map(|live| (bounds.dead_rows_share * live as f64) as i64);
+    let bound = |level: &str| match level {
+        "dirty_bytes" => share(bounds.dirty_share, "buffer_pool_bytes"),
+        "checkpoint_age_bytes" | "wal_since_checkpoint_bytes" => {
+            share(bounds.redo_share, "redo_capacity_bytes")
+        }
+        "wal_bytes" => capacity("autocheckpoint_bytes"),
+        "history_list_length" => Some(bounds.history_length),
+        "change_buffer_pages" if capacity("merges_by_itself") == Some(1) => Some(LEAST_BOUND_COUNT),
+        "dead_rows" => dead.map(|dead| dead.max(LEAST_BOUND_COUNT)),
+        "flushes_pending"
+        | "compactions_pending"
+        | "compactions_running"
+        | "vacuums_running"
+        | "autovacuum_workers"
+        | "checkpoints_running" => Some(0),
+        _ => None,
+    };
+    let of_server = debt.levels.keys().filter_map(|level| Some((level.clone(), bound(level)?)));
+    let of_device = [(DEVICE_QUEUE, DEVICE_REQUESTS_MAX), (DEVICE_WRITES, bounds.device_bytes_per_second)]
+        .map(|(name, bound)| (name.to_owned(), bound));
+    of_server.chain(of_device.into_iter().filter(|_| sees_device)).collect()
+}
+
+fn missed(levels: &BTreeMap<String, i64>, bounds: &BTreeMap<String, i64>) -> Vec<String> {
+    let above = |(name, level): (&String, &i64)| bounds.get(name).is_some_and(|bound| level > bound);
+    levels.iter().filter(|level| above(*level)).map(|(name, _)| name.clone()).collect()
+}
+
+/// What the device does from one look to the next.
+struct DeviceWatch<'a> {
+    gauge: Option<&'a DeviceGauge>,
+    last_bytes: Option<i64>,
+}
+
+impl DeviceWatch<'_> {
+    fn read(&mut self, levels: &mut BTreeMap<String, i64>) {
+        let Some((in_flight, written)) = self.gauge.and_then(|gauge| (gauge.0)()) else { return };
+        levels.insert(DEVICE_QUEUE.to_owned(), in_flight);
+        if let Some(before) = self.last_bytes.replace(written) {
+            levels.insert(DEVICE_WRITES.to_owned(), written - before);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use crate::{Endpoint, Target, null, settle};
+
+    const BOUNDS: Bounds = Bounds {
+        dirty_share: 0.02,
+        redo_share: 0.1,
+        history_length: 1000,
+        dead_rows_share: 0.01,
+        device_bytes_per_second: 1_000_000,
+    };
+
+    fn map(pairs: &[(&str, i64)]) -> BTreeMap<String, i64> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+    }
+
+    #[test]
+    fn bounds_are_shares_of_what_the_server_has_and_never_less_than_an_idle_one_needs() {
+        let levels = map(&[("dirty_bytes", 5), ("checkpoint_age_bytes", 5), ("change_buffer_pages", 9)]);
+        let big =
+            map(&[("buffer_pool_bytes", 1 << 30), ("redo_capacity_bytes", 1 << 30), ("merges_by_itself", 1)]);
+        let of = |capacities: &BTreeMap<String, i64>| {
+            bounds(&Debt { levels: levels.clone(), capacities: capacities.clone() }, &BOUNDS, false)
+        };
+        let expected = [
+            ("dirty_bytes", 21_474_836),
+            ("checkpoint_age_bytes", 107_374_182),
+            ("change_buffer_pages", 1000),
+        ];
+        assert_eq!(of(&big), map(&expected));
+        let small = map(&[("buffer_pool_bytes", 1 << 20), ("redo_capacity_bytes", 1 << 20)]);
+        assert_eq!(of(&small), map(&[("dirty_bytes", 1 << 20), ("checkpoint_age_bytes", 1 << 20)]));
+        assert_eq!(of(&map(&[])), map(&[]), "without the whole there is no share");
+    }
+
+    #[test]
+    fn work_that_goes_on_and_levels_above_their_bounds_are_missed() {
+        let levels =
+            map(&[("dead_rows", 1001), ("vacuums_running", 1), ("checkpoints_running", 0), ("other", 9)]);
+        let debt = Debt { levels: levels.clone(), capacities: map(&[("live_rows", 50_000)]) };
+        assert_eq!(missed(&levels, &bounds(&debt, &BOUNDS, false)), ["dead_rows", "vacuums_running"]);
+    }
+
+    async fn settled_beside(gauge: DeviceGauge, cap: Duration) -> Settling {
+        let capabilities = null::capabilities();
+        let target = Target::Null(null::Options::default());
+        let endpoint = Endpoint { target, capabilities: capabilities.clone() };
+        let mut session = endpoint.connect().await.unwrap();
+        let rest = Quiet { cap, bounds: BOUNDS, device: Some(gauge) };
+        let report = settle(&mut session, &capabilities, &[], Rest::Quiet(rest), true).await.unwrap();
+        report.settling.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_device_that_writes_is_waited_for_until_it_does_no_more() {
+        let (written, looks) = (AtomicI64::new(0), AtomicI64::new(0));
+        let gauge = DeviceGauge::new(move || {
+            let busy = looks.fetch_add(1, Ordering::Relaxed) < 3;
+            Some((0, written.fetch_add(if busy { 9_000_000 } else { 0 }, Ordering::Relaxed)))
+        });
+        let settling = settled_beside(gauge, Duration::from_secs(60)).await;
+        assert!(settling.is_quiet && settling.missed.is_empty(), "{settling:?}");
+        let rates: Vec<_> =
+            settling.samples.iter().map(|(_, levels)| levels.get(DEVICE_WRITES).copied()).collect();
+        assert!(rates[0].is_none() && rates[1] > Some(1_000_000), "{rates:?}");
+        assert!((4..=7).contains(&rates.len()), "{rates:?}");
+        assert_eq!(rates.last(), Some(&Some(0)));
+    }
+
+    #[tokio::test]
+    async fn the_cap_ends_the_wait_and_names_what_was_missed() {
+        let gauge = DeviceGauge::new(|| Some((64, 0)));
+        let settling = settled_beside(gauge, Duration::from_millis(1_200)).await;
+        assert!(!settling.is_quiet, "{settling:?}");
+        assert_eq!(settling.missed, [DEVICE_QUEUE]);
+        assert!(settling.took >= settling.cap && settling.took < Duration::from_secs(3), "{settling:?}");
+        assert_eq!(settling.bounds[DEVICE_QUEUE], DEVICE_REQUESTS_MAX);
+    }
+}

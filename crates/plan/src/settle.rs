@@ -1,0 +1,230 @@
+//! How a server is brought to rest between load and measurement: by a fixed wait, or until its state is quiet.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::PlanDuration;
+use crate::units::no_unit;
+
+/// `settle = { ... }` of a workload. Keys beside `by` and `after` belong to one of the two ways.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settle {
+    pub by: SettleBy,
+    /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the original's.
+    pub wait: SettleWait,
+    /// `by = "state"`: the longest wait behind the active work. What was not reached by then is reported.
+    pub cap: PlanDuration,
+    /// Behind which steps.
+    pub after: SettleAfter,
+    /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
+    pub dirty_share: f64,
+    /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL: of `max_wal_size`).
+    pub redo_share: f64,
+    /// `by = "state"`: transactions that wait for purge (InnoDB).
+    pub history_length: u64,
+    /// `by = "state"`: dead rows, as a fraction of the live ones (PostgreSQL).
+    pub dead_rows_share: f64,
+    /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a second.
+    pub device_mb_per_second: f64,
+}
+
+/// What ends the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettleBy {
+    /// What the server has put off, and the device's traffic, lie under bounds.
+    State,
+    /// A time is over.
+    Wait,
+}
+
+/// Behind which steps the server is brought to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettleAfter {
+    /// Once, where the original does: behind the last step of the load.
+    Load,
+    /// Behind each step that writes and has one after it, with the whole cleanup.
+    EachWrite,
+}
+
+/// Length of a fixed pause: `"original"` or a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettleWait {
+    /// The workload's own; of the Insert Benchmark min(1200 s, 60 s + 1 s per million loaded rows).
+    Original,
+    /// A fixed time.
+    #[serde(untagged)]
+    Fixed(PlanDuration),
+}
+
+/// By hand, because the derived code answers a wrong duration with "did not match any variant".
+impl<'de> Deserialize<'de> for SettleWait {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = SettleWait;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("\"original\" or a duration such as \"30s\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SettleWait, E> {
+                if text == "original" {
+                    return Ok(SettleWait::Original);
+                }
+                text.parse().map(SettleWait::Fixed).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<SettleWait, E> {
+                Err(E::custom(no_unit(number)))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl Settle {
+    /// A fixed pause, as the short form `settle_wait` asks for.
+    pub fn fixed(wait: SettleWait) -> Self {
+        Self { by: SettleBy::Wait, wait, ..Self::default() }
+    }
+
+    /// Length of a fixed pause, where the workload's own is `original`.
+    pub fn wait_of(&self, original: Duration) -> Duration {
+        match self.wait {
+            SettleWait::Fixed(wait) => wait.0,
+            SettleWait::Original => original,
+        }
+    }
+
+    /// What a forecast counts: the pause, or for a state what a server of moderate size takes, and never more than the cap.
+    pub(crate) fn forecast(&self, original: Duration) -> Duration {
+        const STATE: Duration = Duration::from_secs(30);
+        match self.by {
+            SettleBy::Wait => self.wait_of(original),
+            SettleBy::State => self.cap.0.min(STATE),
+        }
+    }
+
+    /// The forecast's words behind `where_it_is`: `after l.i2`.
+    pub(crate) fn detail(&self, where_it_is: &str) -> String {
+        match self.by {
+            SettleBy::Wait => format!("cleanup and pause {where_it_is}"),
+            SettleBy::State => format!("cleanup {where_it_is}, until quiet, {} at most", self.cap),
+        }
+    }
+
+    /// The first value out of its range: its key, and what to write.
+    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+        let shares = [
+            ("settle.dirty_share", self.dirty_share),
+            ("settle.redo_share", self.redo_share),
+            ("settle.dead_rows_share", self.dead_rows_share),
+        ];
+        if let Some((key, _)) = shares.iter().find(|(_, share)| !(*share > 0.0 && *share <= 1.0)) {
+            return Some((*key, format!("{key} must be above 0 and at most 1, e.g. 0.02 for 2 %")));
+        }
+        if !(self.device_mb_per_second >= 0.0 && self.device_mb_per_second.is_finite()) {
+            let message = "settle.device_mb_per_second must be 0 or more, e.g. 8".to_owned();
+            return Some(("settle.device_mb_per_second", message));
+        }
+        None
+    }
+}
+
+/// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that cannot be told.
+pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<(&'static str, String)> {
+    let settle = settle?;
+    if has_wait {
+        let message =
+            "settle_wait is the short form of settle = { by = \"wait\", wait = ... }: write one of the two";
+        return Some(("settle_wait", message.to_owned()));
+    }
+    settle.problem()
+}
+
+impl Default for Settle {
+    fn default() -> Self {
+        Self {
+            by: SettleBy::State,
+            wait: SettleWait::Original,
+            cap: PlanDuration::from_secs(600),
+            after: SettleAfter::Load,
+            dirty_share: 0.02,
+            redo_share: 0.1,
+            history_length: 1000,
+            dead_rows_share: 0.01,
+            device_mb_per_second: 8.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Oltp, Plan, parse};
+
+    const HEAD: &str = "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n";
+
+    fn plan(workload: &str) -> Plan {
+        parse(&format!("{HEAD}{workload}\n"), "p.toml").unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn error(workload: &str) -> String {
+        parse(&format!("{HEAD}{workload}\n"), "p.toml").expect_err("it must be refused").to_string()
+    }
+
+    fn insert_benchmark(line: &str) -> Settle {
+        let plan = plan(&format!("[workload.insert-benchmark]\n{line}"));
+        plan.workload.insert_benchmark.expect("planned").settling()
+    }
+
+    #[test]
+    fn the_insert_benchmark_settles_by_state_unless_the_plan_names_a_time() {
+        assert_eq!(insert_benchmark(""), Settle::default());
+        let fixed = insert_benchmark("settle_wait = \"5s\"");
+        assert_eq!((fixed.by, fixed.wait_of(Duration::ZERO).as_secs()), (SettleBy::Wait, 5));
+        let original = insert_benchmark("settle = { by = \"wait\" }");
+        assert_eq!(original.wait_of(Duration::from_secs(92)).as_secs(), 92);
+        let capped = insert_benchmark("settle = { cap = \"5m\", after = \"each-write\", dirty_share = 0.5 }");
+        let expected = Settle {
+            cap: PlanDuration::from_secs(300),
+            after: SettleAfter::EachWrite,
+            dirty_share: 0.5,
+            ..Settle::default()
+        };
+        assert_eq!(capped, expected);
+    }
+
+    #[test]
+    fn oltp_has_no_pause_as_the_original_unless_the_plan_asks_for_one() {
+        let of = |line: &str| -> Oltp {
+            plan(&format!("[workload.oltp]\n{line}")).workload.oltp.expect("planned")
+        };
+        let none = of("").settling();
+        assert_eq!((none.by, none.wait_of(Duration::ZERO)), (SettleBy::Wait, Duration::ZERO));
+        assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
+        assert_eq!(of("settle = {}").settling().by, SettleBy::State);
+    }
+
+    #[test]
+    fn the_plan_as_it_ran_has_the_long_form_only_and_reads_back_as_the_same() {
+        let first = plan("[workload.insert-benchmark]\nsettle_wait = \"5s\"");
+        let text = toml::to_string(&first).expect("a plan is TOML");
+        assert!(!text.contains("settle_wait") && text.contains("wait = \"5s\""), "{text}");
+        assert_eq!(parse(&text, "again").expect("what was written can be read"), first);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused_with_its_place() {
+        insta::assert_snapshot!(error("[workload.oltp]\nsettle = {}\nsettle_wait = \"1s\""), @r#"p.toml:7:15: settle_wait is the short form of settle = { by = "wait", wait = ... }: write one of the two"#);
+        insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share must be above 0 and at most 1, e.g. 0.02 for 2 %");
+        insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { by = \"states\" }"), @"p.toml:6:17: `states` is not a value of this key (did you mean `state`?); it takes state, wait");
+        insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { device_mb_per_second = -1.0 }"), @"p.toml:6:35: settle.device_mb_per_second must be 0 or more, e.g. 8");
+    }
+}
