@@ -8,6 +8,7 @@ mod configs;
 mod doctor;
 mod exit;
 mod host;
+mod kept;
 mod leftovers;
 mod limits;
 mod parity;

@@ -4,23 +4,16 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_plan::Plan;
 use dbdyno_record::{CalibratedHost, ClientCalibration, HostInfo, ToolInfo};
-use serde::{Deserialize, Serialize};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
+use crate::kept;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
-const FORMAT: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    format: u32,
-    calibrations: Vec<ClientCalibration>,
-}
+const FORMAT: u32 = 2;
 
 /// `client-calibration.json` in `dbdyno` below `$XDG_CACHE_HOME`, else below `~/.cache`; `None` without a home.
 pub(crate) fn path() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = variable("XDG_CACHE_HOME").or_else(|| variable("HOME").map(|home| home.join(".cache")))?;
+    let cache = kept::folder("XDG_CACHE_HOME", ".cache")?;
     Some(cache.join("dbdyno/client-calibration.json"))
 }
 
@@ -37,11 +30,7 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
 
 /// All that is stored. A file that cannot be read or understood holds nothing: what was measured can be measured again.
 pub(crate) fn load(path: &Path) -> Vec<ClientCalibration> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    match serde_json::from_str::<Stored>(&text) {
-        Ok(stored) if stored.format == FORMAT => stored.calibrations,
-        _ => Vec::new(),
-    }
+    kept::load(path, FORMAT)
 }
 
 /// The stored calibration for that client, if there is one.
@@ -58,16 +47,7 @@ pub(crate) fn save(path: &Path, new: &ClientCalibration) -> Result<(), Ended> {
     let mut calibrations = load(path);
     calibrations.retain(|old| old.tool == new.tool && !old.holds_for(&new.tool, &new.host));
     calibrations.push(new.clone());
-    let write = || -> std::io::Result<()> {
-        std::fs::create_dir_all(path.parent().unwrap_or(path))?;
-        let mut text = serde_json::to_string_pretty(&Stored { format: FORMAT, calibrations })?;
-        text.push('\n');
-        // Whoever reads meanwhile sees the old file or the new one.
-        let partial = path.with_extension(format!("{}.partial", std::process::id()));
-        std::fs::write(&partial, text)?;
-        std::fs::rename(&partial, path)
-    };
-    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+    kept::save(path, FORMAT, calibrations)
 }
 
 #[cfg(test)]

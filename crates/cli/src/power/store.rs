@@ -7,18 +7,13 @@ use dbdyno_analyse::StepNoise;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::Ended;
+use crate::kept;
 
 /// Version of the file's shape. A file of another version counts as absent and is written anew.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Entries that are kept, the newest.
 const MOST: usize = 200;
-
-#[derive(Serialize, Deserialize)]
-struct File {
-    format: u32,
-    noise: Vec<StoredNoise>,
-}
 
 /// The noise of one workload in one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,19 +32,13 @@ pub(super) struct StoredNoise {
 
 /// `noise.json` in `dbdyno` below `$XDG_STATE_HOME`, else below `~/.local/state`; `None` without a home.
 pub(super) fn path() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state =
-        variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")))?;
+    let state = kept::folder("XDG_STATE_HOME", ".local/state")?;
     Some(state.join("dbdyno/noise.json"))
 }
 
 /// All that is remembered. A file that cannot be read or understood holds nothing.
 pub(super) fn load(path: &Path) -> Vec<StoredNoise> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    match serde_json::from_str::<File>(&text) {
-        Ok(file) if file.format == FORMAT => file.noise,
-        _ => Vec::new(),
-    }
+    kept::load(path, FORMAT)
 }
 
 /// Adds entries; those of the same run and workload are replaced, as when a run has gone on.
@@ -66,16 +55,7 @@ pub(super) fn save(path: &Path, new: Vec<StoredNoise>) -> Result<(), Ended> {
     noise.extend(new);
     let surplus = noise.len().saturating_sub(MOST);
     noise.drain(..surplus);
-    let write = || -> std::io::Result<()> {
-        std::fs::create_dir_all(path.parent().unwrap_or(path))?;
-        let mut text = serde_json::to_string_pretty(&File { format: FORMAT, noise })?;
-        text.push('\n');
-        // Whoever reads meanwhile sees the old file or the new one.
-        let partial = path.with_extension(format!("{}.partial", std::process::id()));
-        std::fs::write(&partial, text)?;
-        std::fs::rename(&partial, path)
-    };
-    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+    kept::save(path, FORMAT, noise)
 }
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+//! Small JSON files in the user's cache and state folders. What they hold can be had again, so one that is damaged or of
+//! another version counts as absent.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Ended, MACHINE};
+
+/// What every file holds: the version of its shape, and its entries.
+#[derive(Serialize, Deserialize)]
+struct Kept<T> {
+    format: u32,
+    entries: Vec<T>,
+}
+
+/// The folder that `variable` names, else `otherwise` in the user's home; `None` without a home.
+pub(crate) fn folder(variable: &str, otherwise: &str) -> Option<PathBuf> {
+    let of = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    of(variable).or_else(|| of("HOME").map(|home| home.join(otherwise)))
+}
+
+/// All entries of a file of version `format`; none if it cannot be read or understood.
+pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match serde_json::from_str::<Kept<T>>(&text) {
+        Ok(kept) if kept.format == format => kept.entries,
+        _ => Vec::new(),
+    }
+}
+
+/// Writes the file anew. Whoever reads meanwhile sees the old file or the new one.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn save<T: Serialize>(path: &Path, format: u32, entries: Vec<T>) -> Result<(), Ended> {
+    let write = || -> std::io::Result<()> {
+        std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let mut text = serde_json::to_string_pretty(&Kept { format, entries })?;
+        text.push('\n');
+        let partial = path.with_extension(format!("{}.partial", std::process::id()));
+        std::fs::write(&partial, text)?;
+        std::fs::rename(&partial, path)
+    };
+    write().map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back_unless_the_file_is_damaged_or_of_another_version() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("dbdyno/kept.json");
+        assert!(load::<u32>(&path, 2).is_empty());
+        save(&path, 2, vec![7, 8]).expect("a writable folder");
+        assert_eq!((load::<u32>(&path, 2), load::<u32>(&path, 3)), (vec![7, 8], Vec::new()));
+        std::fs::write(&path, "{").expect("a writable file");
+        assert!(load::<u32>(&path, 2).is_empty());
+        let error = save(Path::new("/proc/kept.json"), 2, vec![7]).expect_err("nobody writes there");
+        let message = error.message.unwrap_or_default();
+        assert!(message.starts_with("cannot write /proc/kept.json: "), "{message}");
+    }
+}
