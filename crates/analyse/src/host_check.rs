@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::counters::change;
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::ratio::valid;
@@ -51,16 +52,19 @@ impl HostCheck {
 
 /// `None` where processes were not sampled, and for a server of which nothing was seen here.
 pub(crate) fn host_check(step: &Measured<'_>, cost: &Cost) -> Option<HostCheck> {
-    let per_unit = |source, keys: &[&str]| step.per_headline_unit(step.change(source, keys)?);
+    // Processes are sampled seldom, so all is over the time between two of their samples.
+    let all = step.change("processes", &["cpu_us"])?;
+    let per_unit =
+        |source, keys: &[&str]| step.per_headline_unit(change(step.counters, source, keys, all.between)?);
     let server_us = match step.hosting {
         Hosting::Process => cost.server_cpu_us?,
         // Of a server out of sight: if it is on this host, it is one of the others.
         Hosting::Embedded | Hosting::Nothing | Hosting::External => 0.0,
     };
     let client_us = cost.client_cpu_us?;
-    let busy = step.change("host", &HOST_BUSY)?;
+    let busy = change(step.counters, "host", &HOST_BUSY, all.between)?;
     let host_us = step.per_headline_unit(busy).filter(|us| *us > 0.0)?;
-    let all_us = per_unit("processes", &["cpu_us"])?;
+    let all_us = step.per_headline_unit(all)?;
     let kernel_threads_us = per_unit("processes", &["kernel_threads_cpu_us"])?;
     let rest_us = host_us - all_us - kernel_threads_us;
     let most_us = per_unit("host", &["cpu_irq_us", "cpu_softirq_us"])?;

@@ -22,7 +22,7 @@ use crate::cost_limit::CostLimit;
 /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// Between two readings within a window; its boundaries are read in any case.
-const AT_LEAST: Duration = Duration::from_secs(5);
+const AT_LEAST: Duration = Duration::from_secs(15);
 
 /// All processes.
 #[derive(Debug)]
