@@ -67,7 +67,7 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
         let workload = workload.as_table_mut().unwrap();
         workload.extend(sizes.parse::<Table>().unwrap());
         if name == "microbenchmarks" {
-            workload.retain(|key, _| !LENGTHS.iter().any(|length| key == *length));
+            workload.retain(|key, _| !LENGTHS.contains(&key));
             for (key, steps) in STEPS.parse::<Table>().unwrap() {
                 workload.entry(key).or_insert(steps);
             }
