@@ -50,8 +50,11 @@ pub enum StallFigure {
     ShareBelowHalfMedian,
 }
 
+/// A figure, the least difference that is told, and where it stands.
+type Figure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
+
 /// Each figure with the difference from which it is told: what a reader of its chart would see.
-const FIGURES: [(StallFigure, f64, fn(&Steadiness) -> Option<f64>); 3] = [
+const FIGURES: [Figure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),
     (StallFigure::ShareBelowHalfMedian, 0.01, |found| Some(found.share_below_half_median)),
@@ -80,7 +83,7 @@ pub(crate) fn fill(steps: &mut [StepFindings], base: &str, parity: Option<&Parit
 }
 
 fn stalls(base: &[StepRun], variant: &[StepRun]) -> Vec<StallDifference> {
-    let of = |(figure, least, value): &(StallFigure, f64, fn(&Steadiness) -> Option<f64>)| {
+    let of = |(figure, least, value): &Figure| {
         let over = |runs: &[StepRun]| {
             let values: Vec<f64> = valid(runs).filter_map(|run| value(run.steadiness.as_ref()?)).collect();
             median(&values)

@@ -119,7 +119,7 @@ fn group_findings<'a>(
 fn interval(ratios: &[&Ratio]) -> Option<Interval> {
     let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
     let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
-    if !ratios.iter().all(|ratio| same(&ratio)) {
+    if !ratios.iter().all(same) {
         return None;
     }
     let of_block = |at: usize| mean(&ratios.iter().map(|ratio| ratio.blocks[at].1.ln()).collect::<Vec<_>>());

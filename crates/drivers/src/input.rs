@@ -2,8 +2,10 @@
 
 use std::io;
 use std::ops::Deref;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, ReadBuf};
 
 /// First size: a server's own network buffer, so that most answers come with one read.
 pub(crate) const FIRST_SIZE: usize = 16 << 10;
@@ -24,25 +26,32 @@ impl Input {
         Self { bytes: vec![0; size], filled: 0 }
     }
 
-    /// One read into the spare room, once the first `done` bytes are taken away. Returns what it brought: 0 at the end of the
-    /// stream.
-    pub(crate) async fn read_from<S: AsyncRead + Unpin>(
+    /// One read into the spare room. Returns what it brought: 0 at the end of the stream.
+    ///
+    /// This and what calls it are functions to be polled and no futures: a load client passes through here twice for each
+    /// statement, once to find nothing and once to find the answer, and each future between would cost it every time.
+    #[inline(always)]
+    pub(crate) fn poll_read_from<S: AsyncRead + Unpin>(
         &mut self,
+        context: &mut Context<'_>,
         stream: &mut S,
-        done: usize,
-    ) -> io::Result<usize> {
-        self.take(done);
-        let read = stream.read(self.room()).await?;
+    ) -> Poll<io::Result<usize>> {
+        let mut room = ReadBuf::new(self.room());
+        ready!(Pin::new(stream).poll_read(context, &mut room))?;
+        let read = room.filled().len();
         self.filled(read);
         if self.is_full() && self.size() < LARGEST_SIZE {
             self.grow();
         }
-        Ok(read)
+        Poll::Ready(Ok(read))
     }
 
     /// Takes `count` bytes from the front; the rest moves there.
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) {
-        self.bytes.copy_within(count..self.filled, 0);
+        if count < self.filled {
+            self.bytes.copy_within(count..self.filled, 0);
+        }
         self.filled -= count;
     }
 

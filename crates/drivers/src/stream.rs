@@ -1,8 +1,9 @@
 //! The byte stream under a session: a unix socket or TCP without delay, or TLS over one of them.
 
+use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -53,7 +54,23 @@ impl Stream {
     }
 }
 
+/// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the socket.
+pub(crate) async fn write_whole<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) -> io::Result<()> {
+    let mut written = 0;
+    poll_fn(|context| {
+        while written < bytes.len() {
+            match ready!(Pin::new(&mut *stream).poll_write(context, &bytes[written..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => written += count,
+            }
+        }
+        Pin::new(&mut *stream).poll_flush(context)
+    })
+    .await
+}
+
 impl AsyncRead for Stream {
+    #[inline]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),

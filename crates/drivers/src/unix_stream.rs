@@ -71,6 +71,7 @@ fn register(stream: StdStream, interest: Interest) -> io::Result<AsyncFd<StdStre
 }
 
 impl AsyncRead for UnixStream {
+    #[inline]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.reader.poll_read_ready(cx))?;

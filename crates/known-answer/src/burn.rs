@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use nix::time::{ClockId, clock_gettime};
 
-/// Uses up at least `wanted` of this thread's CPU time and returns how much it was. Time in which the thread did not run does
-/// not count.
-pub(crate) fn burn(wanted: Duration) -> Duration {
-    let begin = cpu_time();
+/// Goes on until this thread has used at least `wanted` of CPU time since its clock stood at `begin`, and returns how much
+/// it was. Time in which the thread did not run does not count.
+pub(crate) fn burn(begin: Duration, wanted: Duration) -> Duration {
     let mut used = Duration::ZERO;
     while used < wanted {
         // The thread's clock costs a system call, the wall clock none. Wall time is never less than CPU time.
@@ -20,7 +19,8 @@ pub(crate) fn burn(wanted: Duration) -> Duration {
     used
 }
 
-fn cpu_time() -> Duration {
+/// This thread's CPU time.
+pub(crate) fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map(Duration::from).expect("every thread has this clock")
 }
 
@@ -32,9 +32,17 @@ mod tests {
     fn a_burn_uses_the_cpu_time_that_it_says() {
         let wanted = Duration::from_micros(50);
         let before = cpu_time();
-        let said: Duration = (0..200).map(|_| burn(wanted)).sum();
+        let said: Duration = (0..200).map(|_| burn(cpu_time(), wanted)).sum();
         let used = cpu_time() - before;
         assert!(said >= wanted * 200 && said <= used, "{said:?} of {used:?}");
-        assert_eq!(burn(Duration::ZERO), Duration::ZERO);
+        assert_eq!(burn(cpu_time(), Duration::ZERO), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_the_thread_has_used_since_the_beginning_counts() {
+        let begin = cpu_time();
+        let before = burn(begin, Duration::from_micros(400));
+        let used = burn(begin, Duration::from_micros(100));
+        assert!(used >= before, "{used:?} after {before:?}");
     }
 }

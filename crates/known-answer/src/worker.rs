@@ -11,7 +11,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
 use crate::agenda::{Agenda, Entry, Wait};
-use crate::burn::burn;
+use crate::burn::{burn, cpu_time};
 use crate::connection::{Connection, Life};
 use crate::freeze::Origin;
 use crate::listen::Listener;
@@ -112,6 +112,8 @@ pub(crate) struct Worker {
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     room: Vec<u8>,
+    /// The connection whose burn was the last thing that this thread did, and the thread's CPU time then.
+    burning: Option<(usize, Duration)>,
 }
 
 impl Worker {
@@ -126,7 +128,8 @@ impl Worker {
             epoll.add(listener, EpollEvent::new(edge, LISTENER)).map_err(failed)?;
         }
         let (connections, free, room) = (Vec::new(), Vec::new(), vec![0; ROOM]);
-        Ok(Self { shared, index, epoll, agenda, listener, accepted: 0, connections, free, room })
+        let burning = None;
+        Ok(Self { shared, index, epoll, agenda, listener, accepted: 0, connections, free, room, burning })
     }
 
     /// Serves until the server is stopped.
@@ -142,6 +145,7 @@ impl Worker {
             // Held while there is work only: whoever asks for the statistics never waits for a sleeper.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {
+                self.burning = None;
                 match event.data() {
                     TIMER => {}
                     MAIL => self.take_mail(&mut stats),
@@ -251,6 +255,7 @@ impl Worker {
 
     fn do_due(&mut self, entry: Entry, now: Instant, stats: &mut Stats) {
         let slot = entry.slot;
+        self.burning = self.burning.filter(|(burning, _)| *burning == slot);
         if slot == ACCEPT {
             return self.accept(stats);
         }
@@ -282,9 +287,12 @@ impl Worker {
         } else if job.burn_left.is_zero() {
             return None;
         } else {
-            let burnt = burn(job.burn_left.min(BURN_SLICE));
+            // Where this thread did nothing else since the slice before, looking up in between belongs to the burn.
+            let begin = self.burning.map_or_else(cpu_time, |(_, cpu_time)| cpu_time);
+            let burnt = burn(begin, job.burn_left.min(BURN_SLICE));
             stats.burnt += burnt;
             job.burn_left = job.burn_left.saturating_sub(burnt);
+            self.burning = (!job.burn_left.is_zero()).then_some((entry.slot, begin + burnt));
             if job.burn_left.is_zero() {
                 self.shared.due(job.since, job.programmed)
             } else {

@@ -91,13 +91,15 @@ impl LaneTask {
         Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }
 
-    pub(crate) async fn run<L: Lane>(mut self, mut lane: L) -> (LaneEnd, L) {
+    /// The whole life of the lane behind the barrier. The lane and its end come back in boxes, because tokio copies room for a
+    /// task's outcome each time it polls the task: a lane with its session is more than a kilobyte.
+    pub(crate) async fn run<L: Lane>(mut self, mut lane: Box<L>) -> (Box<LaneEnd>, Box<L>) {
         let control = Arc::clone(&self.shared.control);
         if let Some(start) = control.wait_for_start().await {
             let shared = Rc::clone(&self.shared);
             let _ = shared.timer.wait_until(start).await;
             // Of an answer that is given up, the operation stays counted as in flight.
-            let next = shared.abandon.unless(self.operate(&mut lane, start)).await;
+            let next = shared.abandon.unless(self.operate(lane.as_mut(), start)).await;
             self.end.complete = next == Some(Next::Complete);
         }
         if let Some((coupling, side)) = &self.spec.coupling {
@@ -114,7 +116,7 @@ impl LaneTask {
         control.lane_ended(self.spec.client, self.spec.role, window_ns, self.end.complete);
         let end = self.end;
         let _ = self.shared.messages.send(Message::LaneEnded { at_ns: now_ns, end: end.clone() });
-        (end, lane)
+        (Box::new(end), lane)
     }
 
     /// Sends operations until the lane's limit.

@@ -1,6 +1,5 @@
 //! Statements within operations: counted by kind of statement, with the times of each.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_record::{Clock, StepEvent, StepWriter};
@@ -34,18 +33,18 @@ struct Tally {
     times: Option<Histogram<u64>>,
 }
 
-/// Statements of all kinds, by the index of their operation's kind and their own.
+/// Statements of all kinds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Statements {
-    tallies: BTreeMap<(usize, usize), Tally>,
+    /// By the index of their operation's kind, then by their own: both are small and without large gaps.
+    tallies: Vec<Vec<Option<Tally>>>,
 }
 
 impl Statements {
     /// Counts the statements of one operation of `kind`.
     pub(crate) fn count(&mut self, kind: usize, statements: &[StatementDone]) {
         for statement in statements {
-            let tally =
-                self.tallies.entry((kind, statement.index)).or_insert_with(|| Tally::new(statement.name));
+            let tally = self.tally(kind, statement.index, statement.name);
             tally.done += 1;
             tally.empty += u64::from(statement.rows == 0);
             tally.rows += statement.rows;
@@ -57,8 +56,8 @@ impl Statements {
 
     /// Adds what another thread, or another second, has counted, without loss.
     pub(crate) fn add(&mut self, more: &Self) {
-        for (key, more) in &more.tallies {
-            let tally = self.tallies.entry(*key).or_insert_with(|| Tally::new(more.name));
+        for (kind, index, more) in more.all() {
+            let tally = self.tally(kind, index, more.name);
             tally.done += more.done;
             tally.empty += more.empty;
             tally.rows += more.rows;
@@ -76,8 +75,8 @@ impl Statements {
         (from_us, to_us): (u64, u64),
         writer: &mut StepWriter,
     ) -> Result<(), dbdyno_record::Error> {
-        for ((kind, _), tally) in &self.tallies {
-            let kind = &kinds[*kind];
+        for (kind, _, tally) in self.all() {
+            let kind = &kinds[kind];
             writer.event(&StepEvent::Statement {
                 kind: kind.clone(),
                 statement: tally.name.to_owned(),
@@ -93,6 +92,30 @@ impl Statements {
             }
         }
         Ok(())
+    }
+
+    /// The tally of statements `index` in operations of `kind`, a new one for the first of them.
+    #[inline]
+    fn tally(&mut self, kind: usize, index: usize, name: &'static str) -> &mut Tally {
+        if self.tallies.get(kind).is_none_or(|tallies| tallies.len() <= index) {
+            self.make_room(kind, index);
+        }
+        self.tallies[kind][index].get_or_insert_with(|| Tally::new(name))
+    }
+
+    #[cold]
+    fn make_room(&mut self, kind: usize, index: usize) {
+        let kinds = self.tallies.len().max(kind + 1);
+        self.tallies.resize(kinds, Vec::new());
+        self.tallies[kind].resize(index + 1, None);
+    }
+
+    /// Every tally with the two indices by which it is found, in their order.
+    fn all(&self) -> impl Iterator<Item = (usize, usize, &Tally)> {
+        self.tallies.iter().enumerate().flat_map(|(kind, tallies)| {
+            let tallies = tallies.iter().enumerate();
+            tallies.filter_map(move |(index, tally)| Some((kind, index, tally.as_ref()?)))
+        })
     }
 }
 
@@ -120,12 +143,12 @@ mod tests {
         more.count(1, &[done(1, 0, 1)]);
         sum.add(&more);
         let found: Vec<_> =
-            sum.tallies.iter().map(|(key, t)| (*key, t.name, t.done, t.empty, t.rows)).collect();
+            sum.all().map(|(kind, index, t)| ((kind, index), t.name, t.done, t.empty, t.rows)).collect();
         assert_eq!(
             found,
             [((0, 0), "point", 2, 1, 1), ((0, 1), "delete", 2, 1, 1), ((1, 1), "delete", 1, 0, 1)]
         );
-        let times = |key| sum.tallies[&key].times.as_ref().map(Histogram::len);
-        assert_eq!((times((0, 0)), times((0, 1)), times((1, 1))), (Some(2), Some(2), None));
+        let times: Vec<_> = sum.all().map(|(_, _, t)| t.times.as_ref().map(Histogram::len)).collect();
+        assert_eq!(times, [Some(2), Some(2), None]);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use tokio::task::LocalSet;
+use tokio::runtime::LocalOptions;
 
 use crate::abandon::Abandon;
 use crate::collector::Message;
@@ -76,14 +76,16 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
     if let Some(cpus) = &job.cpus {
         pin(cpus);
     }
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            job.control.stop(StopReason::Failed(format!("cannot start an event loop: {error}")));
-            let _ = job.messages.send(Message::WorkerEnded { ends: Vec::new() });
-            return;
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
+        {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                job.control.stop(StopReason::Failed(format!("cannot start an event loop: {error}")));
+                let _ = job.messages.send(Message::WorkerEnded { ends: Vec::new() });
+                return;
+            }
+        };
     let messages = job.messages.clone();
     let _release = ReleaseOnPanic(Arc::clone(&job.control));
     let timer = {
@@ -91,7 +93,7 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
         Timer::new()
     };
     let ends = match timer {
-        Ok(timer) => LocalSet::new().block_on(&runtime, work(job, timer)),
+        Ok(timer) => runtime.block_on(work(job, timer)),
         Err(error) => {
             let advice = "raise the limit on open files (ulimit -n)";
             job.control.stop(StopReason::Failed(format!("cannot make a timer: {error}; {advice}")));
@@ -130,7 +132,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     for (index, ((lane, spec), number)) in lanes.into_iter().zip(specs).zip(numbers).enumerate() {
         let due = walks.of(&spec.pace);
         let task = LaneTask::new(Rc::clone(&shared), index, number, spec, due);
-        tasks.push(tokio::task::spawn_local(task.run(lane)));
+        tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
     let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
@@ -139,7 +141,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     for task in tasks {
         match task.await {
             Ok((end, lane)) => {
-                ends.push(end);
+                ends.push(*end);
                 lanes.push(lane);
             }
             Err(error) => {

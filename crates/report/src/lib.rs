@@ -31,7 +31,7 @@ pub use evidence::{
     COSTS, CostColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn, METRICS, MetricColumn,
 };
 pub use history::{history_json, history_markdown, history_terminal};
-pub use html::Html;
+pub use html::{Html, history_html};
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;
 pub use terminal::{Terminal, TerminalOptions, parity_terminal};

@@ -23,6 +23,14 @@ impl Outgoing {
     /// Fills in the headers, numbered from `first`; returns how many packets the message takes.
     pub(super) fn seal(&mut self, first: u8) -> usize {
         let payload = self.bytes.len().saturating_sub(HEADER);
+        if payload < MAX_PAYLOAD
+            && let Some(header) = self.bytes.first_chunk_mut::<HEADER>()
+        {
+            // Nearly every message.
+            let size = (payload as u32).to_le_bytes();
+            *header = [size[0], size[1], size[2], first];
+            return 1;
+        }
         let packets = payload / MAX_PAYLOAD + 1;
         self.bytes.resize(payload + packets * HEADER, 0);
         // From the back, so that no piece overwrites one that has still to move.

@@ -85,12 +85,12 @@ impl Scanner {
             at += passed;
             self.skip -= passed;
             let rest = &input[at..];
-            if rest.len() < HEADER {
+            let Some(&[low, middle, high, number]) = rest.first_chunk::<HEADER>() else {
                 return Ok((at, Step::More));
-            }
-            let length = usize::from(rest[0]) | usize::from(rest[1]) << 8 | usize::from(rest[2]) << 16;
+            };
+            let length = u32::from_le_bytes([low, middle, high, 0]) as usize;
             if self.continued {
-                self.check_sequence(rest[3], 0)?;
+                self.check_sequence(number, 0)?;
                 self.pass(length);
                 at += HEADER;
                 continue;
@@ -100,7 +100,7 @@ impl Scanner {
             }
             let Some(&first) = rest.get(HEADER) else { return Ok((at, Step::More)) };
             if self.is_passed_over(first, length) {
-                self.check_sequence(rest[3], first)?;
+                self.check_sequence(number, first)?;
                 self.count_value();
                 self.pass(length);
                 at += HEADER;
@@ -110,7 +110,7 @@ impl Scanner {
                 return Err(Fault::Malformed("a control packet of more than 1 MiB"));
             }
             let Some(payload) = rest.get(HEADER..HEADER + length) else { return Ok((at, Step::More)) };
-            self.check_sequence(rest[3], first)?;
+            self.check_sequence(number, first)?;
             self.answer.bytes += (HEADER + length) as u64;
             at += HEADER + length;
             match self.control(payload)? {

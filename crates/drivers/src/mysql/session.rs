@@ -1,6 +1,7 @@
 //! One connection to a MySQL or MariaDB server.
 
 use std::fmt;
+use std::future::poll_fn;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -9,7 +10,7 @@ use super::fault::Fault;
 use super::local_infile::send_rows;
 use super::login::{Agreed, greeted, login};
 use super::packet::{self, Reader};
-use super::scan::Step;
+use super::scan::{Scanner, Step};
 use super::secure::secured;
 use super::wire::Wire;
 use super::{Address, Options, cells};
@@ -242,20 +243,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn answer(&mut self) -> Result<Answer, Fault> {
         let mut scanner = self.wire.scanner(self.agreed.deprecate_eof);
-        let mut local_file = false;
+        match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
+            Step::LocalFile => Err(self.without_file(scanner).await),
+            _ => Ok(scanner.answer()),
+        }
+    }
+
+    /// The statement asks for a file, which is not sent: ends the exchange. What that means for the statement.
+    async fn without_file(&mut self, mut scanner: Scanner) -> Fault {
         loop {
+            // An empty packet says: no file. The server's verdict on that still has to be read.
+            self.wire.message();
+            if let Err(fault) = self.wire.reply().await {
+                return fault;
+            }
+            scanner.sent_up_to(self.wire.sequence());
             match self.wire.scan(&mut scanner).await {
-                Ok(Step::LocalFile) => {
-                    // An empty packet says: no file. The server's verdict on that still has to be read.
-                    local_file = true;
-                    self.wire.message();
-                    self.wire.reply().await?;
-                    scanner.sent_up_to(self.wire.sequence());
-                }
-                Ok(_) if local_file => return Err(Fault::LocalFile),
-                Ok(_) => return Ok(scanner.answer()),
-                Err(Fault::Server { .. }) if local_file => return Err(Fault::LocalFile),
-                Err(fault) => return Err(fault),
+                Ok(Step::LocalFile) => {}
+                Ok(_) | Err(Fault::Server { .. }) => return Fault::LocalFile,
+                Err(fault) => return fault,
             }
         }
     }

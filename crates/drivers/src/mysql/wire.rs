@@ -1,6 +1,8 @@
 //! Packets over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::future::poll_fn;
 use std::io::IoSlice;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -10,6 +12,7 @@ use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet;
 use super::scan::{Scanner, Step};
 use crate::input::{FIRST_SIZE, Input};
+use crate::stream::write_whole;
 
 /// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
 const WORTH_GATHERING: usize = 1024;
@@ -128,16 +131,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         self.stream.flush().await
     }
 
-    async fn write_message(&mut self) -> std::io::Result<()> {
-        self.stream.write_all(self.outgoing.bytes()).await?;
-        self.stream.flush().await
-    }
-
     /// Sends the message as the next packet of the exchange that is going on.
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
-        match self.write_message().await {
+        match write_whole(&mut self.stream, self.outgoing.bytes()).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
         }
@@ -163,6 +161,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+        poll_fn(|context| self.poll_scan(context, scanner)).await
+    }
+
+    /// See [`Wire::scan`].
+    pub(super) fn poll_scan(
+        &mut self,
+        context: &mut Context<'_>,
+        scanner: &mut Scanner,
+    ) -> Poll<Result<Step, Fault>> {
         loop {
             if self.consumed < self.input.len() {
                 let (done, step) = scanner.scan(&self.input[self.consumed..])?;
@@ -170,11 +177,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 self.sequence = scanner.sequence();
                 match step {
                     Step::More => {}
-                    Step::Failed(fault) => return Err(fault),
-                    Step::Done | Step::LocalFile => return Ok(step),
+                    Step::Failed(fault) => return Poll::Ready(Err(fault)),
+                    Step::Done | Step::LocalFile => return Poll::Ready(Ok(step)),
                 }
             }
-            self.fill().await?;
+            ready!(self.poll_fill(context))?;
         }
     }
 
@@ -214,11 +221,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// One read into the spare room of the input buffer; what is not done with moves to its front first.
     async fn fill(&mut self) -> Result<(), Fault> {
-        let done = std::mem::take(&mut self.consumed);
-        match self.input.read_from(&mut self.stream, done).await? {
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
+    #[inline(always)]
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        self.input.take(std::mem::take(&mut self.consumed));
+        Poll::Ready(match ready!(self.input.poll_read_from(context, &mut self.stream))? {
             0 => Err(Fault::Closed),
             _ => Ok(()),
-        }
+        })
     }
 }
 

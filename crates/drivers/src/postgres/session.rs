@@ -1,6 +1,7 @@
 //! One connection to a PostgreSQL server.
 
 use std::fmt;
+use std::future::poll_fn;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -242,7 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn exchange(&mut self, asked: Asked) -> Result<Answer, Fault> {
         self.wire.send().await?;
         let mut scanner = Scanner::new(asked);
-        if self.wire.scan(&mut scanner).await? == Step::CopyIn {
+        if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == Step::CopyIn {
             return self.without_copy(scanner).await;
         }
         scanner.finish()

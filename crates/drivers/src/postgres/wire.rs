@@ -1,17 +1,19 @@
 //! Messages over a byte stream, with one output and one input buffer that are kept for the life of the session.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::fault::Fault;
 use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
 use crate::input::{FIRST_SIZE, Input};
+use crate::stream::write_whole;
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -66,7 +68,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Sends the messages as a part of the exchange that is going on.
     pub(super) async fn reply(&mut self) -> Result<(), Fault> {
-        match self.write_messages().await {
+        match write_whole(&mut self.stream, &self.output).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),
         }
@@ -84,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         while !is_flushed {
             self.input.take(self.consumed);
             self.consumed = 0;
-            match std::future::poll_fn(|context| self.poll_event(context, sent)).await {
+            match poll_fn(|context| self.poll_event(context, sent)).await {
                 Event::Sent(Ok(0)) => return Err(Fault::Closed),
                 Event::Sent(Ok(count)) => sent += count,
                 Event::Flushed(Ok(())) => is_flushed = true,
@@ -122,12 +124,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let mut room = ReadBuf::new(self.input.room());
         let outcome = ready!(Pin::new(&mut self.stream).poll_read(context, &mut room));
         Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
-    }
-
-    async fn write_messages(&mut self) -> std::io::Result<()> {
-        self.stream.write_all(&self.output).await?;
-        // TLS may hold a record back that did not fit into the socket; without it this is nothing.
-        self.stream.flush().await
     }
 
     /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it
@@ -179,16 +175,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.
     pub(super) async fn scan(&mut self, scanner: &mut Scanner) -> Result<Step, Fault> {
+        poll_fn(|context| self.poll_scan(context, scanner)).await
+    }
+
+    /// See [`Wire::scan`].
+    pub(super) fn poll_scan(
+        &mut self,
+        context: &mut Context<'_>,
+        scanner: &mut Scanner,
+    ) -> Poll<Result<Step, Fault>> {
         loop {
             if !self.unread().is_empty() {
                 let (done, step) = scanner.scan(self.unread())?;
                 self.consumed += done;
                 if step != Step::More {
-                    return Ok(step);
+                    return Poll::Ready(Ok(step));
                 }
             }
-            if let Err(fault) = self.fill().await {
-                return Err(scanner.last_word().unwrap_or(fault));
+            if let Err(fault) = ready!(self.poll_fill(context)) {
+                return Poll::Ready(Err(scanner.last_word().unwrap_or(fault)));
             }
         }
     }
@@ -225,10 +230,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// One read into the spare room of the input buffer; what is not done with moves to its front first.
     async fn fill(&mut self) -> Result<(), Fault> {
-        let done = std::mem::take(&mut self.consumed);
-        match self.input.read_from(&mut self.stream, done).await? {
+        poll_fn(|context| self.poll_fill(context)).await
+    }
+
+    #[inline(always)]
+    fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        self.input.take(std::mem::take(&mut self.consumed));
+        Poll::Ready(match ready!(self.input.poll_read_from(context, &mut self.stream))? {
             0 => Err(Fault::Closed),
             _ => Ok(()),
-        }
+        })
     }
 }

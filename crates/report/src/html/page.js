@@ -68,6 +68,6 @@
     button.addEventListener("click", function () { unfold(entry[1]); });
     tools.append(button, " ");
   });
-  document.querySelector("nav").append(tools);
+  if (document.querySelector("details")) { document.querySelector("nav").append(tools); }
   window.addEventListener("beforeprint", function () { unfold(true); });
 })();

@@ -193,7 +193,7 @@ impl TestLane {
 
 /// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked at: the whole table.
 fn rows(kind: Kind, answer: &Answer, setup: &Setup) -> u64 {
-    if kind == Kind::Scan { setup.options.table_size } else { answer.rows + answer.affected }
+    if matches!(kind, Kind::Scan) { setup.options.table_size } else { answer.rows + answer.affected }
 }
 
 async fn send(
