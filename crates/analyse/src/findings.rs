@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
+use dbdyno_record::{Deviation, HostInfo, ToolInfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
-use crate::cost::Cost;
-use crate::debt::Debt;
+use crate::beside::Beside;
 use crate::factorial::Effect;
+use crate::groups::GroupFindings;
 use crate::looks::Decided;
 use crate::parity::Parity;
+use crate::query_plans::StatementPlans;
+use crate::relative_metrics::RelativeMetrics;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
-use crate::steadiness::Steadiness;
+use crate::step_findings::StepRun;
 use crate::verdict::{Inference, Verdict};
 
 /// All findings of one run.
@@ -90,10 +92,13 @@ pub struct WorkloadFindings {
     pub options: Map<String, Value>,
     pub deviations: Vec<Deviation>,
     pub summary: Summary,
+    /// Ratios over groups of steps; empty where the steps belong to none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFindings>,
     pub steps: Vec<StepFindings>,
 }
 
-/// The three tables at the top of a report, rows = variants.
+/// The tables at the top of a report; rows = variants where nothing else is said.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     pub absolute: Table,
@@ -101,6 +106,10 @@ pub struct Summary {
     /// Of a full factorial design: rows = effects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effects: Option<Table>,
+    /// Rows = groups of steps, columns = figures; one for each grouping, and for each number of connections where there are
+    /// several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
     /// The base against itself; `None` for a run without A/A.
@@ -164,6 +173,8 @@ pub struct StepFindings {
     pub headline_kind: String,
     /// `inserts/s`, `queries/s`, ...
     pub rate_label: String,
+    /// Of all clients together.
+    pub connections: u32,
     /// Differences below this fraction count as none.
     pub margin: f64,
     /// The groups over which published reports sum steps up: name of the grouping to name of the group.
@@ -194,6 +205,15 @@ pub struct VariantStep {
     pub ratio: Option<Ratio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
     pub account: Option<Account>,
+    /// What else is not like the base's; nothing for the base itself.
+    #[serde(skip_serializing_if = "Beside::is_empty")]
+    pub beside: Beside,
+    /// How the server executed the step's statements; empty where it was not asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub query_plans: Vec<StatementPlans>,
+    /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<RelativeMetrics>,
     /// `None` for the base itself, for one block, and for a step that did not run.
     pub verdict: Option<Verdict>,
     /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
@@ -228,157 +248,4 @@ pub enum Validity {
         message: String,
     },
     Interrupted,
-}
-
-/// One execution of one step.
-#[derive(Debug, Clone, Serialize)]
-pub struct StepRun {
-    pub block: u32,
-    pub validity: Validity,
-    /// Length of the common window.
-    pub window_seconds: f64,
-    /// Headline rate over the common window.
-    pub rate: f64,
-    pub kinds: Vec<KindResult>,
-    pub metrics: MetricRow,
-    pub cost: Cost,
-    /// `None` for a run without a calibration of the client, and without a server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_reach: Option<ClientReach>,
-    /// Share of whole seconds in which the background rate was at or above `share * target`.
-    pub seconds_on_target: Option<f64>,
-    pub lookups: u64,
-    pub lookup_seconds: f64,
-    /// Rate by second of the headline kind and the others, whole seconds of the window only.
-    pub seconds: Vec<SecondPoint>,
-    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
-    pub steadiness: Option<Steadiness>,
-    /// What the server had put off before and after; `None` where that was not recorded.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub debt: Option<Debt>,
-}
-
-/// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ClientReach {
-    pub statements_per_second: f64,
-    /// Of the step.
-    pub connections: u32,
-    pub could_per_second: f64,
-    /// The calibrated number of connections at which it could.
-    pub could_connections: u32,
-    /// The server that answered in the calibration was the limit there: the client could do more.
-    pub at_least: bool,
-}
-
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct KindResult {
-    pub kind: String,
-    pub connections: u32,
-    pub pace: String,
-    pub operations: u64,
-    pub rows: u64,
-    pub failed: u64,
-    pub dropped: u64,
-    pub errors: ErrorCounts,
-    pub operations_per_second: f64,
-    pub rows_per_second: f64,
-    /// Statements of the operations answered; those of attempts that were repeated are not in it.
-    pub statements_per_second: f64,
-    pub service: Latency,
-    pub response: Latency,
-    /// `None` for a closed loop.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub schedule: Option<Schedule>,
-    /// Its statements by kind, in their order, where the record tells them apart.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub statements: Vec<StatementResult>,
-    /// The original's response-time buckets, over service time (what the original measures).
-    pub buckets: Vec<Bucket>,
-}
-
-/// Statements of one kind within the operations answered.
-#[derive(Debug, Clone, Serialize)]
-pub struct StatementResult {
-    /// `simple-range`
-    pub statement: String,
-    pub count: u64,
-    /// Statements that neither fetched nor changed a row.
-    pub empty: u64,
-    /// Rows fetched or changed.
-    pub rows: u64,
-    pub per_second: f64,
-    /// From sending to answered; of an operation that is one statement, the operation's.
-    pub service: Latency,
-}
-
-/// What an open loop was asked for, and how it was kept. What it reached is in the [`KindResult`].
-#[derive(Debug, Clone, Serialize)]
-pub struct Schedule {
-    /// `constant` or `poisson`.
-    pub process: String,
-    /// Operations a second of all connections together.
-    pub asked_per_second: f64,
-    /// Greatest number of operations that were due and not sent, at the end of any second of the window.
-    pub backlog_max: u64,
-    /// From due to sent, of operations for which a connection was free: how late the client itself was.
-    pub lag: Latency,
-}
-
-/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has `count` 0.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Latency {
-    pub count: u64,
-    pub mean_us: f64,
-    pub p50_us: u64,
-    pub p90_us: u64,
-    pub p95_us: u64,
-    pub p99_us: u64,
-    pub p999_us: u64,
-    pub max_us: u64,
-}
-
-#[derive(Debug, Clone, Serialize)]
-pub struct Bucket {
-    /// `256us`, `1ms`, ..., `gt`
-    pub label: String,
-    pub count: u64,
-    pub percent: f64,
-}
-
-/// The original's 21 columns under their names; `None` prints as `NA`.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct MetricRow {
-    pub ips: Option<f64>,
-    pub qps: Option<f64>,
-    pub rps: Option<f64>,
-    pub rmbps: Option<f64>,
-    pub wps: Option<f64>,
-    pub wmbps: Option<f64>,
-    pub rpq: Option<f64>,
-    pub rkbpq: Option<f64>,
-    pub wpi: Option<f64>,
-    pub wkbpi: Option<f64>,
-    pub csps: Option<f64>,
-    pub cpups: Option<f64>,
-    pub cspq: Option<f64>,
-    pub cpupq: Option<f64>,
-    pub dbgb1: Option<f64>,
-    pub dbgb2: Option<f64>,
-    pub rss: Option<f64>,
-    pub maxop: Option<f64>,
-    pub p50: Option<f64>,
-    pub p99: Option<f64>,
-    pub tag: String,
-}
-
-/// One whole second of the window.
-#[derive(Debug, Clone, Serialize)]
-pub struct SecondPoint {
-    pub second: u64,
-    pub kind: String,
-    /// Rows for writers, operations for queries.
-    pub rate: f64,
-    pub service_max_us: u64,
-    pub response_max_us: u64,
 }

@@ -10,6 +10,7 @@
 
 mod account;
 mod alike;
+mod beside;
 mod colours;
 mod compare;
 mod control;
@@ -17,6 +18,7 @@ mod cost;
 mod counters;
 mod debt;
 mod effects_table;
+mod efficiency;
 mod encryption;
 mod error;
 mod factorial;
@@ -24,8 +26,11 @@ mod findings;
 #[cfg(test)]
 mod fixtures;
 mod forecast;
+mod groups;
+mod groups_table;
 mod headroom;
 mod history;
+mod host_check;
 mod hosts;
 mod judge;
 mod latency;
@@ -39,16 +44,19 @@ mod outages;
 mod overview;
 mod parallel;
 pub mod parity;
+mod query_plans;
 mod rates;
 mod ratio;
 mod reach;
 mod relative;
+mod relative_metrics;
 mod schedule;
 mod settling;
 mod span;
 mod statements;
 pub mod statistics;
 mod steadiness;
+mod step_findings;
 mod steps;
 mod tables;
 mod validity;
@@ -60,23 +68,31 @@ use dbdyno_record::{Run, StepRecord};
 
 pub use account::{Account, Cause, Part};
 pub use alike::host_class;
+pub use beside::{Beside, SettingDifference, StallDifference, StallFigure};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
 pub use cost::Cost;
 pub use debt::{Debt, DebtLevel};
+pub use efficiency::Efficiency;
 pub use error::Error;
 pub use factorial::Effect;
 pub use findings::{
-    Bucket, Budget, Cell, ClientReach, Colour, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary,
-    Schedule, SecondPoint, StatementResult, StepFindings, StepRun, Summary, Table, TableRow, Validity,
+    Budget, Cell, Colour, Findings, Ratio, RunSummary, StepFindings, Summary, Table, TableRow, Validity,
     VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
+pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use host_check::HostCheck;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
+pub use query_plans::{PlanDifference, StatementPlans};
+pub use relative_metrics::RelativeMetrics;
 pub use settling::restless;
 pub use steadiness::Steadiness;
+pub use step_findings::{
+    Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
+};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.
@@ -131,13 +147,16 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     if let Ok(Some(design)) = &design {
         factorial::judge_effects(&mut all, design, manifest.seed);
     }
+    let parity = parity::of_run(run);
+    for steps in &mut steps {
+        beside::fill(steps, base, parity.as_ref());
+    }
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()
         .zip(steps)
         .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
         .collect();
-    let parity = parity::of_run(run);
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),

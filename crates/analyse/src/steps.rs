@@ -4,7 +4,9 @@ use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 
 use crate::cost::cost;
 use crate::debt::debt;
+use crate::efficiency::efficiency;
 use crate::headroom;
+use crate::host_check::host_check;
 use crate::latency::{buckets, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
@@ -51,14 +53,18 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         if around.judges_client { client_faults(&measured, client_reach, &kinds) } else { Vec::new() };
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
+    let metrics = metric_row(&measured, around.tag);
+    let cost = cost(&measured);
     StepRun {
         block: around.block,
         validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
         window_seconds: window.seconds(),
         rate: measured.headline_rate(),
         kinds,
-        metrics: metric_row(&measured, around.tag),
-        cost: cost(&measured),
+        efficiency: efficiency(&measured, &metrics),
+        host_check: host_check(&measured, &cost),
+        metrics,
+        cost,
         client_reach,
         seconds_on_target: target
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),

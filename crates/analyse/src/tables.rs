@@ -1,10 +1,12 @@
-//! The three summary tables: absolute, relative to the base, and background rate against its target.
+//! The summary tables: absolute, relative to the base, and background rate against its target.
 
 use dbdyno_record::{CellEvent, CellRecord, Outcome};
 
 use crate::colours::{self, Rated};
 use crate::control::control;
 use crate::effects_table::effects;
+use crate::groups::GroupFindings;
+use crate::groups_table;
 use crate::judge::Rules;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
@@ -12,11 +14,17 @@ use crate::relative::relative;
 use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
-pub(crate) fn summary(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Summary {
+pub(crate) fn summary(
+    steps: &[StepFindings],
+    cells: &[&CellRecord],
+    groups: &[GroupFindings],
+    rules: Rules<'_>,
+) -> Summary {
     Summary {
         absolute: absolute(steps, cells),
         relative: relative(steps, cells, rules),
         effects: effects(steps, rules),
+        groups: groups_table::tables(groups, rules.base),
         sla: sla(steps, cells),
         control: control(steps, rules),
     }

@@ -8,6 +8,7 @@ use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
 use crate::encryption::unequal;
+use crate::host_check;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
 use crate::outages;
@@ -51,6 +52,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
     all.extend(sampler_cost(workloads));
+    all.extend(host_check::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
         run.manifest.experiment.again.as_deref(),

@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::account;
+use crate::groups::groups;
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
+use crate::query_plans::plans_of;
 use crate::ratio::{ratio, valid};
+use crate::relative_metrics::relative_metrics;
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
-use crate::{Ratio, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
@@ -31,7 +34,8 @@ pub(crate) fn workload_findings(
     let (counted, warm_ups): (Vec<_>, Vec<_>) =
         steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
-    let summary = summary(&counted, &cells_of(run, info), rules);
+    let groups = groups(&counted, rules);
+    let summary = summary(&counted, &cells_of(run, info), &groups, rules);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -41,6 +45,7 @@ pub(crate) fn workload_findings(
         options: info.options.clone(),
         deviations: info.deviations.clone(),
         summary,
+        groups,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }
@@ -79,6 +84,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
         name: name.to_owned(),
         headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
         rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        connections: spec.map_or(0, connections),
         margin: rules.margins.of(name),
         statements: spec.map_or_else(Vec::new, statements),
         groups: spec.map_or_else(BTreeMap::new, |spec| spec.groups.clone()),
@@ -91,11 +97,18 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             .map(|(variant, runs)| {
                 let found = variant_step(&variant.name, runs, base_runs, spec);
                 let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
-                VariantStep { account, ..found }
+                let is_base = variant.name == rules.base;
+                let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
+                let query_plans = query_plans(cells, &variant.name, name);
+                VariantStep { account, relative, query_plans, ..found }
             })
             .collect(),
         effects: Vec::new(),
     }
+}
+
+fn connections(spec: &StepSpec) -> u32 {
+    spec.clients * spec.kinds.iter().map(|kind| kind.connections_per_client).sum::<u32>()
 }
 
 fn statements(spec: &StepSpec) -> Vec<(String, String)> {
@@ -127,6 +140,18 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
     runs
 }
 
+/// How the variant's server executed the statements of the step, in the order of blocks.
+fn query_plans(cells: &[&CellRecord], variant: &str, name: &str) -> Vec<StatementPlans> {
+    let mut steps: Vec<(u32, &StepRecord)> = cells
+        .iter()
+        .filter(|cell| cell.id.variant == variant)
+        .flat_map(|cell| cell.steps.iter().map(move |step| (cell.id.block, step)))
+        .filter(|(_, step)| step.name == name)
+        .collect();
+    steps.sort_by_key(|(block, _)| *block);
+    plans_of(steps.into_iter())
+}
+
 fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
     let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
     let target = spec.and_then(|spec| spec.target.as_ref());
@@ -140,6 +165,9 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
         account: None,
+        beside: Beside::default(),
+        query_plans: Vec::new(),
+        relative: None,
         verdict: None,
         decided: None,
         drift: None,

@@ -197,12 +197,27 @@ pub(crate) struct HistoryArgs {
     /// What ends with status 1; `never` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never", hide_default_value = true)]
     pub(crate) fail_on: HistoryFailOn,
-    /// How the history is printed; `terminal` when left out.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
-    pub(crate) format: ComparisonFormat,
+    /// How the history is written. When left out, the ending of --output decides; without --output it is `terminal`.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<HistoryFormat>,
+    /// File to write, instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Put runs that are not alike into one series too; the output then begins with what differs.
     #[arg(long)]
     pub(crate) anyway: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum HistoryFormat {
+    /// Text for a terminal.
+    Terminal,
+    /// Markdown, for a comment on a pull request.
+    Md,
+    /// One page with charts, which needs no network.
+    Html,
+    /// JSON, for a program.
+    Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use dbdyno_plan::{NoLimit, Plan, VariantKind, estimate};
-use dbdyno_provision::Cgroup;
+use dbdyno_provision::{Cgroup, Home};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
@@ -52,11 +52,16 @@ pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
     Ok(())
 }
 
-/// Refuses what the plan asks of servers' lives and this machine cannot do: empty caches, limits on memory.
+/// Refuses what the plan asks of servers' lives and this machine cannot do: sockets, empty caches, limits on memory.
 ///
 /// # Errors
 /// One sentence.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
+    let is_started = |kind| matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
+    if plan.variants.iter().any(|variant| is_started(variant.kind())) {
+        // Each server gets a folder like this one for its socket.
+        Home::new().map_err(|error| Ended::new(MACHINE, error))?;
+    }
     cold::check(plan)?;
     let mut limits = plan.variants.iter().filter_map(|variant| plan.server_memory(&variant.name));
     let Some(limit) = limits.next() else { return Ok(()) };

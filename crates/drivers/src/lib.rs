@@ -12,6 +12,7 @@ mod endpoint;
 mod error;
 mod excerpt;
 mod exchange;
+mod explain;
 mod input;
 mod options;
 #[cfg(test)]
@@ -33,9 +34,10 @@ pub use connections::{ConnectionClass, ConnectionLog};
 pub use debt::{Debt, debt};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
+pub use explain::explain;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, describe, status};
-pub use tls::{Encryption, Tls, TlsMode, TlsSettings};
+pub use tls::{Encryption, Tls, TlsMode, TlsPem, TlsSettings};
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport, drop_binlog, settle};
 
 /// Every driver: its name and what it is for, in the order in which they are listed to users.

@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 pub(crate) use explain::explain;
 
 use crate::connections::ConnectionLog;
-use crate::options::{Address, Options};
+use crate::options::{Address, Options, Secret};
 use crate::stream::Stream;
 
 /// Whether connections are encrypted, and what the server must prove.
@@ -61,6 +61,23 @@ pub struct TlsSettings {
     pub cert: Option<PathBuf>,
     /// The key of `cert`.
     pub key: Option<PathBuf>,
+}
+
+/// What [`TlsSettings`] would read from files, in PEM.
+#[derive(Clone)]
+pub struct TlsPem {
+    /// Certificates of the authorities that are trusted by [`TlsMode::Verify`].
+    pub authorities: String,
+    /// The client's own certificate, shown to a server that asks.
+    pub certificate: String,
+    /// The key of `certificate`.
+    pub key: Secret,
+}
+
+impl fmt::Debug for TlsPem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("TlsPem")
+    }
 }
 
 /// What a connection agreed on.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
 use crate::check_microbenchmarks::{microbenchmarks_problem, microbenchmarks_warnings};
-use crate::check_oltp::{existing_problem, oltp_problem};
+use crate::check_oltp::oltp_problem;
+use crate::check_tables::{existing_problem, existing_warnings};
 use crate::check_workload::insert_benchmark_problem;
 use crate::data::data_needs_own_server;
 use crate::document::Segment;
@@ -73,14 +74,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
         }
     }
     found.extend(plan.workload.microbenchmarks.iter().flat_map(microbenchmarks_warnings));
-    if let Some(oltp) = plan.workload.oltp.as_ref().filter(|oltp| oltp.use_existing) {
-        let writes: Vec<&str> =
-            oltp.tests.iter().filter(|test| test.writes()).map(|test| test.name()).collect();
-        if !writes.is_empty() {
-            let writes = writes.join(", ");
-            found.push(format!("{writes} will change rows of tables that are not dbdyno's (use_existing)"));
-        }
-    }
+    found.extend(existing_warnings(plan));
     found
 }
 
@@ -160,12 +154,13 @@ fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
         return problem(&[Segment::Key("workload")], message);
     }
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().and_then(insert_benchmark_problem);
-    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem).or_else(|| existing_problem(plan));
+    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem);
     let microbenchmarks = plan.workload.microbenchmarks.as_ref().and_then(microbenchmarks_problem);
     let named = insert_benchmark
         .map(|found| ("insert-benchmark", found))
         .or(microbenchmarks.map(|found| ("microbenchmarks", found)))
-        .or(oltp.map(|found| ("oltp", found)));
+        .or(oltp.map(|found| ("oltp", found)))
+        .or_else(|| existing_problem(plan));
     let (workload, (key, message)) = named?;
     let mut path = vec![Segment::Key("workload"), Segment::Key(workload)];
     path.extend(key.split('.').map(Segment::Key));

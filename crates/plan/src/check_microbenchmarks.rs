@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::check_oltp::{MOST_CONNECTIONS, MOST_ROWS, ladder_problem};
+use crate::check_oltp::{MOST_CONNECTIONS, ladder_problem};
+use crate::check_tables::tables_problem;
+use crate::data::data_problem;
 use crate::pattern::fits;
 use crate::settle::both_problem;
 use crate::{MicroStep, MicroTest, Microbenchmarks};
@@ -12,21 +14,22 @@ const MOST_IDS: u32 = 10_000;
 
 /// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to write.
 pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
-    number_problem(options)
+    tables_problem(&options.tables_part())
+        .or_else(|| number_problem(options))
         .or_else(|| ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
         .or_else(|| steps_problem(options))
         .or_else(|| hot_problem(options))
         .or_else(|| time_problem(options))
-        .or_else(|| text_problem(options))
         .or_else(|| both_problem(options.settle.as_ref(), options.settle_wait.is_some()))
+        .or_else(|| refill_problem(options))
+        .or_else(|| {
+            data_problem(options.data, &options.cold, &options.step_names()[options.load_steps()..], false)
+        })
 }
 
 fn number_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
     let numbers = [
-        ("tables", options.tables.into(), 1, 10_000),
-        ("table_size", options.table_size, 1, MOST_ROWS),
         ("update_inlist_ids", options.update_inlist_ids.into(), 1, MOST_IDS.into()),
-        ("load_connections", options.load_connections.into(), 1, 1024),
         ("operations", options.operations.unwrap_or(1), 1, u64::MAX),
     ];
     let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
@@ -92,20 +95,32 @@ fn time_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
     None
 }
 
-/// It ends up in a statement, and there is one statement to send.
-fn text_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
-    options.create_table_options.contains(';').then(|| {
-        ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
-    })
+/// Rows are put back as the load has made them, where nothing else brings them back.
+fn refill_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+    if !options.delete_refill {
+        return None;
+    }
+    let message = if options.use_existing {
+        "delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out"
+            .to_owned()
+    } else if options.data.puts_back_each_step() {
+        let mode = options.data.name();
+        format!(
+            "delete_refill is for tables that go on; with data = \"{mode}\" each step begins on full ones: leave it out"
+        )
+    } else {
+        return None;
+    };
+    Some(("delete_refill", message))
 }
 
 /// What a plan asks for that will not measure what its names say.
 pub(crate) fn microbenchmarks_warnings(options: &Microbenchmarks) -> Vec<String> {
     let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
-    if count > 1 && !options.delete_refill {
+    if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(
             "microbenchmarks: {count} delete steps follow each other, each on what the one before left; with \
-             delete_refill = true each begins with full tables"
+             delete_refill = true, or data = \"restore-each-step\", each begins with full tables"
         )];
     }
     Vec::new()

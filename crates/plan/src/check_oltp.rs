@@ -2,57 +2,35 @@
 
 use std::time::Duration;
 
+use crate::check_tables::tables_problem;
 use crate::data::data_problem;
 use crate::settle::both_problem;
-use crate::{Distribution, IdType, Oltp, OltpPace, Plan, VariantKind};
+use crate::{Distribution, Oltp, OltpPace};
 
-/// Column `id` is a 32-bit number unless the plan says otherwise.
-pub(crate) const MOST_ROWS: u64 = i32::MAX as u64;
-/// Nobody has the disks for more.
-pub(crate) const MOST_BIG_ROWS: u64 = 1_000_000_000_000;
+/// More than any range is worth.
+const MOST_RANGE: u64 = i32::MAX as u64;
 /// More connections than a server of any product takes.
 pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
 /// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
 pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
-    number_problem(oltp)
+    tables_problem(oltp)
+        .or_else(|| number_problem(oltp))
         .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
         .or_else(|| tests_problem(oltp))
         .or_else(|| rates_problem(oltp))
         .or_else(|| time_problem(oltp))
         .or_else(|| fraction_problem(oltp))
-        .or_else(|| text_problem(oltp))
-        .or_else(|| table_problem(oltp))
+        .or_else(|| zipfian_problem(oltp))
         .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
         .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
 }
 
-/// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
-/// make its own beside them.
-pub(crate) fn existing_problem(plan: &Plan) -> Option<(&'static str, String)> {
-    if !plan.workload.oltp.as_ref()?.use_existing {
-        return None;
-    }
-    let is_address = |kind| matches!(kind, VariantKind::Address(_));
-    if let Some(variant) = plan.variants.iter().find(|variant| !is_address(variant.kind())) {
-        let message = format!(
-            "use_existing is for tables on a server that somebody else runs; variant {} has no address, so it begins with fresh data",
-            variant.name
-        );
-        return Some(("use_existing", message));
-    }
-    let others: Vec<&str> = plan.workload.names().into_iter().filter(|name| *name != "oltp").collect();
-    let message = "use_existing makes nothing in the database, but workload NAME of the same plan would make its tables there";
-    others.first().map(|name| ("use_existing", message.replace("NAME", name)))
-}
-
 /// Key, value, least and greatest allowed value of every whole number.
-fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
+fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 11] {
     let statements = 10_000;
     [
-        ("tables", oltp.tables.into(), 1, 10_000),
-        ("table_size", oltp.table_size, 1, if oltp.id == IdType::Bigint { MOST_BIG_ROWS } else { MOST_ROWS }),
-        ("range_size", oltp.range_size.into(), 1, MOST_ROWS),
+        ("range_size", oltp.range_size.into(), 1, MOST_RANGE),
         ("point_selects", oltp.point_selects.into(), 0, statements),
         ("simple_ranges", oltp.simple_ranges.into(), 0, statements),
         ("sum_ranges", oltp.sum_ranges.into(), 0, statements),
@@ -61,7 +39,6 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
         ("index_updates", oltp.index_updates.into(), 0, statements),
         ("non_index_updates", oltp.non_index_updates.into(), 0, statements),
         ("delete_inserts", oltp.delete_inserts.into(), 0, statements),
-        ("load_connections", oltp.load_connections.into(), 1, 1024),
         ("special_iterations", oltp.special_iterations.into(), 1, 1000),
         ("special_percent", oltp.special_percent.into(), 1, 100),
     ]
@@ -70,9 +47,7 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 14] {
 fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
     let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
-    let wider = key == "table_size" && greatest == MOST_ROWS && value > greatest;
-    let help = if wider { "; with id = \"bigint\" it may be greater" } else { "" };
-    Some((key, format!("{key} is {value}, but must be {least} to {greatest}{help}")))
+    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
 }
 
 pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
@@ -146,22 +121,7 @@ fn fraction_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     None
 }
 
-/// Options of tables that contradict each other.
-fn table_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
-    if oltp.index_before_load && !oltp.create_secondary {
-        let message = "index_before_load wants an index on k, and create_secondary = false wants none";
-        return Some(("index_before_load", message.to_owned()));
-    }
-    if oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian {
-        let message = "zipfian_scrambled is for distribution = \"zipfian\"";
-        return Some(("zipfian_scrambled", message.to_owned()));
-    }
-    None
-}
-
-/// It ends up in a statement, and there is one statement to send.
-fn text_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
-    oltp.create_table_options.contains(';').then(|| {
-        ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
-    })
+fn zipfian_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    (oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian)
+        .then(|| ("zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"".to_owned()))
 }

@@ -96,6 +96,11 @@ impl DataMode {
         }
     }
 
+    /// Whether each measured step begins on the data as they were loaded, so that nothing of the step before it is left.
+    pub const fn puts_back_each_step(self) -> bool {
+        matches!(self, Self::Reset | Self::RestoreEachStep)
+    }
+
     /// Whether measured steps begin on copies of a snapshot.
     pub const fn uses_snapshot(self) -> bool {
         matches!(self, Self::Restore | Self::RestoreEachStep)
@@ -106,9 +111,11 @@ impl Workloads {
     /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
     pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
         let insert_benchmark = self.insert_benchmark.as_ref().map(|options| (options.data, &options.cold));
+        let microbenchmarks = self.microbenchmarks.as_ref().map(|options| (options.data, &options.cold));
         let oltp = self.oltp.as_ref().map(|options| (options.data, &options.cold));
         let found = match name {
             "insert-benchmark" => insert_benchmark,
+            "microbenchmarks" => microbenchmarks,
             "oltp" => oltp,
             _ => None,
         };
@@ -129,7 +136,7 @@ pub(crate) fn data_problem(
     measured: &[String],
     is_chain: bool,
 ) -> Option<(&'static str, String)> {
-    if is_chain && matches!(data, DataMode::Reset | DataMode::RestoreEachStep) {
+    if is_chain && data.puts_back_each_step() {
         let message = format!(
             "data = \"{}\" does not fit: each step goes on with the tables of the one before it; say \"preserve\", \
              \"restart\" or \"restore\"",
@@ -191,6 +198,9 @@ mod tests {
             read(sqlite, "insert-benchmark]\ndata = \"reset\""),
             read(sqlite, "oltp]\ncold = \"yes\""),
             read(sqlite, "oltp]\ndata = \"fresh\""),
+            read(sqlite, "microbenchmarks]\ndata = \"restore-each-step\"\ncold = [\"scan\"]"),
+            read(sqlite, "microbenchmarks]\ncold = [\"scan.c1\"]\nsteps = [\"scan\", \"delete\"]"),
+            read(theirs, "microbenchmarks]\ndata = \"reset\""),
             read(theirs, "oltp]\ndata = \"restart\""),
             read(theirs, "oltp]\ncold = true"),
         ];
@@ -202,6 +212,9 @@ mod tests {
         test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; say "preserve", "restart" or "restore"
         test.toml:6:8: found string "yes" where true, false or a list of steps such as ["qr100"] is wanted
         test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
+        restore-each-step Steps(["scan"])
+        test.toml:6:8: cold names scan.c1, which is no step after the load; there are: scan, delete
+        test.toml:4:11: variant `a` is run by somebody else, but data = "reset" of microbenchmarks stops and starts the server: leave it out
         test.toml:4:11: variant `a` is run by somebody else, but data = "restart" of oltp stops and starts the server: leave it out
         test.toml:4:11: variant `a` is run by somebody else, but cold of oltp stops and starts the server: leave it out
         "#);

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ladder::{Ladder, ladder};
 use crate::pattern::chosen;
 use crate::{
-    Distribution, MicroConnections, MicroLength, MicroSequence, MicroStep, MicroTest, Oltp, PlanDuration,
-    Protocol, Settle, SettleWait, Verify,
+    Cold, DataMode, Distribution, IdType, LoadMethod, MicroConnections, MicroLength, MicroSequence,
+    MicroStep, MicroTest, Oltp, OltpProfile, PlanDuration, Protocol, Settle, SettleWait, Verify,
 };
 
 /// `[workload.microbenchmarks]`: 27 small tests on tables `sbtest1`, `sbtest2`, ..., in the order of the published reports.
@@ -50,8 +50,22 @@ pub struct Microbenchmarks {
     pub secondary: bool,
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
-    /// Connections that load. The original loads one table after the other over one connection.
+    /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and MariaDB. Statements and draws are
+    /// the same.
+    pub profile: OltpProfile,
+    /// Type of `id` and `k`.
+    pub id: IdType,
+    /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+    pub first_id: u64,
+    /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
+    pub index_before_load: bool,
+    /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
+    /// the ids. The original loads one table after the other over one connection.
     pub load_connections: u32,
+    /// How rows travel to the tables.
+    pub load_method: LoadMethod,
+    /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the steps run on them.
+    pub use_existing: bool,
     /// How the server is brought to rest behind the load and behind the steps that write. By its state by default; the
     /// original waits for a fixed time.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +75,11 @@ pub struct Microbenchmarks {
     pub settle_wait: Option<SettleWait>,
     /// When the contents of tables are compared with what must be there. The original never does.
     pub verify: Verify,
+    /// What a step finds: `"preserve"` (the original: one table through the sequence), `"restart"`, `"reset"`, `"restore"`,
+    /// `"restore-each-step"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
     pub time_cap: f64,
 }
@@ -98,6 +117,11 @@ impl Microbenchmarks {
         rungs
     }
 
+    /// Steps that only make the data: `load` and `index`, those of them that there are.
+    pub fn load_steps(&self) -> usize {
+        self.tables_part().load_steps()
+    }
+
     /// Names of all steps in their order, beginning with `load` and `index`.
     pub fn step_names(&self) -> Vec<String> {
         let before = self.tables_part().step_names();
@@ -131,7 +155,13 @@ impl Microbenchmarks {
             connections: vec![1],
             secondary: self.secondary,
             create_table_options: self.create_table_options.clone(),
+            profile: self.profile,
+            id: self.id,
+            first_id: self.first_id,
+            index_before_load: self.index_before_load,
             load_connections: self.load_connections,
+            load_method: self.load_method,
+            use_existing: self.use_existing,
             protocol: self.protocol,
             verify: self.verify,
             time_cap: self.time_cap,
@@ -141,7 +171,7 @@ impl Microbenchmarks {
 
     /// What the classic workload would be told to draw and send as `step` does.
     pub fn step_part(&self, step: &MicroStep) -> Oltp {
-        let base = Oltp { range_size: step.range, ..self.tables_part() };
+        let base = Oltp { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
         let one_range = |simple, sum, order, distinct| Oltp {
             simple_ranges: simple,
             sum_ranges: sum,
@@ -160,25 +190,6 @@ impl Microbenchmarks {
             }
             _ => base,
         }
-    }
-
-    /// How the server is brought to rest, in the long form.
-    pub fn settling(&self) -> Settle {
-        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
-        self.settle.clone().unwrap_or_else(short)
-    }
-
-    /// The original's pause, counted from the start of cleanup: min(1200, 60 + loaded rows / 1,000,000) seconds.
-    pub fn original_wait(&self) -> Duration {
-        Duration::from_secs((self.loaded_rows() / 1_000_000).saturating_add(60).min(1200))
-    }
-
-    /// Whether the original has the server rest between two steps that follow each other in the plan: the places of both in
-    /// the sequence, `None` before the first step and behind the last.
-    pub fn settles_between(&self, before: Option<usize>, after: Option<usize>) -> bool {
-        let Some(after) = after else { return false };
-        let steps = self.sequence.steps();
-        steps[before.unwrap_or(0)..after].iter().any(|step| step.settles)
     }
 
     /// Connections of the step that has the most.
@@ -212,10 +223,18 @@ impl Default for Microbenchmarks {
             protocol: Protocol::Auto,
             secondary: false,
             create_table_options: String::new(),
+            profile: OltpProfile::Sysbench1,
+            id: IdType::Integer,
+            first_id: 1,
+            index_before_load: false,
             load_connections: 4,
+            load_method: LoadMethod::Insert,
+            use_existing: false,
             settle: None,
             settle_wait: None,
             verify: Verify::EachStep,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
             time_cap: 4.0,
         }
     }
@@ -254,37 +273,5 @@ mod tests {
         assert_eq!(options.most_connections(), 8);
         let newer = Microbenchmarks { sequence: MicroSequence::ThirtyTwo, ..options };
         assert_eq!(newer.step_names().join(" "), "load index scan.c1 scan.c8 delete.c1 delete.c8");
-    }
-
-    #[test]
-    fn the_server_comes_to_rest_behind_the_load_and_behind_the_writes_whatever_is_left_out() {
-        let settled = |steps: &[&str]| {
-            let steps = steps.iter().map(|&step| step.to_owned()).collect();
-            let options = Microbenchmarks { steps, connections: vec![1, 2], ..Microbenchmarks::default() };
-            let rungs = options.rungs();
-            let before = std::iter::once(None).chain(rungs.iter().map(|rung| Some(rung.place)));
-            let after = rungs.iter().map(|rung| Some(rung.place)).chain([None]);
-            let names = std::iter::once("load".to_owned()).chain(rungs.iter().map(|rung| rung.name.clone()));
-            before
-                .zip(after)
-                .zip(names)
-                .filter(|((before, after), _)| options.settles_between(*before, *after))
-                .map(|(_, name)| name)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(settled(&["*"]), ["point-query.warm", "read-write_range=100.c2"]);
-        assert_eq!(settled(&["!*.warm", "!read-write*"]), ["load", "write-only.c2"]);
-        assert_eq!(settled(&["delete"]), ["load"]);
-    }
-
-    #[test]
-    fn the_originals_pause_grows_with_the_rows() {
-        let seconds = |tables, table_size| {
-            Microbenchmarks { tables, table_size, ..Microbenchmarks::default() }.original_wait().as_secs()
-        };
-        assert_eq!(
-            (seconds(1, 50_000_000), seconds(8, 10_000_000), seconds(1, 4_000_000_000)),
-            (110, 140, 1200)
-        );
     }
 }

@@ -256,7 +256,9 @@ impl Plan {
 
     /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
     pub fn uses_existing_tables(&self) -> bool {
-        self.workload.oltp.as_ref().is_some_and(|oltp| oltp.use_existing)
+        let Workloads { oltp, microbenchmarks, .. } = &self.workload;
+        oltp.as_ref().is_some_and(|options| options.use_existing)
+            || microbenchmarks.as_ref().is_some_and(|options| options.use_existing)
     }
 
     /// Name of the base variant.

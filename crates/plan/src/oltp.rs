@@ -66,6 +66,8 @@ pub struct Oltp {
     pub index_before_load: bool,
     /// Type of `id` and `k`.
     pub id: IdType,
+    /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+    pub first_id: u64,
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
@@ -272,9 +274,9 @@ impl Oltp {
         before.chain(tests).collect()
     }
 
-    /// Steps that only make the data: `load` and `index`.
+    /// Steps that only make the data: `load` and `index`, those of them that there are.
     pub fn load_steps(&self) -> usize {
-        1 + usize::from(self.create_secondary)
+        usize::from(!self.use_existing) + usize::from(self.has_index_step())
     }
 
     /// How the server is brought to rest, in the long form. The original has no pause.
@@ -287,6 +289,11 @@ impl Oltp {
     pub fn most_connections(&self) -> u32 {
         let tests = self.connections.iter().copied().max().unwrap_or(0);
         tests.max(if self.use_existing { 0 } else { self.load_connections })
+    }
+
+    /// The greatest id of each table after the load.
+    pub const fn last_id(&self) -> u64 {
+        self.first_id.saturating_add(self.table_size.saturating_sub(1))
     }
 
     /// Rows of all tables together after the load.
@@ -327,6 +334,7 @@ impl Default for Oltp {
             create_secondary: true,
             index_before_load: false,
             id: IdType::Integer,
+            first_id: 1,
             create_table_options: String::new(),
             load_connections: 4,
             load_method: LoadMethod::Insert,
@@ -368,6 +376,16 @@ mod tests {
             names,
             "load point-select.c4.r100 point-select.c4.r5000 read-write.c4.r100 read-write.c4.r5000"
         );
+    }
+
+    #[test]
+    fn the_first_measured_step_stands_behind_those_that_there_are_of_load_and_index() {
+        let first = |options: Oltp| options.step_names()[options.load_steps()].clone();
+        let default = Oltp::default;
+        assert_eq!(first(default()), "point-select.c1");
+        assert_eq!(first(Oltp { create_secondary: false, ..default() }), "point-select.c1");
+        assert_eq!(first(Oltp { index_before_load: true, ..default() }), "point-select.c1");
+        assert_eq!(first(Oltp { use_existing: true, ..default() }), "point-select.c1");
     }
 
     #[test]

@@ -170,15 +170,26 @@ fn tls_that_cannot_be_meant_is_refused() {
     insta::assert_snapshot!(overridden("variant.b.tls.keys", "k"), @"--set variant.b.tls.keys: unknown key `keys` (did you mean `key`?); known keys here: mode, ca, cert, key");
 }
 
-/// The error of a plan with `[workload.oltp]` on one variant.
+/// The error of a plan with one workload on one variant.
+fn with(workload: &str, variant: &str, options: &str) -> String {
+    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.{workload}]\n{options}\n"))
+}
+
 fn oltp(variant: &str, options: &str) -> String {
-    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.oltp]\n{options}\n"))
+    with("oltp", variant, options)
+}
+
+fn microbenchmarks(variant: &str, options: &str) -> String {
+    with("microbenchmarks", variant, options)
 }
 
 #[test]
 fn tables_that_are_there_already_are_those_of_an_address() {
     insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
     let address = "address = \"mysql://root@localhost/sbtest\"";
+    insta::assert_snapshot!(microbenchmarks("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
+    insta::assert_snapshot!(microbenchmarks(address, "use_existing = true\n[workload.oltp]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload oltp of the same plan would make its tables there");
+    insta::assert_snapshot!(microbenchmarks(address, "use_existing = true\ndelete_refill = true"), @"plan.toml:7:17: delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out");
     insta::assert_snapshot!(oltp(address, "use_existing = true\n[workload.insert-benchmark]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload insert-benchmark of the same plan would make its tables there");
 }
 
@@ -188,5 +199,11 @@ fn options_of_oltp_tables_that_contradict_each_other_are_named() {
     insta::assert_snapshot!(oltp(sqlite, "create_secondary = false\nindex_before_load = true"), @"plan.toml:7:21: index_before_load wants an index on k, and create_secondary = false wants none");
     insta::assert_snapshot!(oltp(sqlite, "zipfian_scrambled = true"), @r#"plan.toml:6:21: zipfian_scrambled is for distribution = "zipfian""#);
     insta::assert_snapshot!(oltp(sqlite, "table_size = 3_000_000_000"), @r#"plan.toml:6:14: table_size is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(oltp(sqlite, "first_id = 2_147_480_000"), @r#"plan.toml:6:12: first_id and table_size make 2147489999 the last id, but it must be at most 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(oltp(sqlite, "first_id = 3_000_000_000"), @r#"plan.toml:6:12: first_id is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(oltp(sqlite, "id = \"bigint\"\nfirst_id = 0"), @"plan.toml:7:12: first_id is 0, but must be 1 to 1000000000000");
+    insta::assert_snapshot!(microbenchmarks(sqlite, "first_id = 3_000_000_000"), @r#"plan.toml:6:12: first_id is 3000000000, but must be 1 to 2147483647; with id = "bigint" it may be greater"#);
+    insta::assert_snapshot!(microbenchmarks(sqlite, "data = \"restore-each-step\"\ndelete_refill = true"), @r#"plan.toml:7:17: delete_refill is for tables that go on; with data = "restore-each-step" each step begins on full ones: leave it out"#);
+    insta::assert_snapshot!(microbenchmarks(sqlite, "load_method = \"copy\""), @"plan.toml:6:15: `copy` is not a value of this key; it takes insert, stream");
     insta::assert_snapshot!(oltp(sqlite, "profile = \"sysbench-0.4\""), @"plan.toml:6:11: `sysbench-0.4` is not a value of this key (did you mean `sysbench-0.5`?); it takes sysbench-1, sysbench-0.5");
 }

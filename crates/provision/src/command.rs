@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::certificates::CertificateFiles;
 use crate::my_cnf::MyCnf;
 use crate::{BaseDir, Error};
 
@@ -68,7 +69,7 @@ pub(crate) fn start_options(
         start.options.push("--user=root".to_owned());
     }
     start.options.extend(engine_option(base, my_cnf, engine)?);
-    quiet_options(base, my_cnf, &mut start);
+    quiet_options(base, &mut start);
     Ok(start)
 }
 
@@ -90,16 +91,32 @@ pub(crate) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
     options
 }
 
-/// What would cost time or open a second door without anybody having asked for it.
-fn quiet_options(base: &BaseDir, my_cnf: &MyCnf, start: &mut StartOptions) {
-    if base.is_mariadb() {
-        let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
-        if base.version().at_least(10, 5) && !asked_for {
-            // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
-            start.options.push("--skip-ssl".to_owned());
-            start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
-        }
-    } else if base.version().at_least(8, 0) {
+/// Certificates of dbdyno's own, or no TLS where it would cost time without anybody having asked for it.
+pub(crate) fn tls_options(
+    base: &BaseDir,
+    my_cnf: &MyCnf,
+    certificates: Option<&CertificateFiles>,
+    start: &mut StartOptions,
+) {
+    if let Some(files) = certificates {
+        // Loose: builds without TLS do not know these. They ask for the client's certificate, and must know who signed it.
+        start.options.push(path_option("loose-ssl-ca", &files.authority));
+        start.options.push(path_option("loose-ssl-cert", &files.certificate));
+        start.options.push(path_option("loose-ssl-key", &files.key));
+        start.notes.push("TLS with a certificate that dbdyno has made for this run".to_owned());
+        return;
+    }
+    let asked_for = ["ssl", "tls", "require_secure_transport"].iter().any(|name| my_cnf.sets(name));
+    if base.is_mariadb() && base.version().at_least(10, 5) && !asked_for {
+        // From 11.4 it would make an RSA key at each start, which takes up to 19 s.
+        start.options.push("--skip-ssl".to_owned());
+        start.notes.push("TLS is off (--skip-ssl), as the option file does not ask for it".to_owned());
+    }
+}
+
+/// What would open a second door without anybody having asked for it.
+fn quiet_options(base: &BaseDir, start: &mut StartOptions) {
+    if !base.is_mariadb() && base.version().at_least(8, 0) {
         start.options.push("--mysqlx=OFF".to_owned());
         start.notes.push("the X plugin is off (--mysqlx=OFF)".to_owned());
     }
@@ -125,14 +142,26 @@ fn path_option(name: &str, path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::Product;
 
     fn options(product: Product, version: (u32, u32, u32), my_cnf: &MyCnf) -> String {
         let [data_dir, socket, tmp_dir, log] = ["/d", "/t/s", "/t/tmp", "/l/server.log"].map(Path::new);
         let places = Places { data_dir, socket, tmp_dir, log };
-        let start =
-            start_options(&BaseDir::sample(product, version), my_cnf, "innodb", places, true).unwrap();
+        let base = BaseDir::sample(product, version);
+        let start = start_options(&base, my_cnf, "innodb", places, true).unwrap();
+        with_tls(&base, my_cnf, None, start)
+    }
+
+    fn with_tls(
+        base: &BaseDir,
+        my_cnf: &MyCnf,
+        certificates: Option<&CertificateFiles>,
+        mut start: StartOptions,
+    ) -> String {
+        tls_options(base, my_cnf, certificates, &mut start);
         let notes = start.notes.iter().map(|note| format!("# {note}"));
         start.options.into_iter().chain(notes).collect::<Vec<_>>().join("\n")
     }
@@ -159,6 +188,19 @@ mod tests {
         let text = options(Product::MySql, (8, 0, 31), &MyCnf::default());
         assert!(text.contains("--mysqlx=OFF") && text.contains("--secure-file-priv=NULL"), "{text}");
         assert!(!text.contains("ssl"), "{text}");
+    }
+
+    #[test]
+    fn certificates_of_the_run_take_the_place_of_no_tls() {
+        let [authority, certificate, key] = ["/t/ca", "/t/c", "/t/k"].map(PathBuf::from);
+        let files = CertificateFiles { authority, certificate, key };
+        let base = BaseDir::sample(Product::MariaDb, (10, 11, 5));
+        insta::assert_snapshot!(with_tls(&base, &MyCnf::default(), Some(&files), StartOptions::default()), @r"
+        --loose-ssl-ca=/t/ca
+        --loose-ssl-cert=/t/c
+        --loose-ssl-key=/t/k
+        # TLS with a certificate that dbdyno has made for this run
+        ");
     }
 
     #[test]

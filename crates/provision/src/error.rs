@@ -67,6 +67,12 @@ pub enum Error {
     #[error("socket path {path} is longer than 107 bytes; set TMPDIR to a shorter folder", path = .path.display())]
     SocketTooLong { path: PathBuf },
 
+    /// Certificates for a server that dbdyno starts.
+    #[error(
+        "cannot make certificates for the server: {why}; leave tls out, or give the server certificates of its own"
+    )]
+    Certificates { why: String },
+
     /// The memory of a server cannot be limited.
     #[error(
         "cannot limit the memory of a server: {why}; run as root, or where control groups may be made, or leave server_memory \

@@ -1,21 +1,26 @@
-//! A server's home: the private folder of its socket, and the control group that limits its memory. It outlives restarts, so
-//! that clients find the server again under the same path.
+//! A server's home: the private folder of its socket and certificates, and the control group that limits its memory. It outlives
+//! restarts, so that clients find the server again under the same path and port.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use crate::certificates::CertificateFiles;
 use crate::process::{is_alive, started};
-use crate::{Cgroup, Error};
+use crate::{Certificates, Cgroup, Error};
 
 /// Longest path of a unix socket: 108 bytes in the kernel's structure, the last one 0.
 const MAX_SOCKET_BYTES: usize = 107;
 
-/// Sockets that servers make in their home, of MySQL and MariaDB and of PostgreSQL.
-pub(crate) const SOCKETS: [&str; 2] = ["s", ".s.PGSQL.5432"];
+/// The socket of MySQL and MariaDB in a home.
+pub(crate) const MYSQL_SOCKET: &str = "s";
+
+/// Beginning of the name of PostgreSQL's socket; its port follows.
+const POSTGRES_SOCKET: &str = ".s.PGSQL.";
 
 /// Beginning of the names of homes.
 const PREFIX: &str = "dbdyno-";
@@ -28,6 +33,15 @@ const OWNER: &str = "owner";
 pub struct Home {
     folder: TempDir,
     cgroup: Option<Cgroup>,
+    tls: Option<HomeTls>,
+}
+
+/// What a server needs to be reached over TLS.
+#[derive(Debug, Clone)]
+pub(crate) struct HomeTls {
+    pub(crate) files: CertificateFiles,
+    /// Of 127.0.0.1, free when the home was made: for servers that have no TLS over unix sockets.
+    pub(crate) port: u16,
 }
 
 impl Home {
@@ -40,14 +54,30 @@ impl Home {
         let cannot = || Error::io("cannot make a folder for the socket in", parent.clone());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).map_err(cannot())?;
-        let sockets = SOCKETS.map(|name| folder.path().join(name));
-        if let Some(path) = sockets.into_iter().find(|path| path.as_os_str().len() > MAX_SOCKET_BYTES) {
+        // With the longest port there is.
+        let path = folder.path().join(format!("{POSTGRES_SOCKET}65535"));
+        if path.as_os_str().len() > MAX_SOCKET_BYTES {
             return Err(Error::SocketTooLong { path });
         }
         let own = std::process::id();
         let owner = format!("{own} {}\n", started(own).unwrap_or_default());
         fs::write(folder.path().join(OWNER), owner).map_err(cannot())?;
-        Ok(Self { folder, cgroup: None })
+        Ok(Self { folder, cgroup: None, tls: None })
+    }
+
+    /// The same home, whose server speaks TLS with these certificates. One that has some keeps them.
+    ///
+    /// # Errors
+    /// I/O; no free port.
+    pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
+        if self.tls.is_none() {
+            let files = certificates.write(&self.path().join("tls"))?;
+            let probe = TcpListener::bind(("127.0.0.1", 0)).and_then(|probe| probe.local_addr());
+            let port =
+                probe.map_err(Error::io("cannot find a free port for the server in", self.path()))?.port();
+            self.tls = Some(HomeTls { files, port });
+        }
+        Ok(self)
     }
 
     /// The same home, whose server may use `bytes` of memory.
@@ -62,6 +92,11 @@ impl Home {
     /// The folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Certificates and port, if the server speaks TLS.
+    pub(crate) fn tls(&self) -> Option<&HomeTls> {
+        self.tls.as_ref()
     }
 
     /// The control group of the server, if it has one.
@@ -99,8 +134,15 @@ fn sweep_in(parent: &Path) -> Vec<PathBuf> {
 fn is_abandoned(home: &Path) -> bool {
     let Ok(owner) = fs::read_to_string(home.join(OWNER)) else { return false };
     let Some((pid, noted)) = owner.trim().split_once(' ') else { return false };
-    let answers = || SOCKETS.iter().any(|name| UnixStream::connect(home.join(name)).is_ok());
-    pid.parse().is_ok_and(|pid| !is_alive(pid, noted)) && !answers()
+    pid.parse().is_ok_and(|pid| !is_alive(pid, noted)) && !has_answer(home)
+}
+
+/// Whether anybody answers on a socket in this home.
+fn has_answer(home: &Path) -> bool {
+    let is_socket = |name: &str| name == MYSQL_SOCKET || name.starts_with(POSTGRES_SOCKET);
+    let entries = fs::read_dir(home).into_iter().flatten().flatten();
+    let mut sockets = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_socket));
+    sockets.any(|entry| UnixStream::connect(entry.path()).is_ok())
 }
 
 #[cfg(test)]

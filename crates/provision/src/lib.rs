@@ -8,6 +8,7 @@
 
 mod base;
 mod basedir;
+mod certificates;
 mod cgroup;
 mod command;
 mod copy;
@@ -42,6 +43,7 @@ pub mod servers;
 pub use address::{Family, credentials};
 pub use base::Base;
 pub use basedir::{BaseDir, Product, Version};
+pub use certificates::Certificates;
 pub use cgroup::{Cgroup, CgroupVersion};
 pub use copy::Copied;
 pub use datadir::{prepare as prepare_data, remove_data};

@@ -6,15 +6,12 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options;
 
-use crate::command::{Places, start_options};
-use crate::home::SOCKETS;
+use crate::command::{Places, start_options, tls_options};
+use crate::home::MYSQL_SOCKET;
 use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute, absolute_log};
 use crate::{BaseDir, Error, Home, datadir, launch, ready, template};
-
-/// Name of the socket in its folder; short, because paths of sockets are limited.
-const SOCKET: &str = SOCKETS[0];
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -67,13 +64,14 @@ impl Server {
             Some(path) => MyCnf::read(path, &spec.base)?,
             None => MyCnf::default(),
         };
-        let socket = home.path().join(SOCKET);
+        let socket = home.path().join(MYSQL_SOCKET);
         let log = absolute_log(&spec.log)?;
         let data_dir = absolute(&spec.data_dir)?;
         let tmp_dir = home.empty_tmp_dir()?;
         let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
         let as_root = nix::unistd::geteuid().is_root();
-        let options = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;
+        let mut options = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;
+        tls_options(&spec.base, &my_cnf, home.tls().map(|tls| &tls.files), &mut options);
 
         match data {
             Data::Fresh => {

@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::Session;
-use dbdyno_drivers::postgres::PostgresSession;
+use dbdyno_drivers::postgres::{Options, PostgresSession};
+use dbdyno_drivers::{Session, Tls, TlsMode, TlsSettings};
 use dbdyno_provision::{
-    Base, Error, PgBase, PgServer, PgServerSpec, external, find_named, list, remove_data, servers_dir,
+    Base, Certificates, Data, Error, Home, PgBase, PgServer, PgServerSpec, external, find_named, list,
+    remove_data, servers_dir,
 };
 use tempfile::TempDir;
 
@@ -290,4 +291,34 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
             assert_eq!(claim("production").await.unwrap(), external::Claim::Ours);
         });
     }
+}
+
+/// The port is open to all users of the machine.
+#[test]
+fn over_tcp_only_the_runs_own_client_is_let_in_and_the_client_trusts_the_runs_own_server_only() {
+    let folder = new_folder();
+    let certificates = Certificates::new(PgServer::USER).unwrap();
+    let home = Home::new().unwrap().with_certificates(&certificates).unwrap();
+    let server = PgServer::start_in(home, &spec(&require("pg-9.6."), folder.path()), Data::Fresh)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let come = |options: Options| {
+        let session = runtime().block_on(PostgresSession::connect(&options));
+        session.map(|_| ()).map_err(|error| error.to_string())
+    };
+    let tcp = server.options("postgres");
+    let of = |certificates: &Certificates, mode| Tls::of_pem(mode, &certificates.for_client()).unwrap();
+    assert_eq!(come(tcp.clone().with_tls(of(&certificates, TlsMode::Verify))), Ok(()));
+    assert_eq!(come(Options::socket(server.socket(), PgServer::USER)), Ok(()));
+
+    let refusal = |options| come(options).unwrap_err();
+    let in_clear = refusal(tcp.clone());
+    assert!(in_clear.contains("no pg_hba.conf entry"), "{in_clear}");
+    let anyone = TlsSettings { mode: TlsMode::Require, ..TlsSettings::default() };
+    let without = refusal(tcp.clone().with_tls(Tls::load(anyone).unwrap()));
+    assert!(without.contains("requires a valid client certificate"), "{without}");
+    let other = Certificates::new(PgServer::USER).unwrap();
+    let distrusted = refusal(tcp.clone().with_tls(of(&other, TlsMode::Verify)));
+    assert!(distrusted.contains("it is not signed by the authority that it names"), "{distrusted}");
+    let stranger = refusal(tcp.with_tls(of(&other, TlsMode::Require)));
+    assert!(stranger.contains("certificate"), "{stranger}");
 }

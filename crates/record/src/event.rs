@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::CellId;
 use crate::server_info::ServerInfo;
+use crate::{CellId, QueryPlan};
 
 /// How a step or cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,6 +212,7 @@ pub enum StepEvent {
         rows: u64,
     },
     Check(Check),
+    QueryPlan(QueryPlan),
     Warning {
         text: String,
     },

@@ -13,6 +13,7 @@ mod interval;
 mod layout;
 mod lines;
 mod manifest;
+mod query_plan;
 mod reader;
 mod server_info;
 mod settling;
@@ -30,6 +31,7 @@ pub use event::{
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
+pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};

@@ -4,8 +4,9 @@ use dbdyno_analyse::{
     Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 
+use crate::csv_groups;
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{COSTS, METRICS, kinds, reason, state};
+use crate::evidence::{COSTS, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
 use crate::{Error, Format};
 
@@ -46,6 +47,10 @@ const STEADINESS: [&str; 7] = [
 /// Column of the classes of settings in which a variant is not like the base, meant or not.
 const UNLIKE_BASE: &str = "settings_unlike_base";
 
+/// Columns of the background rate that a step must keep.
+const TARGET: [&str; 3] =
+    ["target_rows_per_second", "target_kept_from_share", "background_rows_per_second_over_blocks"];
+
 /// Columns of each kind of operation, after `<kind>_`.
 const KIND_COLUMNS: [&str; 9] = [
     "connections",
@@ -71,20 +76,26 @@ impl Format for Csv {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let kinds = all_kinds(findings);
+        let shared = Shared { kinds: all_kinds(findings), groupings: csv_groups::groupings(findings) };
         let mut text = String::new();
-        push_line(&mut text, &header(&kinds));
+        push_line(&mut text, &header(&shared));
         for workload in &findings.workloads {
             for step in &workload.steps {
                 for variant in &step.variants {
                     for run in &variant.runs {
-                        push_line(&mut text, &row(findings, workload, step, variant, run, &kinds));
+                        push_line(&mut text, &row(findings, workload, step, variant, run, &shared));
                     }
                 }
             }
         }
         Ok(text)
     }
+}
+
+/// What decides about the columns of all rows.
+struct Shared {
+    kinds: Vec<String>,
+    groupings: Vec<String>,
 }
 
 /// Kinds of operation of the whole run, in the order in which they first appear.
@@ -98,15 +109,23 @@ fn all_kinds(findings: &Findings) -> Vec<String> {
     names
 }
 
-fn header(kinds: &[String]) -> Vec<String> {
+fn header(shared: &Shared) -> Vec<String> {
     let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
     names.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
     names.push("tag".to_owned());
+    names.extend(EFFICIENCY.iter().map(|column| column.field.to_owned()));
     names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
+    names.extend(HOST_CHECK.iter().map(|column| format!("host_check_{}", column.field)));
+    names.extend(["host_check_unexplained_share", "host_check_bound_share"].map(str::to_owned));
     names.extend(["seconds_on_target", "lookups", "lookup_seconds"].map(str::to_owned));
     names.extend(STEADINESS.map(str::to_owned));
     names.push(UNLIKE_BASE.to_owned());
-    for kind in kinds {
+    names.extend(TARGET.map(str::to_owned));
+    names.extend(METRICS.iter().map(|metric| relative_name(metric.name)));
+    names.extend(EFFICIENCY.iter().map(|column| relative_name(column.field)));
+    names.extend(COSTS.iter().map(|cost| relative_name(cost.field)));
+    csv_groups::push_header(&mut names, &shared.groupings);
+    for kind in &shared.kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
             names.extend(LATENCY_COLUMNS.iter().map(|column| format!("{kind}_{time}_{column}")));
@@ -121,7 +140,7 @@ fn row(
     step: &StepFindings,
     variant: &VariantStep,
     run: &StepRun,
-    kinds: &[String],
+    shared: &Shared,
 ) -> Vec<String> {
     let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
     let mut row = vec![
@@ -139,11 +158,17 @@ fn row(
     row.extend(over_blocks(variant));
     row.extend(METRICS.iter().map(|metric| number((metric.value)(&run.metrics))));
     row.push(run.metrics.tag.clone());
+    row.extend(EFFICIENCY.iter().map(|column| number((column.value)(&run.efficiency))));
     row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
+    push_host_check(&mut row, run);
     row.extend([number(run.seconds_on_target), run.lookups.to_string(), run.lookup_seconds.to_string()]);
     push_steadiness(&mut row, run);
     row.push(unlike_base(findings, variant));
-    for name in kinds {
+    row.extend([number(step.target.map(|(rate, _)| rate)), number(step.target.map(|(_, share)| share))]);
+    row.push(number(variant.background_rate));
+    push_relative(&mut row, variant);
+    csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
+    for name in &shared.kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
     row
@@ -160,6 +185,27 @@ fn over_blocks(variant: &VariantStep) -> [String; 5] {
         number(inference.map(|inference| inference.q_difference)),
         variant.verdict.map_or(NOT_AVAILABLE, |verdict| verdict.word()).to_owned(),
     ]
+}
+
+fn relative_name(name: &str) -> String {
+    format!("{name}_to_base_over_blocks")
+}
+
+fn push_host_check(row: &mut Vec<String>, run: &StepRun) {
+    let found = run.host_check.as_ref();
+    row.extend(HOST_CHECK.iter().map(|column| number(found.and_then(|check| (column.value)(check)))));
+    row.push(number(found.map(|check| check.unexplained_share)));
+    row.push(number(found.map(|check| check.bound_share)));
+}
+
+/// All metrics against the base: the same in each row of a variant's step.
+fn push_relative(row: &mut Vec<String>, variant: &VariantStep) {
+    let found = variant.relative.as_ref();
+    row.extend(METRICS.iter().map(|metric| number(found.and_then(|found| (metric.value)(&found.metrics)))));
+    row.extend(
+        EFFICIENCY.iter().map(|column| number(found.and_then(|found| (column.value)(&found.efficiency)))),
+    );
+    row.extend(COSTS.iter().map(|cost| number(found.and_then(|found| (cost.value)(&found.cost)))));
 }
 
 fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
@@ -207,10 +253,9 @@ fn push_latency(row: &mut Vec<String>, latency: &Latency) {
     row.extend(values.map(|value| value.to_string()));
 }
 
-fn number(value: Option<f64>) -> String {
-    value
-        .filter(|value| value.is_finite())
-        .map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string())
+/// Unrounded; `inf` where the base has 0, `NA` for none.
+pub(crate) fn number(value: Option<f64>) -> String {
+    value.filter(|value| !value.is_nan()).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string())
 }
 
 fn push_line(text: &mut String, fields: &[String]) {
@@ -243,17 +288,42 @@ mod tests {
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
         let findings = fixture::findings();
-        let kinds = all_kinds(&findings);
-        let columns = header(&kinds).len();
+        let shared = Shared { kinds: all_kinds(&findings), groupings: vec!["2024".to_owned()] };
+        let columns = header(&shared).len();
         for workload in &findings.workloads {
             for step in &workload.steps {
                 for variant in &step.variants {
                     for run in &variant.runs {
-                        assert_eq!(row(&findings, workload, step, variant, run, &kinds).len(), columns);
+                        assert_eq!(row(&findings, workload, step, variant, run, &shared).len(), columns);
                     }
                 }
             }
         }
+    }
+
+    /// The cells below a head, in the order of the rows.
+    fn below(text: &str, head: &str) -> Vec<String> {
+        // No name and no text of the fixture before these columns holds a comma or a line feed.
+        let column = text.lines().next().and_then(|heads| heads.split(',').position(|name| name == head));
+        let column = column.unwrap_or_else(|| panic!("no column {head}"));
+        let cell = |line: &str| line.split(',').nth(column).unwrap_or_default().to_owned();
+        text.lines().skip(1).take(2).map(cell).collect()
+    }
+
+    #[test]
+    fn rows_have_their_group_with_its_figures_their_target_and_relative_metrics() {
+        let text = Csv.render(&fixture::with_groups()).expect("plain data");
+        assert_eq!(below(&text, "group_2024"), ["writes", "writes"]);
+        assert_eq!(below(&text, "group_2024_steps"), ["NA", "NA"], "of the base");
+        let text: String =
+            text.lines().filter(|line| !line.contains(",rollback,")).map(|l| format!("{l}\n")).collect();
+        assert_eq!(below(&text, "group_2024_steps"), ["4", "4"]);
+        assert_eq!(below(&text, "group_2024_max"), ["9.87", "9.87"]);
+        assert_eq!(below(&text, "group_2024_geometric_mean_high"), ["2.31", "2.31"]);
+        assert_eq!(below(&text, "ips_to_base_over_blocks"), ["1.02", "1.02"]);
+        assert_eq!(below(&text, "rps_to_base_over_blocks"), ["inf", "inf"]);
+        assert_eq!(below(&text, "host_check_unexplained_us"), ["5", "5"]);
+        assert_eq!(below(&text, "target_rows_per_second"), ["NA", "NA"], "l.i0 has none");
     }
 
     #[test]

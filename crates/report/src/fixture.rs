@@ -7,9 +7,12 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod charged;
 mod parity;
 mod verdicts;
 
+use self::charged::{efficiency, host_check, relative};
+pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
 use self::verdicts::{account, inference, judged, steadiness, verdict};
 
@@ -107,6 +110,7 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
             here: "even".into(),
         }],
         summary: summary(names),
+        groups: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }
@@ -146,6 +150,7 @@ fn summary(names: &[&str]) -> Summary {
         ),
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
         effects: None,
+        groups: Vec::new(),
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
         control: None,
     }
@@ -203,6 +208,7 @@ fn step_findings(step: usize, names: &[&str], blocks: u32, seconds: u64) -> Step
         name: STEPS[step].into(),
         headline_kind: if load { "insert" } else { "query" }.into(),
         rate_label: if step == 1 { "indexed rows/s" } else { label }.into(),
+        connections: 4,
         margin: 0.02,
         statements: vec![("insert".into(), "INSERT INTO pi1 (a, b) VALUES (?, ?) /* | & < */".into())],
         groups: std::collections::BTreeMap::new(),
@@ -229,6 +235,9 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
+        beside: Default::default(),
+        query_plans: Vec::new(),
+        relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,
         drift: None,
@@ -262,7 +271,9 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         rate: if failed { 0.0 } else { rate },
         kinds: if failed { Vec::new() } else { kinds },
         metrics: if failed { MetricRow::default() } else { metrics(step, rate, variant) },
+        efficiency: if failed { Default::default() } else { efficiency(rate) },
         cost: if failed { Cost::default() } else { cost(variant) },
+        host_check: (!failed).then(host_check),
         client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         lookups: 8,

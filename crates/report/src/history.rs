@@ -1,4 +1,4 @@
-//! A history of runs as a short table: for a terminal, a pull request or a program.
+//! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
 
 use dbdyno_analyse::{Change, History, Measure, Series, Verdict, p_text};
 use serde::Serialize;
@@ -9,7 +9,8 @@ use crate::number::{NOT_AVAILABLE, fixed, rate};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
-const HEADS: [&str; 8] = ["step", "variant", "runs", "first", "last", "course", "change", "adjusted p"];
+pub(crate) const HEADS: [&str; 8] =
+    ["step", "variant", "runs", "first", "last", "course", "change", "adjusted p"];
 /// Heights of the course's bars, from the least value of the series to its greatest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Runs that the course shows: the last ones.
@@ -75,12 +76,12 @@ pub fn history_json(history: &History) -> Result<String, Error> {
     Ok(text + "\n")
 }
 
-fn title(history: &History) -> String {
+pub(crate) fn title(history: &History) -> String {
     one_line(&format!("dbdyno history: {}, {} runs", history.name, history.runs.len()))
 }
 
 /// What the values are, and how changes are judged.
-fn method(history: &History) -> String {
+pub(crate) fn method(history: &History) -> String {
     let span = match history.runs.as_slice() {
         [first, .., last] => format!("Runs {} to {}. ", first.run_id, last.run_id),
         _ => String::new(),
@@ -97,7 +98,7 @@ fn method(history: &History) -> String {
 }
 
 /// The newest changes first; one sentence when there are none.
-fn answers(history: &History) -> Vec<String> {
+pub(crate) fn answers(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
         .iter()
@@ -143,7 +144,7 @@ fn level(history: &History, value: f64) -> String {
     }
 }
 
-fn row(history: &History, series: &Series) -> Vec<String> {
+pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let text =
         |value: Option<f64>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, value));
@@ -178,12 +179,12 @@ fn course(values: &[Option<f64>]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use dbdyno_analyse::HistoryRun;
 
     use super::*;
 
-    fn history() -> History {
+    pub(crate) fn history() -> History {
         let run = |n: usize| HistoryRun {
             run_id: format!("2024010{n}T000000Z-nightly"),
             started: format!("2024-01-0{n}T00:00:00Z"),

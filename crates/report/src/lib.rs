@@ -6,6 +6,7 @@
 
 mod comparison;
 mod csv;
+mod csv_groups;
 mod error;
 mod evidence;
 mod facts;
@@ -26,9 +27,11 @@ use dbdyno_analyse::Findings;
 pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
-pub use evidence::{COSTS, CostColumn, METRICS, MetricColumn};
+pub use evidence::{
+    COSTS, CostColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn, METRICS, MetricColumn,
+};
 pub use history::{history_json, history_markdown, history_terminal};
-pub use html::Html;
+pub use html::{Html, history_html};
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;
 pub use terminal::{Terminal, TerminalOptions, parity_terminal};

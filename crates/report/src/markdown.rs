@@ -114,8 +114,10 @@ impl Page {
         let table = section.table;
         self.block(&format!("### {}", escaped(&table.title)));
         self.block(&escaped(&table.caption));
-        let heads: Vec<String> =
-            std::iter::once("variant").chain(table.columns.iter().map(String::as_str)).map(escaped).collect();
+        let heads: Vec<String> = std::iter::once(section.heads[0])
+            .chain(table.columns.iter().map(String::as_str))
+            .map(escaped)
+            .collect();
         let rows: Vec<Vec<String>> = table
             .rows
             .iter()

@@ -13,11 +13,16 @@ enum TableKind {
     Relative,
     Sla,
     Control,
+    Groups,
 }
 
 /// A table of the summary with what must be said below it.
 pub(crate) struct Section<'a> {
     pub(crate) table: &'a Table,
+    /// What its rows and its columns are.
+    pub(crate) heads: [&'static str; 2],
+    /// It has fewer rows than columns: in a terminal, which is higher than wide, columns become rows.
+    pub(crate) turns: bool,
     /// Colours that the table uses, each with what it says there.
     pub(crate) legend: Vec<(Colour, &'static str)>,
     /// Why cells have no value, unless an earlier table said the same.
@@ -36,6 +41,7 @@ impl Section<'_> {
 pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
     tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
+    tables.extend(summary.groups.iter().map(|table| (TableKind::Groups, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
     tables.extend(summary.control.as_ref().map(|table| (TableKind::Control, table)));
     let mut said: Vec<String> = Vec::new();
@@ -43,7 +49,9 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     for (kind, table) in tables {
         let missing: Vec<String> = missing(table).into_iter().filter(|line| !said.contains(line)).collect();
         said.extend(missing.iter().cloned());
-        sections.push(Section { table, legend: legend(kind, table), missing });
+        let groups = kind == TableKind::Groups;
+        let heads = if groups { ["group", "figure"] } else { ["variant", "step"] };
+        sections.push(Section { table, heads, turns: !groups, legend: legend(kind, table), missing });
     }
     sections
 }

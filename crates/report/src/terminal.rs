@@ -1,12 +1,15 @@
 //! Findings for a terminal: the answer first, in a width that fits.
 
-use dbdyno_analyse::parity::Parity;
-use dbdyno_analyse::{Cell, Colour, Findings, StepFindings, TableRow, WorkloadFindings};
+mod summary_table;
 
+use dbdyno_analyse::parity::Parity;
+use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
+
+use self::summary_table::{turned, upright};
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
 use crate::parity::{TITLE, grid, lines, short_lines};
-use crate::summary::{Section, interval_text, mark_in, sections};
+use crate::summary::{Section, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, Format};
 
@@ -151,23 +154,10 @@ impl Screen {
         }
     }
 
-    /// The table turned: a row a step, a column a variant.
     fn summary_table(&mut self, section: &Section<'_>) {
-        let table = section.table;
-        self.heading(&table.title);
-        self.paragraph(Paint::Dim, &table.caption, "");
-        let mut heads = vec![("step".to_owned(), String::new())];
-        heads.extend(table.rows.iter().map(|row| (one_line(&row.label), String::new())));
-        let widths: Vec<Widths> = table.rows.iter().map(Widths::of).collect();
-        let rows = table.columns.iter().enumerate().map(|(step, name)| {
-            let cells = table.rows.iter().zip(&widths);
-            let cells = cells.map(|(row, widths)| {
-                row.cells.get(step).map_or_else(TextCell::default, |cell| text_cell(row, cell, widths))
-            });
-            std::iter::once(TextCell::from(one_line(name))).chain(cells).collect()
-        });
-        let rows = rows.collect();
-        self.table(&TextTable { labels: 1, heads, rows });
+        self.heading(&section.table.title);
+        self.paragraph(Paint::Dim, &section.table.caption, "");
+        self.table(&if section.turns { turned(section) } else { upright(section) });
         let legend = section.legend_text();
         if !legend.is_empty() {
             self.paragraph(Paint::Dim, &legend, "  ");
@@ -255,55 +245,6 @@ impl Screen {
     }
 }
 
-/// Characters of what stands behind the values of a variant, so that values stay below each other whatever they have.
-struct Widths {
-    interval: usize,
-    word: usize,
-    sign: usize,
-}
-
-impl Widths {
-    fn of(row: &TableRow) -> Self {
-        let most = |width: &dyn Fn(&Cell) -> usize| row.cells.iter().map(width).max().unwrap_or(0);
-        Self {
-            interval: most(&|cell| interval_of(cell).chars().count()),
-            word: most(&|cell| word_of(cell).len()),
-            sign: most(&|cell| mark_in(row, cell).chars().count()),
-        }
-    }
-}
-
-fn interval_of(cell: &Cell) -> String {
-    cell.interval.map_or_else(String::new, interval_text)
-}
-
-fn word_of(cell: &Cell) -> &'static str {
-    cell.verdict.map_or("", |verdict| verdict.word())
-}
-
-/// Value, interval, verdict and sign.
-fn text_cell(row: &TableRow, cell: &Cell, widths: &Widths) -> TextCell {
-    let mut text = one_line(&cell.text);
-    if widths.interval > 0 {
-        text = format!("{text}  {:>width$}", interval_of(cell), width = widths.interval);
-    }
-    if widths.word > 0 {
-        text = format!("{text}  {:<width$}", word_of(cell), width = widths.word);
-    }
-    if widths.sign > 0 {
-        text = format!("{text} {:width$}", mark_in(row, cell), width = widths.sign);
-    }
-    let paint = match cell.colour {
-        Colour::None => Paint::Plain,
-        Colour::Red => Paint::Red,
-        Colour::Green => Paint::Green,
-        Colour::Grey => Paint::Dim,
-        Colour::Blue => Paint::Cyan,
-        Colour::Yellow => Paint::Yellow,
-    };
-    TextCell { text, paint }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,6 +288,21 @@ mod tests {
         qp1000      1.00   failed
         + more than 5 % above the base · − more than 5 % below the base
         "#);
+    }
+
+    #[test]
+    fn a_table_of_groups_stands_upright() {
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::with_groups(), options);
+        let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
+        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r"
+        Relative rates.
+        group          average     max       geometric mean
+        ───────────────────────────────────────────────────
+        writes          3.59 +  9.87 +  2.23  0.970–2.310 +
+        range, part 1   1.17 +  1.30 +  1.16  0.970–2.310 +
+        + more than 5 % above the base
+        ");
     }
 
     #[test]

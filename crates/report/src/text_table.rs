@@ -56,7 +56,7 @@ pub(crate) struct TextTable {
 /// Spaces between columns.
 const GAP: usize = 2;
 /// Labels longer than this are cut with an ellipsis: names are the user's and may be of any length.
-const LABEL_LIMIT: usize = 32;
+const LABEL_LIMIT: usize = 40;
 
 impl TextTable {
     /// The table's lines, each at most `width` characters wherever labels and one column fit.

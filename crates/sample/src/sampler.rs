@@ -10,7 +10,7 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Disk, Group, Host, Load, Own, Server, ServerSwitches, ServerTree, Size, Source, Status,
+    Client, Disk, Group, Host, Load, Own, Processes, Server, ServerSwitches, ServerTree, Size, Source, Status,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -203,6 +203,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
             (config.data_dir.clone(), config.database_dir.clone());
         lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
     }
+    lanes.push(("sampler-processes", vec![source("processes", Processes::open)]));
     let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
         name,
         number,

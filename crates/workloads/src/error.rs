@@ -13,10 +13,10 @@ pub enum Error {
     )]
     LocalInfileOff,
     #[error(
-        "table {table} has {rows} rows with ids up to {greatest}, but the plan says table_size = {wanted}: fill the tables \
+        "table {table} has {rows} rows with ids up to {greatest}, but the plan says {wanted}: fill the tables \
          (the original's command prepare does), or say how large they are"
     )]
-    TooSmall { table: String, rows: i128, greatest: i128, wanted: u64 },
+    TooSmall { table: String, rows: i128, greatest: i128, wanted: String },
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]

@@ -12,7 +12,7 @@ pub mod oltp;
 
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use error::Error;
-pub use workload::{About, Context, Work, Workload};
+pub use workload::{About, Context, Explained, Work, Workload};
 
 /// Every workload: its name and what it is for, in the order in which they are listed to users.
 pub const ALL: &[(&str, &str)] = &[

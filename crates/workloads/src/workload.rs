@@ -41,6 +41,15 @@ pub struct Work {
     pub details: Map<String, Value>,
 }
 
+/// A statement of a step, for the server to explain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// Its name within the step.
+    pub statement: String,
+    /// With values for its parameters: the same in every variant.
+    pub sql: String,
+}
+
 /// A workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
 pub trait Workload {
     type Lane: Lane + 'static;
@@ -95,6 +104,12 @@ pub trait Workload {
 
     /// The connections of step `index`.
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
+
+    /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
+    /// verified.
+    fn explained(&self, _index: usize) -> Vec<Explained> {
+        Vec::new()
+    }
 
     /// Compares the database with what must be there once step `index` has completed.
     fn verify(

@@ -97,16 +97,20 @@ impl Parity {
 
     /// Classes in which `variant` is not like `base`, by id: those that the plan names too.
     pub fn differences(&self, base: &str, variant: &str) -> Vec<&str> {
+        self.differing(base, variant).into_iter().map(|(class, _)| class).collect()
+    }
+
+    /// [`Self::differences`] with what both are: (class, (of the base, of the variant)).
+    pub fn differing(&self, base: &str, variant: &str) -> Vec<(&str, (&str, &str))> {
         let place = |name: &str| self.variants.iter().position(|known| known.name == name);
         let (Some(base), Some(variant)) = (place(base), place(variant)) else { return Vec::new() };
-        let differing = self.classes.iter().filter(|row| {
-            let (one, other) = (&row.cells[base].text, &row.cells[variant].text);
-            matches!(row.standing, Standing::Differs | Standing::Declared)
-                && !one.is_empty()
-                && !other.is_empty()
-                && one != other
-        });
-        differing.map(|row| row.id.as_str()).collect()
+        let differing = |row: &&ClassRow| matches!(row.standing, Standing::Differs | Standing::Declared);
+        let rows = self.classes.iter().filter(differing);
+        let unlike =
+            |(_, (one, other)): &(&str, (&str, &str))| !one.is_empty() && !other.is_empty() && one != other;
+        rows.map(|row| (row.id.as_str(), (row.cells[base].text.as_str(), row.cells[variant].text.as_str())))
+            .filter(unlike)
+            .collect()
     }
 
     /// One sentence on the classes that differ and decide results; `None` without any.

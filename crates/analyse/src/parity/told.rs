@@ -156,11 +156,20 @@ fn is_read(group: &str, product: Product, [major, minor, _]: [u32; 3]) -> bool {
         || programs.iter().any(|program| group == *program || group == format!("{program}-{major}.{minor}"))
 }
 
-/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the server shows.
+/// Options of `initdb` that decide a setting.
+const INITDB: &[(&str, &str, &str)] = &[
+    ("(initdb --data-checksums)", "data_checksums", "on"),
+    ("(initdb --no-data-checksums)", "data_checksums", "off"),
+];
+
+/// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the server shows. What intents made
+/// of the data directory stands in comments.
 pub(super) fn postgresql_conf(text: &str) -> Vec<Told> {
     let mut told = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {
-        let text = without_comment(text.trim()).trim();
+        let by_initdb = INITDB.iter().find(|(words, ..)| text.starts_with('#') && text.ends_with(words));
+        let line_of = by_initdb.map(|(_, name, value)| format!("{name} = {value}"));
+        let text = line_of.as_deref().unwrap_or_else(|| without_comment(text.trim()).trim());
         let end = text.find(|c: char| c == '=' || c.is_whitespace()).unwrap_or(text.len());
         let name = text[..end].to_ascii_lowercase();
         if name.is_empty() {
@@ -269,7 +278,8 @@ mod tests {
 
     #[test]
     fn postgresql_counts_bare_numbers_in_the_settings_own_unit() {
-        let text = "shared_buffers = 16384\n# x\nmax_wal_size 1GB # c\nFsync='off'\ncheckpoint_timeout=300\n";
+        let text = "shared_buffers = 16384\n# x\nmax_wal_size 1GB # c\nFsync='off'\ncheckpoint_timeout=300\n\
+                    # checksums = true (initdb --data-checksums)\n";
         let told = postgresql_conf(text);
         let lines: Vec<String> =
             told.iter().map(|told| format!("{} {} {:?}", told.line, told.name, told.value)).collect();
@@ -278,6 +288,7 @@ mod tests {
         3 max_wal_size Some("1GB")
         4 fsync Some("off")
         5 checkpoint_timeout Some("300000")
+        6 data_checksums Some("on")
         "#);
     }
 

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of};
 use dbdyno_record::Run;
-use dbdyno_report::{TerminalOptions, history_json, history_markdown, history_terminal};
+use dbdyno_report::{TerminalOptions, history_html, history_json, history_markdown, history_terminal};
 
-use crate::args::{ComparisonFormat, HistoryArgs, HistoryFailOn};
-use crate::exit::{Ended, SLOWER, USAGE};
+use crate::args::{HistoryArgs, HistoryFailOn, HistoryFormat};
+use crate::exit::{Ended, MACHINE, SLOWER, USAGE};
 use crate::terminal;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
@@ -33,16 +33,35 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     )?;
     let options =
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
-    terminal::out(&match args.format {
-        ComparisonFormat::Terminal => history_terminal(&found, options),
-        ComparisonFormat::Md => history_markdown(&found),
-        ComparisonFormat::Json => history_json(&found)?,
-    });
+    let text = match args.format.unwrap_or_else(|| from_ending(args.output.as_deref())) {
+        HistoryFormat::Terminal => history_terminal(&found, options),
+        HistoryFormat::Md => history_markdown(&found),
+        HistoryFormat::Html => history_html(&found)?,
+        HistoryFormat::Json => history_json(&found)?,
+    };
+    match &args.output {
+        None => terminal::out(&text),
+        Some(path) => {
+            std::fs::write(path, text)
+                .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;
+            terminal::note(&format!("history: {}", path.display()));
+        }
+    }
     match args.fail_on {
         HistoryFailOn::Slower if found.series.iter().any(Series::is_slower_now) => {
             Err(Ended { code: SLOWER, message: None })
         }
         _ => Ok(()),
+    }
+}
+
+fn from_ending(output: Option<&Path>) -> HistoryFormat {
+    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
+    match ending {
+        Some("html") => HistoryFormat::Html,
+        Some("md") => HistoryFormat::Md,
+        Some("json") => HistoryFormat::Json,
+        _ => HistoryFormat::Terminal,
     }
 }
 

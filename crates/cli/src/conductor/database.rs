@@ -98,7 +98,7 @@ impl Database {
                     start_timeout: place.start_timeout,
                     engine: engine.clone(),
                 };
-                let server = home.map_or_else(Home::new, Ok);
+                let server = homed(home, variant);
                 let server = server.and_then(|home| Server::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
                 let noted = Self::with_schema(server, engine, variant.tls.as_ref(), data).await;
@@ -116,10 +116,10 @@ impl Database {
                     template_dir: place.template_dir.clone(),
                     start_timeout: place.start_timeout,
                 };
-                let server = home.map_or_else(Home::new, Ok);
+                let server = homed(home, variant);
                 let server = server.and_then(|home| PgServer::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_postgres_database(server, data).await;
+                let noted = Self::with_postgres_database(server, variant.tls.as_ref(), data).await;
                 noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
         }
@@ -190,18 +190,23 @@ impl Database {
         Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
     }
 
-    async fn with_postgres_database(server: PgServer, data: Data) -> Result<Self, DbError> {
+    async fn with_postgres_database(
+        server: PgServer,
+        tls: Option<&Tls>,
+        data: Data,
+    ) -> Result<Self, DbError> {
         const MAINTENANCE: &str = "postgres";
         let capabilities = postgres::capabilities();
-        let target = Target::Postgres(server.options(MAINTENANCE));
-        let mut session = Endpoint { target, capabilities: capabilities.clone() }.connect().await?;
+        let target = |database| Target::Postgres(server.options(database).with_tls(tls.cloned()));
+        let mut session =
+            Endpoint { target: target(MAINTENANCE), capabilities: capabilities.clone() }.connect().await?;
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
         let oid = format!("SELECT oid FROM pg_database WHERE datname = '{DATABASE}'");
         let oid = first_i64(&session.rows(&oid).await?);
         session.close().await;
-        let endpoint = Endpoint { target: Target::Postgres(server.options(DATABASE)), capabilities };
+        let endpoint = Endpoint { target: target(DATABASE), capabilities };
         let database_dir = oid.map(|oid| server.data_dir().join(format!("base/{oid}")));
         Ok(Self::with_server(endpoint, server.into_running(), database_dir))
     }
@@ -329,10 +334,20 @@ impl Database {
             }
         }
         if let (Some(data_dir), false) = (&self.data_dir, keep_data) {
-            warning = remove_data(data_dir).err().map(|error| error.to_string()).or(warning);
+            let left = remove_data(data_dir).err().map(|error| error.to_string());
+            warning = match (warning, left) {
+                (Some(warning), Some(left)) => Some(format!("{warning}; {left}")),
+                (warning, left) => warning.or(left),
+            };
         }
         warning
     }
+}
+
+/// The home of a start, with the certificates of the variant's server.
+fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provision::Error> {
+    let home = home.map_or_else(Home::new, Ok)?;
+    variant.certificates.iter().try_fold(home, Home::with_certificates)
 }
 
 /// The option file to start with: rendered into the run if the variant has intents, else its own.

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use dbdyno_analyse::headline_rate;
-use dbdyno_drivers::{AnySession, DbError};
+use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
-use dbdyno_record::{CellId, CellWriter, Check, Outcome, StepEvent, StepRecord, StepWriter};
+use dbdyno_record::{CellId, CellWriter, Check, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
 use dbdyno_sample::{Config, Sampler};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::{Explained, Workload};
 
 use crate::conductor::Conductor;
 use crate::conductor::cell::Ending;
@@ -166,10 +166,34 @@ impl StepRun<'_, '_> {
                     }
                     writer.event(&StepEvent::Check(check))?;
                 }
+                if !self.is_repeated {
+                    self.explain(writer, workload, session)?;
+                }
                 Ok((Outcome::Completed, None))
             }
             Err(error) => Ok((Outcome::Failed, Some(error.to_string()))),
         }
+    }
+
+    /// Asks the server how it executes the step's statements. Behind the clock, so that the question warms no cache.
+    fn explain<W: Workload>(
+        &self,
+        writer: &mut StepWriter,
+        workload: &W,
+        session: &mut AnySession,
+    ) -> Result<(), Ended> {
+        for Explained { statement, sql } in workload.explained(self.index) {
+            let asked = self.conductor.runtime.block_on(explain(session, &sql));
+            let Some((form, answer)) = asked else { return Ok(()) };
+            let (rows, error) = match answer {
+                Ok(rows) => (rows, None),
+                // Without the address, which is another one in each cell.
+                Err(error) => (Vec::new(), Some(format!("{}: {}", error.code, error.message))),
+            };
+            let plan = QueryPlan { statement, sql, form: form.to_owned(), rows, error };
+            writer.event(&StepEvent::QueryPlan(plan))?;
+        }
+        Ok(())
     }
 
     /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.

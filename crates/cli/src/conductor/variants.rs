@@ -7,7 +7,8 @@ use dbdyno_drivers::mysql::{self, Options};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::{
-    Base, BaseDir, Family, PgBase, address, credentials, external, find_named, tls_settings,
+    Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, find_named,
+    tls_settings,
 };
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
@@ -23,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) info: VariantInfo,
     /// Encryption of its connections; `None` = in clear.
     pub(crate) tls: Option<Tls>,
+    /// For a server that dbdyno starts and that has none of its own.
+    pub(crate) certificates: Option<Certificates>,
 }
 
 /// Where a variant's database comes from.
@@ -92,11 +95,11 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
-            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None })
+            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None, certificates: None })
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);
-            Ok(Prepared { source: Source::Null, info, tls: None })
+            Ok(Prepared { source: Source::Null, info, tls: None, certificates: None })
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
@@ -116,7 +119,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
-            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls })
+            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls, certificates: None })
         }
     }
 }
@@ -152,6 +155,7 @@ fn owned(
     };
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
+    let (tls, certificates) = owned_tls(variant, is_postgres, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
     let (driver, source) = match base {
         Base::Mysql(base) => {
@@ -163,21 +167,32 @@ fn owned(
             ("postgres", Source::OwnedPostgres { base, conf, config: rendered })
         }
     };
-    let tls = owned_tls(variant, is_postgres).map_err(refuse)?;
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    Ok(Prepared { source, info, tls })
+    Ok(Prepared { source, info, tls, certificates })
 }
 
-/// TLS to a server that dbdyno starts, which listens on a unix socket only.
-fn owned_tls(variant: &Variant, is_postgres: bool) -> Result<Option<Tls>, String> {
-    let Some(settings) = variant.tls.as_ref().map(settings) else { return Ok(None) };
-    let tls = Tls::load(settings).map_err(|error| error.to_string())?;
-    if is_postgres && tls.as_ref().is_some_and(|tls| tls.settings().mode != TlsMode::Prefer) {
-        return Err("dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give \
-                    its address, or leave tls out"
+/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
+/// names others.
+fn owned_tls(
+    variant: &Variant,
+    is_postgres: bool,
+    option_file: &str,
+) -> Result<(Option<Tls>, Option<Certificates>), String> {
+    let settings = variant.tls.as_ref().map(settings).filter(|settings| settings.mode != TlsMode::Off);
+    let Some(settings) = settings else { return Ok((None, None)) };
+    let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
+    let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
+    if is_postgres && (names_files || option_file.lines().any(line_names)) {
+        return Err("dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of \
+                    tls, and ssl_cert_file out of postgresql_conf"
             .to_owned());
     }
-    Ok(tls)
+    if names_files || option_file.lines().any(line_names) {
+        return Ok((Tls::load(settings).map_err(|error| error.to_string())?, None));
+    }
+    let certificates = Certificates::new(PgServer::USER).map_err(|error| error.to_string())?;
+    let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
+    Ok((tls, Some(certificates)))
 }
 
 /// The plan's words on TLS in the driver's.

@@ -26,6 +26,9 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         );
         assert!(series["values"][0].as_f64().unwrap() > 0.0, "{series}");
     }
+    desk.dbdyno(&["history", "runs", "-o", "h.html"]).expect_ok();
+    let page = std::fs::read_to_string(desk.path("h.html")).unwrap();
+    assert!(page.contains("<title>dbdyno history: test, 2 runs</title>") && page.contains("<svg"), "{page}");
     let ended = desk.dbdyno(&["history", "runs"]);
     ended.expect_ok();
     assert!(ended.out.starts_with("dbdyno history: test, 2 runs\n"), "{}", ended.out);

@@ -60,7 +60,8 @@ fn the_layout_is_the_documented_one(dir: &Path) {
             for file in ["events.jsonl", "intervals.jsonl", "histograms.hlog"] {
                 expected.push(format!("{cell}/{step}/{file}"));
             }
-            for source in ["client", "disk", "host", "load", "sampler", "size"].into_iter().chain(debt) {
+            let always = ["client", "disk", "host", "load", "processes", "sampler", "size"];
+            for source in always.into_iter().chain(debt) {
                 expected.push(format!("{cell}/{step}/counters/{source}.jsonl"));
             }
         }

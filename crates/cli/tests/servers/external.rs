@@ -9,7 +9,7 @@ use crate::support::{Desk, Ended, faults, findings};
 use crate::watch::{ask, server};
 use crate::{MARIADB_10_11, MYSQL_8_0, require, small_plan};
 
-const PASSWORD: &str = "Sw0rdfish-of-the-test";
+pub(crate) const PASSWORD: &str = "Sw0rdfish-of-the-test";
 const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
 /// Somebody's server with a user `bench` who has a password and may make databases.
@@ -31,7 +31,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
     server
 }
 
-fn address(server: &Server, database: &str) -> String {
+pub(crate) fn address(server: &Server, database: &str) -> String {
     format!("mysql://bench@localhost/{database}?socket={}", server.socket().display())
 }
 

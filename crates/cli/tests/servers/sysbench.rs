@@ -99,10 +99,15 @@ impl Theirs {
 
     /// Runs dbdyno with these options of OLTP on two tables of `database`.
     fn dbdyno(&self, desk: &Desk, database: &str, options: &str) -> Ended {
+        self.workload(desk, database, &format!("oltp]\ntime = \"1s\"\n{options}"))
+    }
+
+    /// Runs a workload of dbdyno, the rest of `[workload.`, on two tables of `database`.
+    fn workload(&self, desk: &Desk, database: &str, workload: &str) -> Ended {
         let address = self.address(database);
         let text = format!(
-            "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n\n[workload.oltp]\n\
-             tables = 2\ntime = \"1s\"\n{options}\n"
+            "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \"{address}\"\n\n[workload.{workload}\n\
+             tables = 2\n"
         );
         desk.write("p.toml", &text);
         desk.dbdyno(&["run", "p.toml"])
@@ -135,7 +140,19 @@ fn our_tests_run_on_tables_of_sysbench(theirs: &Theirs, desk: &Desk) {
     assert_eq!(theirs.tables("sbtest", "sbtest2"), 1, "nothing is dropped");
     assert_eq!(theirs.tables("sbtest", "dbdyno_mark"), 0, "nothing is claimed");
 
-    std::fs::rename(desk.path("runs"), desk.path("runs-before")).unwrap();
+    std::fs::rename(desk.path("runs"), desk.path("runs-1")).unwrap();
+    let steps = format!(
+        "microbenchmarks]\nuse_existing = true\ntable_size = {ROWS}\nconnections = 2\noperations = 50\nsettle_wait = \"0s\""
+    );
+    let ended = theirs.workload(desk, "sbtest", &steps);
+    assert!(
+        ended.expect_ok().err.contains("delete, insert will change rows of tables that are not dbdyno's")
+    );
+    let found = findings(&desk.run_dir());
+    assert_eq!((faults(&found), found.run.cells_completed), (Vec::new(), 1), "{}", ended.err);
+    assert_eq!(found.workloads[0].steps.len(), 1 + 42, "{}", ended.err);
+
+    std::fs::rename(desk.path("runs"), desk.path("runs-2")).unwrap();
     let ended = theirs.dbdyno(desk, "sbtest", &format!("{all}table_size = {}", ROWS * 10));
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert!(ended.err.contains("but the plan says table_size = 30000: fill the tables"), "{}", ended.err);

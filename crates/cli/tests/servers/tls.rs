@@ -8,7 +8,9 @@ mod tcp_server;
 
 use crate::support::{Desk, faults, findings};
 use crate::watch::ask;
-use crate::{MYSQL_5_6, MYSQL_8_0, POSTGRES_15, small_plan, variant};
+use crate::{
+    MARIADB_10_11, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, small_plan, variant,
+};
 
 /// What MySQL 8.0 and rustls agree on.
 const AGREED: &str = "TLSv1.3 TLS_AES_256_GCM_SHA384";
@@ -61,14 +63,40 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert!(html.contains(AGREED));
 }
 
+/// Nobody told them anything of certificates. A restart finds them under the same port.
 #[test]
-fn a_server_that_dbdyno_starts_is_spoken_to_over_tls_where_the_plan_says_so() {
+fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
     let desk = Desk::new();
-    desk.write("p.toml", &small_plan(&variant("a", MYSQL_8_0, "tls = { mode = \"require\" }"), ""));
+    let mut variants = variant("pg-old", POSTGRES_9_6, "tls = { mode = \"prefer\" }");
+    variants += &variant("mysql", MYSQL_8_0, "tls = { mode = \"require\" }");
+    for (name, prefix) in [("pg", POSTGRES_18), ("maria", MARIADB_10_11), ("mysql-proven", MYSQL_8_0)] {
+        variants += &variant(name, prefix, "tls = {}");
+    }
+    let workload = "[workload.oltp]\ntests = [\"read-write\"]\ntables = 1\ntable_size = 500\nconnections = [2]\n\
+                    time = \"1s\"\nsettle_wait = \"0s\"\ndata = \"restart\"\n";
+    desk.write("p.toml", &format!("name = \"test\"\n{variants}{workload}"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
-    let findings = findings(&desk.run_dir());
-    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
-    assert_eq!(findings.variants[0].encryption.as_deref(), Some(AGREED));
+    let dir = desk.run_dir();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 5));
+    for variant in &findings.variants {
+        let encryption = variant.encryption.as_deref().unwrap_or("nothing");
+        assert!(encryption.starts_with("TLSv1.3 "), "{}: {encryption}", variant.name);
+    }
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(classes(&run, "pg").1, Vec::<String>::new(), "in clear");
+    no_key_is_left(&dir);
+}
+
+fn no_key_is_left(folder: &std::path::Path) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        if entry.path().is_dir() {
+            no_key_is_left(&entry.path());
+        } else {
+            let text = std::fs::read(entry.path()).unwrap();
+            assert!(!String::from_utf8_lossy(&text).contains("PRIVATE KEY"), "{}", entry.path().display());
+        }
+    }
 }
 
 #[test]
@@ -78,7 +106,7 @@ fn what_cannot_be_encrypted_is_refused_with_what_to_do() {
         desk.write("p.toml", &small_plan(variant, ""));
         desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
     };
-    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = {}")), @"exit 2: error: variant a: dbdyno starts PostgreSQL on a unix socket, over which it has no TLS; start it yourself and give its address, or leave tls out");
+    insta::assert_snapshot!(refused(&variant("a", POSTGRES_15, "tls = { ca = \"ca.pem\" }")), @"exit 2: error: variant a: dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of tls, and ssl_cert_file out of postgresql_conf");
     insta::assert_snapshot!(refused(&variant("a", MYSQL_8_0, "tls = { ca = \"absent.pem\" }")), @"exit 2: error: variant a: TLS: cannot read certificates from FOLDER/absent.pem: I/O error: No such file or directory (os error 2)");
     desk.write("p.toml", &small_plan(&variant("a", MYSQL_5_6, "tls = { mode = \"require\" }"), ""));
     let ended = desk.dbdyno(&["run", "p.toml"]);

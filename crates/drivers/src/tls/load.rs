@@ -5,14 +5,21 @@ use std::sync::Arc;
 
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::trust::Anyone;
-use super::{Loaded, Tls, TlsMode, TlsSettings};
+use super::{Loaded, Tls, TlsMode, TlsPem, TlsSettings};
 use crate::connections::ConnectionLog;
 use crate::{Class, DbError};
+
+/// The client's certificate, and what it is called in messages.
+struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+    name: String,
+}
 
 impl Tls {
     /// Reads the files of `settings`. `None` when they say that nothing is to be encrypted.
@@ -29,24 +36,17 @@ impl Tls {
                 ca.display()
             )));
         }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(error.to_string()))?;
-        let trusting = match settings.mode {
-            TlsMode::Verify => versions.with_webpki_verifier(verifier(settings.ca.as_deref(), &provider)?),
-            _ => versions.dangerous().with_custom_certificate_verifier(Arc::new(Anyone::new(&provider))),
+        let roots = match settings.mode {
+            TlsMode::Verify => Some(roots(settings.ca.as_deref())?),
+            _ => None,
         };
-        let mut config = match (&settings.cert, &settings.key) {
-            (None, None) => trusting.with_no_client_auth(),
+        let identity = match (&settings.cert, &settings.key) {
+            (None, None) => None,
             (Some(cert), Some(key)) => {
-                let chain = certificates(cert)?;
                 let secret = PrivateKeyDer::from_pem_file(key).map_err(|error| {
                     wrong(format!("no key could be read from {}: {error}", key.display()))
                 })?;
-                trusting.with_client_auth_cert(chain, secret).map_err(|error| {
-                    wrong(format!("the client certificate {} cannot be used: {error}", cert.display()))
-                })?
+                Some(Identity { chain: certificates(cert)?, key: secret, name: cert.display().to_string() })
             }
             (Some(cert), None) => {
                 return Err(wrong(format!(
@@ -61,8 +61,51 @@ impl Tls {
                 )));
             }
         };
+        Self::assembled(settings, roots, identity).map(Some)
+    }
+
+    /// The same from memory. `None` for [`TlsMode::Off`].
+    ///
+    /// # Errors
+    /// [`Class::Fatal`] when the text is no PEM that can be used.
+    pub fn of_pem(mode: TlsMode, pem: &TlsPem) -> Result<Option<Self>, DbError> {
+        if mode == TlsMode::Off {
+            return Ok(None);
+        }
+        let unusable = |error: pem::Error| wrong(format!("a certificate in memory cannot be used: {error}"));
+        let parsed = |text: &str| -> Result<Vec<CertificateDer<'static>>, DbError> {
+            CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<_, _>>().map_err(unusable)
+        };
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(parsed(&pem.authorities)?);
+        let key = PrivateKeyDer::from_pem_slice(pem.key.reveal().as_bytes()).map_err(unusable)?;
+        let identity = Identity { chain: parsed(&pem.certificate)?, key, name: "in memory".to_owned() };
+        let settings = TlsSettings { mode, ..TlsSettings::default() };
+        Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
+    }
+
+    /// Whoever is not to be verified by `roots` may be anyone.
+    fn assembled(
+        settings: TlsSettings,
+        roots: Option<RootCertStore>,
+        identity: Option<Identity>,
+    ) -> Result<Self, DbError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| wrong(error.to_string()))?;
+        let trusting = match roots {
+            Some(roots) => versions.with_webpki_verifier(verifier(roots, &provider)?),
+            None => versions.dangerous().with_custom_certificate_verifier(Arc::new(Anyone::new(&provider))),
+        };
+        let mut config = match identity {
+            None => trusting.with_no_client_auth(),
+            Some(Identity { chain, key, name }) => trusting
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| wrong(format!("the client certificate {name} cannot be used: {error}")))?,
+        };
         config.resumption = Resumption::disabled();
-        Ok(Some(Self(Arc::new(Loaded { settings, config: Arc::new(config), log: ConnectionLog::default() }))))
+        Ok(Self(Arc::new(Loaded { settings, config: Arc::new(config), log: ConnectionLog::default() })))
     }
 }
 
@@ -83,8 +126,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, DbError> {
     }
 }
 
-/// Trusts the authorities of `ca`, or those that this machine trusts.
-fn verifier(ca: Option<&Path>, provider: &Arc<CryptoProvider>) -> Result<Arc<WebPkiServerVerifier>, DbError> {
+/// The authorities of `ca`, or those that this machine trusts.
+fn roots(ca: Option<&Path>) -> Result<RootCertStore, DbError> {
     let mut roots = RootCertStore::empty();
     match ca {
         Some(path) => {
@@ -104,6 +147,13 @@ fn verifier(ca: Option<&Path>, provider: &Arc<CryptoProvider>) -> Result<Arc<Web
             }
         }
     }
+    Ok(roots)
+}
+
+fn verifier(
+    roots: RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, DbError> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .build()
         .map_err(|error| wrong(error.to_string()))

@@ -207,6 +207,7 @@ fn the_shipped_configs_can_be_had_on_the_servers_that_they_are_for() {
         ),
         ("insert-benchmark-32gb.toml", "mysql-8.0.31 mariadb-10.11.5 mariadb-12.3.1 pg-9.6.24 pg-18.6"),
         ("oltp-2012.toml", "mysql-5.5.25 percona-5.5.24"),
+        ("postgres-alike.toml", "pg-9.6.24 pg-10.23 pg-11.22 pg-18.6"),
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/configs");
     for (config, servers) in of_config {

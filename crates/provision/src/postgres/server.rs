@@ -1,5 +1,6 @@
 //! A PostgreSQL server that dbdyno starts: fresh data, private socket, given CPUs, never as root.
 
+use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +11,17 @@ use nix::sys::signal::Signal;
 use super::conf::Conf;
 use super::user::Runner;
 use super::{PgBase, data, ready};
+use crate::certificates::CertificateFiles;
+use crate::home::HomeTls;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute, absolute_log};
 use crate::{Error, Home, datadir, launch};
 
-/// Part of the socket's name; the server listens on no port.
+/// Part of the socket's name; without TLS the server listens on no port.
 const PORT: u16 = 5432;
+
+/// Where a server with TLS listens, because PostgreSQL has none over unix sockets.
+const HOST: &str = "127.0.0.1";
 
 /// Superuser of the data directories that dbdyno makes.
 const SUPERUSER: &str = "postgres";
@@ -46,6 +52,8 @@ pub struct PgServerSpec {
 pub struct PgServer {
     base: PgBase,
     socket: PathBuf,
+    /// Of [`HOST`], for connections over TLS.
+    tls_port: Option<u16>,
     running: Running,
 }
 
@@ -68,7 +76,9 @@ impl PgServer {
     /// Those of [`PgServer::start`].
     pub fn start_in(home: Home, spec: &PgServerSpec, on: Data) -> Result<Self, Error> {
         let conf = spec.conf.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
-        let socket = socket_path(home.path(), PORT);
+        let tls = home.tls().cloned();
+        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
         let (log, data_dir) = (absolute_log(&spec.log)?, absolute(&spec.data_dir)?);
         let template_dir = absolute(&spec.template_dir)?;
         let program = spec.base.program();
@@ -83,7 +93,14 @@ impl PgServer {
         }
         runner.own(home.path())?;
 
-        let options = start_options(&data_dir, home.path());
+        let mut options = start_options(&data_dir, home.path(), tls_port.unwrap_or(PORT));
+        let mut notes = runner.notes();
+        if let Some(tls) = &tls {
+            options.extend(tls_options(tls, home.path(), &runner)?);
+            notes.push(format!(
+                "it listens on {HOST} too, for TLS: PostgreSQL has none over unix sockets. Certificates are dbdyno's, made for this run"
+            ));
+        }
         // A fast shutdown: sessions are ended and a checkpoint is written. On SIGTERM the server would wait for them.
         let line = launch::line(runner.setpriv(), &runner.options(), Signal::SIGINT, &program, &options);
         let start = Start {
@@ -94,10 +111,10 @@ impl PgServer {
             data_dir,
             log,
             timeout: spec.start_timeout,
-            notes: runner.notes(),
+            notes,
         };
         let running = Running::start(start, || ready::lets_in(&socket))?;
-        Ok(Self { base: spec.base.clone(), socket, running })
+        Ok(Self { base: spec.base.clone(), socket, tls_port, running })
     }
 
     /// The build that runs.
@@ -105,15 +122,23 @@ impl PgServer {
         &self.base
     }
 
-    /// The unix socket: the only way in.
+    /// The unix socket: without TLS the only way in.
     pub fn socket(&self) -> PathBuf {
         self.socket.clone()
     }
 
-    /// How to log in as the superuser, who has no password and may come over the socket only.
+    /// How to log in as the superuser, who has no password: over the socket, or, where the home has certificates, over TCP, TLS and
+    /// with the client's certificate, which is to be added ([`Options::with_tls`]).
     pub fn options(&self, database: &str) -> Options {
-        Options::socket(self.socket.clone(), SUPERUSER).with_database(database)
+        let options = match self.tls_port {
+            Some(port) => Options::tcp(HOST, port, SUPERUSER),
+            None => Options::socket(self.socket.clone(), SUPERUSER),
+        };
+        options.with_database(database)
     }
+
+    /// The database user that a client's certificate must be for.
+    pub const USER: &str = SUPERUSER;
 
     /// See [`Running::stop`].
     ///
@@ -138,10 +163,10 @@ impl Deref for PgServer {
 }
 
 /// Settings on the command line win over the file: where the data, the socket and the log are is dbdyno's to say.
-fn start_options(data_dir: &Path, run_dir: &Path) -> Vec<String> {
+fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     let mut options = vec!["-D".to_owned(), data_dir.display().to_string()];
     let folder = run_dir.display().to_string();
-    let port = PORT.to_string();
+    let port = port.to_string();
     for (name, value) in [
         ("unix_socket_directories", folder.as_str()),
         ("unix_socket_permissions", "0700"),
@@ -155,13 +180,37 @@ fn start_options(data_dir: &Path, run_dir: &Path) -> Vec<String> {
     options
 }
 
+/// Over TCP only whoever has the client's certificate is let in, and only over TLS: other users of this machine reach the port too.
+fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
+    let hba = run_dir.join("tls/pg_hba.conf");
+    let text = format!("local all all trust\nhostssl all {SUPERUSER} {HOST}/32 cert\n");
+    fs::write(&hba, text).map_err(Error::io("cannot write", hba.clone()))?;
+    let CertificateFiles { authority, certificate, key } = &tls.files;
+    let folder = run_dir.join("tls");
+    for path in [&folder, authority, certificate, key, &hba] {
+        runner.own(path)?;
+    }
+    let mut options = Vec::new();
+    for (name, value) in [
+        ("listen_addresses", HOST.to_owned()),
+        ("ssl", "on".to_owned()),
+        ("ssl_ca_file", authority.display().to_string()),
+        ("ssl_cert_file", certificate.display().to_string()),
+        ("ssl_key_file", key.display().to_string()),
+        ("hba_file", hba.display().to_string()),
+    ] {
+        options.extend(["-c".to_owned(), format!("{name}={value}")]);
+    }
+    Ok(options)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_server_listens_on_its_private_socket_only() {
-        let options = start_options(Path::new("/d"), Path::new("/t")).join(" ");
+        let options = start_options(Path::new("/d"), Path::new("/t"), PORT).join(" ");
         insta::assert_snapshot!(options, @"-D /d -c unix_socket_directories=/t -c unix_socket_permissions=0700 -c listen_addresses= -c port=5432 -c logging_collector=off -c log_destination=stderr");
     }
 }

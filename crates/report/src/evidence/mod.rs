@@ -5,10 +5,14 @@ mod buckets;
 mod client;
 mod cost;
 mod debt;
+mod efficiency;
+mod host_check;
 mod latency;
 mod metrics;
 mod operations;
+mod query_plans;
 pub(crate) mod rates;
+mod relative;
 mod schedule;
 mod statements;
 mod steadiness;
@@ -19,6 +23,8 @@ use serde::Serialize;
 
 pub(crate) use account::explanations;
 pub use cost::{COSTS, CostColumn};
+pub use efficiency::{EFFICIENCY, EfficiencyColumn};
+pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub use metrics::{METRICS, MetricColumn};
 
 /// A table of text: the first `labels` columns say what a row is, the rest are figures.
@@ -68,8 +74,11 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.extend(rates::by_block(step));
     grids.push(verdicts::grid(step));
     grids.push(account::grid(step));
-    grids.push(metrics::grid(step));
-    grids.push(cost::grid(step));
+    let [relative_metrics, relative_efficiency, relative_costs] = relative::grids(step);
+    grids.extend([metrics::grid(step), relative_metrics]);
+    grids.extend([efficiency::grid(step), relative_efficiency]);
+    grids.extend([cost::grid(step), relative_costs]);
+    grids.push(host_check::grid(step));
     grids.push(client::grid(step));
     for kind in kinds(step) {
         grids.push(latency::grid(step, &kind));
@@ -77,6 +86,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     }
     grids.push(operations::grid(step));
     grids.push(statements::grid(step));
+    grids.push(query_plans::grid(step));
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
     grids.push(debt::grid(step));

@@ -42,6 +42,15 @@
     });
   }
 
+  // Of tables that every step has, the first says what its columns mean.
+  var meanings = {};
+  document.querySelectorAll("table.sortable").forEach(function (table) {
+    Array.from(table.tHead.rows[0].cells).forEach(function (head) {
+      var name = table.caption.textContent + "|" + head.textContent;
+      if (head.title) { meanings[name] = head.title; } else if (meanings[name]) { head.title = meanings[name]; }
+    });
+  });
+
   document.querySelectorAll("table.sortable").forEach(function (table) {
     if (table.tBodies[0].rows.length > 1) { makeSortable(table); }
   });
@@ -59,6 +68,6 @@
     button.addEventListener("click", function () { unfold(entry[1]); });
     tools.append(button, " ");
   });
-  document.querySelector("nav").append(tools);
+  if (document.querySelector("details")) { document.querySelector("nav").append(tools); }
   window.addEventListener("beforeprint", function () { unfold(true); });
 })();

@@ -1,5 +1,7 @@
 //! What the HTML template is given: findings as text, charts as SVG, links as ids.
 
+use std::collections::HashSet;
+
 use dbdyno_analyse::{
     Cell, Findings, StepFindings, StepRun, TableRow, Validity, VariantSummary, WorkloadFindings,
 };
@@ -16,7 +18,7 @@ use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
-const PAGE_POINTS: usize = 100_000;
+const PAGE_POINTS: usize = 60_000;
 
 #[derive(Serialize)]
 pub(super) struct Page {
@@ -66,6 +68,8 @@ struct WorkloadView {
 struct SummaryView {
     title: String,
     caption: String,
+    /// What the rows are.
+    head: &'static str,
     columns: Vec<ColumnLink>,
     rows: Vec<RowView>,
     /// Colour, sign, meaning.
@@ -123,6 +127,10 @@ impl Page {
         let points = points_a_line(findings);
         let names: Vec<String> = findings.variants.iter().map(|variant| variant.name.clone()).collect();
         let workloads = findings.workloads.iter().enumerate();
+        let mut workloads: Vec<WorkloadView> = workloads
+            .map(|(number, workload)| workload_view(findings, workload, &names, number, points))
+            .collect();
+        explain_once(&mut workloads);
         Self {
             title: title(findings),
             run_line: run_line(&findings.run),
@@ -134,10 +142,22 @@ impl Page {
                 lines: lines(parity),
                 classes: grid(parity),
             }),
-            workloads: workloads
-                .map(|(number, workload)| workload_view(findings, workload, &names, number, points))
-                .collect(),
+            workloads,
             order: findings.run.order.clone(),
+        }
+    }
+}
+
+/// A big run has the same tables some forty times: only the first of each says what its columns mean. The script says it again
+/// in the others.
+fn explain_once(workloads: &mut [WorkloadView]) {
+    let mut said = HashSet::new();
+    let steps = workloads.iter_mut().flat_map(|workload| &mut workload.steps);
+    for grid in steps.flat_map(|step| step.rate.iter_mut().chain(&mut step.evidence)) {
+        for column in grid.columns.iter_mut().filter(|column| !column.meaning.is_empty()) {
+            if !said.insert((grid.title.clone(), column.name.clone(), column.unit.clone())) {
+                column.meaning.clear();
+            }
         }
     }
 }
@@ -157,7 +177,7 @@ fn variants(findings: &Findings) -> Vec<VariantView> {
 fn points_a_line(findings: &Findings) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs: usize = steps.flat_map(|step| &step.variants).map(|variant| variant.runs.len()).sum();
-    (PAGE_POINTS / (2 * runs).max(1)).clamp(40, LINE_POINTS)
+    (PAGE_POINTS / (2 * runs).max(1)).clamp(28, LINE_POINTS)
 }
 
 fn workload_view(
@@ -206,6 +226,7 @@ fn summary_view(
     SummaryView {
         title: table.title.clone(),
         caption: table.caption.clone(),
+        head: section.heads[0],
         columns: table.columns.iter().map(link).collect(),
         rows: table.rows.iter().map(row).collect(),
         legend: section

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use super::Html;
+use super::{Html, history_html};
 use crate::Format;
 use crate::evidence::grids;
 use crate::fixture;
+use crate::history::tests::history;
 use crate::html::svg::escaped;
 
 fn page() -> String {
@@ -38,19 +39,39 @@ fn tags(page: &str) -> Vec<String> {
     tags
 }
 
+fn assert_closed(page: &str) {
+    let mut open = Vec::new();
+    for tag in tags(page) {
+        match tag.strip_prefix('/') {
+            Some(name) => assert_eq!(open.pop().as_deref(), Some(name), "within {open:?}"),
+            None => open.push(tag),
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
 #[test]
 fn every_tag_is_closed_in_its_order() {
     for blocks in [1, 2] {
-        let page = Html.render(&fixture::with_blocks(blocks)).expect("the template renders");
-        let mut open = Vec::new();
-        for tag in tags(&page) {
-            match tag.strip_prefix('/') {
-                Some(name) => assert_eq!(open.pop().as_deref(), Some(name), "within {open:?}"),
-                None => open.push(tag),
-            }
-        }
-        assert!(open.is_empty(), "{open:?}");
+        assert_closed(&Html.render(&fixture::with_blocks(blocks)).expect("the template renders"));
     }
+    assert_closed(&Html.render(&fixture::with_groups()).expect("the template renders"));
+    assert_closed(&history_html(&history()).expect("the template renders"));
+}
+
+#[test]
+fn a_history_has_a_chart_for_each_series_those_with_a_change_first_and_its_runs() {
+    let mut history = history();
+    history.series.swap(0, 1);
+    history.series[0].variant = "<b>dev".to_owned();
+    let page = history_html(&history).expect("the template renders");
+    assert_eq!(page.matches("class=\"chart\"").count(), 2);
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    assert!(place("id=\"s0\"><figcaption>qr100 · dev") < place("id=\"s1\"><figcaption>qp100"));
+    assert!(place("qr100 is slower since run 20240104T000000Z-nightly") < place("<table"));
+    assert!(place("Run 5 is not like the first") < place("<table"));
+    assert_eq!(page.matches("<td>2024-01-05T00:00:00Z</td>").count(), 1);
+    assert!(page.contains("default-src 'none'") && !page.contains("http:") && !page.contains("<b>dev"));
 }
 
 #[test]
@@ -149,6 +170,11 @@ fn each_long_step_has_two_charts_and_a_short_one_says_why_it_has_none() {
     let page = page();
     assert_eq!(page.matches("class=\"chart\"").count(), 9 * 2 + 1);
     assert_eq!(page.matches("No chart:").count(), 1);
+}
+
+#[test]
+fn a_column_is_explained_once() {
+    assert_eq!(page().matches("title=\"Operations per second: statements").count(), 1);
 }
 
 #[test]

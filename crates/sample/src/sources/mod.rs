@@ -15,6 +15,7 @@ mod host;
 mod load;
 mod own;
 mod process;
+mod processes;
 mod server;
 mod size;
 mod status;
@@ -28,6 +29,7 @@ pub(crate) use disk::{Disk, parse_diskstats};
 pub(crate) use host::{Host, parse_stat};
 pub(crate) use load::Load;
 pub(crate) use own::Own;
+pub(crate) use processes::Processes;
 pub(crate) use server::Server;
 pub(crate) use size::Size;
 pub(crate) use status::Status;
@@ -42,6 +44,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("cgroup", "memory, page cache included, of the server's control group, where its memory is limited"),
     ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
     ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),
+    ("processes", "CPU time of all processes of the machine and of the kernel's own threads"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),
     ("status", "the server's own counters, under the server's names"),
     ("size", "bytes and files of the data directory and of the benchmark's database"),

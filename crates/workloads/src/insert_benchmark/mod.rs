@@ -4,6 +4,7 @@
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
 
 mod deviations;
+mod explained;
 mod history;
 mod lanes;
 mod rows;
@@ -25,7 +26,7 @@ use crate::cleanup::cleanup;
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
 
@@ -184,6 +185,10 @@ impl Workload for InsertBenchmark {
         (1..=self.shared.options.clients)
             .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index]))
             .collect()
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        explained::explained(&self.steps[index], &self.shared, &self.history)
     }
 
     async fn verify(

@@ -13,7 +13,8 @@ pub(crate) enum RangeKind {
 impl RangeKind {
     pub(crate) const ALL: [Self; 3] = [Self::Market, Self::Register, Self::Pdc];
 
-    fn suffix(self) -> &'static str {
+    /// What its index is named by.
+    pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Market => "marketsegment",
             Self::Register => "registersegment",

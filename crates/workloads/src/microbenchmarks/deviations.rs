@@ -1,24 +1,30 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Microbenchmarks as Options, Protocol, SettleAfter, SettleBy, SettleWait, Verify};
+use dbdyno_plan::{
+    DataMode, Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleBy, SettleWait, Verify,
+};
 use dbdyno_record::Deviation;
 
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-const SHARED: [&str; 4] = ["random numbers", "load", "errors", "timed interval"];
+const SHARED: [&str; 9] = [
+    "random numbers",
+    "tables",
+    "load",
+    "load connections",
+    "index",
+    "id",
+    "first_id",
+    "errors",
+    "timed interval",
+];
 
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let classic = oltp::deviations::deviations(&options.tables_part()).into_iter();
     let mut list: Vec<Deviation> = classic.filter(|found| SHARED.contains(&found.topic.as_str())).collect();
-    let mut add = |topic: &str, original: &str, here: &str| {
-        list.push(Deviation {
-            topic: topic.to_owned(),
-            original: original.to_owned(),
-            here: here.to_owned(),
-        });
-    };
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     add(
         "rates",
         "statements a second, those that begin and end a transaction too",
@@ -56,6 +62,31 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "rows that delete took away are put back before insert",
         );
     }
+    if options.verify != Verify::Off {
+        add(
+            "verify",
+            "nothing is checked",
+            "behind steps that write, row counts and sums of k are read and compared outside the clock; reading brings whole \
+             tables through memory",
+        );
+    }
+    list.extend(of_state(options));
+    list
+}
+
+/// What steps find: tables, caches, a server at rest.
+fn of_state(options: &Options) -> Vec<Deviation> {
+    let mut list = Vec::new();
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    if options.profile == OltpProfile::Sysbench05 {
+        add("profile", "tables of version 1", "tables of version 0.5: unsigned numbers, MAX_ROWS = 1000000");
+    }
+    if let Some(here) = state(options.data) {
+        add("data", "all steps run in one server on one set of tables, which ages", here);
+    }
+    if options.cold.is_any() {
+        add("cold", "caches are as the step before has left them", "some steps begin with empty caches");
+    }
     let settle = options.settling();
     let rest = match (settle.by, settle.wait) {
         (SettleBy::State, _) => Some(format!("until the server's state is quiet, {} at most", settle.cap)),
@@ -68,13 +99,26 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     if settle.after == SettleAfter::EachWrite {
         add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
     }
-    if options.verify != Verify::Off {
-        add(
-            "verify",
-            "nothing is checked",
-            "behind steps that write, row counts and sums of k are read and compared outside the clock; reading brings whole \
-             tables through memory",
-        );
-    }
     list
+}
+
+fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
+    Deviation { topic: topic.to_owned(), original: original.to_owned(), here: here.to_owned() }
+}
+
+/// What a step finds, where it is not what the one before it has left.
+const fn state(data: DataMode) -> Option<&'static str> {
+    match data {
+        DataMode::Preserve => None,
+        DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
+        DataMode::Reset => {
+            Some("each step begins on tables that were loaded for it, in a server that has just started")
+        }
+        DataMode::Restore => Some(
+            "each block begins on a copy of the tables that were loaded once, at rest; they age within it",
+        ),
+        DataMode::RestoreEachStep => Some(
+            "each step begins on a copy of the tables that were loaded once, at rest, in a server that has just started",
+        ),
+    }
 }

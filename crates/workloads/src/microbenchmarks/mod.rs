@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, SettleAfter, Verify};
+use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Verify};
 use dbdyno_record::{Check, StepSpec};
 use serde_json::{Map, Value};
 
@@ -29,7 +29,7 @@ use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
 use crate::oltp::{Oltp, verify};
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use catalogue::{ALL, Entry, entry};
 pub use page::{page, statement};
@@ -87,17 +87,16 @@ impl Microbenchmarks {
 
     /// The test of step `index`; `None` for load and index.
     fn step(&self, index: usize) -> Option<Step<'_>> {
-        let rung = self.rungs.get(index.checked_sub(self.before)?)?;
-        Some(Step::new(&self.options, rung, &self.context))
+        self.rung(index).map(|rung| Step::new(&self.options, rung, &self.context))
     }
 
     fn test(&self, index: usize) -> Option<MicroTest> {
         self.step(index).map(|step| step.rung.step.test)
     }
 
-    /// Place of step `index` in the whole sequence; `None` for load and index, and behind the last step.
-    fn place(&self, index: usize) -> Option<usize> {
-        self.rungs.get(index.checked_sub(self.before)?).map(|rung| rung.place)
+    /// Step `index` of the sequence; `None` for load and index, and behind the last step.
+    fn rung(&self, index: usize) -> Option<&MicroRung> {
+        self.rungs.get(index.checked_sub(self.before)?)
     }
 
     /// Whether the tables are read behind test `index`.
@@ -117,15 +116,9 @@ impl Microbenchmarks {
         cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
     }
 
-    /// Where the original has the server rest, or behind each step that wrote, if a test follows.
+    /// Behind the last step of the load, or a later one: whether the server rests before the next one.
     fn settles_after(&self, index: usize) -> bool {
-        let is_loaded = index + 1 >= self.before;
-        let is_last = self.place(index + 1).is_none();
-        let wrote = self.test(index).is_none_or(MicroTest::writes);
-        let wanted = self.options.settling().after == SettleAfter::EachWrite && wrote;
-        is_loaded
-            && !is_last
-            && (wanted || self.options.settles_between(self.place(index), self.place(index + 1)))
+        index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
     }
 }
 
@@ -138,15 +131,39 @@ impl Workload for Microbenchmarks {
         self.tables.steps().into_iter().chain(tests).collect()
     }
 
+    fn load_steps(&self) -> usize {
+        self.before
+    }
+
+    fn begins_group(&self, index: usize) -> bool {
+        index.checked_sub(self.before).is_none_or(|rung| self.options.begins_group(rung))
+    }
+
+    fn knowledge(&self) -> Value {
+        self.contents.to_json()
+    }
+
+    fn recall(&mut self, knowledge: &Value) -> Result<(), Error> {
+        self.tables.recall(knowledge)?;
+        self.contents = self.tables.contents;
+        self.first_new_id = 0;
+        Ok(())
+    }
+
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         if index < self.before {
             return self.tables.before(index, session).await;
+        }
+        let mut works = Vec::new();
+        if index == 0 {
+            works.push(self.tables.find(session).await?);
+            self.contents = self.tables.contents;
         }
         if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
             self.first_new_id = self.tables.greatest_id(session).await? + 1;
         }
         self.tables.drop_binlog(session).await?;
-        Ok(Vec::new())
+        Ok(works)
     }
 
     fn spec(&self, index: usize) -> StepSpec {
@@ -171,6 +188,10 @@ impl Workload for Microbenchmarks {
             Some(step) => step.lanes(self.first_new_id),
             None => self.tables.lanes(index),
         }
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        self.step(index).map_or_else(Vec::new, |step| step.explained())
     }
 
     async fn verify(
@@ -205,9 +226,10 @@ impl Workload for Microbenchmarks {
             self.tables.drop_binlog(session).await?;
         }
         if self.test(index) == Some(MicroTest::Delete) && self.options.delete_refill {
-            works.push(refill::refill(&self.tables.shared, session).await?);
-            // Whatever was there before, the rows that the load made are there now; what is beside them is counted next.
-            self.contents = Contents::default();
+            let (rows, work) = refill::refill(&self.tables.shared, session).await?;
+            works.push(work);
+            let rows = self.contents.rows.map(|all| all + i128::from(rows));
+            self.contents = Contents { rows, k: None, whole: true };
         }
         if self.settles_after(index) {
             works.push(self.settle(index, session).await?);

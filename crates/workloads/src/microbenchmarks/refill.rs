@@ -9,23 +9,23 @@ use crate::oltp::Setup;
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::{Error, Work};
 
-/// Ids that are looked at by one statement.
-const IDS_PER_LOOK: u64 = 20_000;
+/// Rows that are looked for by one statement.
+const ROWS_PER_LOOK: u64 = 20_000;
 /// Rows of one INSERT.
 const ROWS_PER_STATEMENT: usize = 1_000;
 
-/// Inserts the loaded rows that are missing, outside of any clock. Other rows stay as they are.
-pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<Work, Error> {
+/// Inserts the loaded rows that are missing, outside of any clock, and says how many. Other rows stay as they are.
+pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<(u64, Work), Error> {
     let began = Instant::now();
-    let source = RowSource::new(setup.context.seed, setup.options.table_size);
+    let source = RowSource::of(setup);
     let mut rows = 0_u64;
     for number in 1..=setup.options.tables {
         let mut first = 1;
         while first <= setup.options.table_size {
-            let last = (first + IDS_PER_LOOK - 1).min(setup.options.table_size);
-            let missing = missing(number, first, last, session).await?;
+            let last = (first + ROWS_PER_LOOK - 1).min(setup.options.table_size);
+            let missing = missing(number, source.id(first), source.id(last), session).await?;
             for some in missing.chunks(ROWS_PER_STATEMENT) {
-                let sql = insert(&source, number, some);
+                let sql = insert(setup, &source, number, some);
                 let putting = Error::during(format!("putting rows of table {} back", Setup::table(number)));
                 session.query(&sql).await.map_err(putting)?;
                 rows += some.len() as u64;
@@ -34,7 +34,7 @@ pub(crate) async fn refill(setup: &Setup, session: &mut AnySession) -> Result<Wo
         }
     }
     let details = Map::from_iter([("rows".to_owned(), json!(rows))]);
-    Ok(Work { name: "refill".to_owned(), duration: began.elapsed(), details })
+    Ok((rows, Work { name: "refill".to_owned(), duration: began.elapsed(), details }))
 }
 
 /// Ids from `first` to `last` without a row, ascending.
@@ -58,10 +58,10 @@ async fn missing(number: u32, first: u64, last: u64, session: &mut AnySession) -
     Ok(missing)
 }
 
-fn insert(source: &RowSource, number: u32, ids: &[u64]) -> Vec<u8> {
+fn insert(setup: &Setup, source: &RowSource, number: u32, ids: &[u64]) -> Vec<u8> {
     let mut sql = format!("INSERT INTO {}(id, k, c, pad) VALUES", Setup::table(number)).into_bytes();
     for (index, &id) in ids.iter().enumerate() {
-        let (k, mut draws) = source.row(number, id);
+        let (k, mut draws) = source.row(number, id - setup.options.first_id + 1);
         sql.extend_from_slice(if index == 0 { b"" } else { b"," });
         sql.extend_from_slice(format!("({id}, {k}, '").as_bytes());
         push_c(&mut draws, &mut sql);

@@ -8,12 +8,12 @@ use dbdyno_plan::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options,
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
-use crate::Context;
 use crate::microbenchmarks::catalogue::{Shape, entry};
 use crate::microbenchmarks::{groups, writes};
 use crate::oltp::lanes::{AnyLane, LaneFactory, Script, TestLane};
 use crate::oltp::mix::Place;
 use crate::oltp::{self, Setup};
+use crate::{Context, Explained};
 
 /// A step that is about to be described or run.
 pub(crate) struct Step<'a> {
@@ -145,11 +145,19 @@ impl<'a> Step<'a> {
         map
     }
 
-    /// What the step begins on: `loaded` as long as nothing has written, else `written`.
+    /// What the step begins on: `loaded` as long as nothing has written on these tables, else `written`.
     fn table_state(&self) -> &'static str {
+        if self.options.data.puts_back_each_step() {
+            return "loaded";
+        }
         let earlier = self.options.rungs();
         let mut earlier = earlier.iter().take_while(|rung| rung.name != self.rung.name);
         if earlier.any(|rung| rung.step.test.writes()) { "written" } else { "loaded" }
+    }
+
+    /// Its statements, for a server to explain.
+    pub(crate) fn explained(&self) -> Vec<Explained> {
+        oltp::explained::explained(&self.setup, &self.places())
     }
 
     /// What the step does to the contents of tables.

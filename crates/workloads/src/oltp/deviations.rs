@@ -128,6 +128,10 @@ fn of_tables(options: &Options) -> Vec<Deviation> {
     if options.id == IdType::Bigint {
         list.push(deviation("id", "id and k are 32-bit numbers", "id and k are 64-bit numbers"));
     }
+    if options.first_id != 1 {
+        let here = format!("ids and k begin with {}", options.first_id);
+        list.push(deviation("first_id", "ids and k begin with 1", &here));
+    }
     list
 }
 

@@ -29,7 +29,8 @@ pub(crate) enum LoadForm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadPlan {
     pub(crate) form: LoadForm,
-    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill.
+    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill or that
+    /// do not begin with 1.
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
@@ -57,8 +58,9 @@ impl LoadPlan {
         };
         let wanted = if capabilities.parallel_writers { options.load_connections } else { 1 };
         let are_shared = !options.tables.is_multiple_of(wanted);
-        let with_ids = setup.client_ids() || are_shared;
-        let digits = options.table_size.to_string().len();
+        // A table gives out ids from 1 on.
+        let with_ids = setup.client_ids() || are_shared || options.first_id != 1;
+        let digits = options.last_id().to_string().len();
         let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
             LoadForm::Insert => {
@@ -130,7 +132,7 @@ impl LoadPlan {
         for row in first..=last {
             out.extend_from_slice(if row == first { b"(" } else { b",(" });
             if self.with_ids {
-                out.extend_from_slice(digits.format(row).as_bytes());
+                out.extend_from_slice(digits.format(source.id(row)).as_bytes());
                 out.extend_from_slice(b", ");
             }
             let (k, mut draws) = source.row(table, row);
@@ -149,7 +151,7 @@ impl LoadPlan {
         out.clear();
         for row in portion.first..=portion.last {
             if self.with_ids {
-                out.extend_from_slice(digits.format(row).as_bytes());
+                out.extend_from_slice(digits.format(source.id(row)).as_bytes());
                 out.push(b'\t');
             }
             let (k, mut draws) = source.row(portion.table, row);
@@ -213,6 +215,16 @@ mod tests {
         let with_ids = |tables, connections| innodb(tables, 10_000, connections, LoadMethod::Insert).with_ids;
         assert!(with_ids(1, 4) && with_ids(5, 4) && with_ids(3, 2));
         assert!(!with_ids(1, 1) && !with_ids(8, 4) && !with_ids(4, 4));
+    }
+
+    #[test]
+    fn the_client_gives_ids_that_do_not_begin_with_1_and_they_take_their_room() {
+        let plan = |first_id| {
+            let options = Options { first_id, load_connections: 1, ..Options::default() };
+            plan(options, mysql::capabilities("innodb", true))
+        };
+        assert!(!plan(1).with_ids && plan(2).with_ids);
+        assert!(plan(3_000_000_000).rows_per_statement() < plan(2).rows_per_statement());
     }
 
     #[test]

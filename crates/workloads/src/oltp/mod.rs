@@ -6,6 +6,7 @@
 pub(crate) mod deviations;
 mod distribution;
 mod draws;
+pub(crate) mod explained;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
@@ -32,9 +33,10 @@ use serde_json::{Map, Value};
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
 use crate::oltp::load::LoadPlan;
+use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{About, Context, Error, Work, Workload};
+use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
 
@@ -132,6 +134,13 @@ impl Oltp {
         Ok(())
     }
 
+    /// Looks at tables that are there already, before the first step that runs on them.
+    pub(crate) async fn find(&mut self, session: &mut AnySession) -> Result<Work, Error> {
+        let (contents, found) = tables::find(&self.shared, session).await?;
+        self.contents = contents;
+        Ok(found)
+    }
+
     /// The greatest id of all tables; 0 when they are empty.
     pub(crate) async fn greatest_id(&self, session: &mut AnySession) -> Result<i64, Error> {
         let mut greatest = 0;
@@ -158,13 +167,16 @@ impl Oltp {
         cleanup(session, context, &self.shared.tables(), settle, &place).await
     }
 
-    /// Behind the load, or behind each step that wrote, if a test follows.
+    /// Behind the load, or behind each step that wrote, if a test follows on what it has left.
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
         tests_follow
             && match self.shared.options.settling().after {
                 SettleAfter::Load => !is_test(&self.steps[index]),
+                SettleAfter::EachWrite if self.shared.options.data.puts_back_each_step() => {
+                    !is_test(&self.steps[index])
+                }
                 SettleAfter::EachWrite => !is_test(&self.steps[index]) || self.writes(index),
             }
     }
@@ -217,9 +229,7 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            let (contents, found) = tables::find(&self.shared, session).await?;
-            self.contents = contents;
-            works.push(found);
+            works.push(self.find(session).await?);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;
@@ -246,6 +256,16 @@ impl Workload for Oltp {
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        match self.steps[index].kind {
+            StepKind::Load | StepKind::Index => Vec::new(),
+            StepKind::Test { test, .. } => {
+                let places = places(test, &self.shared.options, self.shared.client_ids());
+                explained::explained(&self.shared, &places)
+            }
+        }
     }
 
     async fn verify(

@@ -29,6 +29,8 @@ pub(crate) struct Operation {
     /// The table of all statements (from 0), for a test whose connections have one each.
     fixed_table: Option<usize>,
     table_size: u64,
+    /// What is drawn is from 1 to the table's size; ids and `k` are so much more.
+    offset: u64,
     /// A range spans its first id and so many more.
     span: i64,
 }
@@ -49,6 +51,7 @@ impl Operation {
             one_table: options.one_table,
             fixed_table,
             table_size: options.table_size,
+            offset: options.first_id - 1,
             // Where the statement adds the span, both parameters are the first id.
             span: setup.added_span().map_or(i64::from(options.range_size) - 1, |_| 0),
         }
@@ -60,9 +63,10 @@ impl Operation {
 
     /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client numbers.
     pub(crate) fn draw(&mut self, draws: &mut Draws<'_>, new_id: i64) {
-        let Self { statements, distribution, tables, one_table, fixed_table, table_size, span } = self;
+        let Self { statements, distribution, tables, one_table, fixed_table, table_size, offset, span } =
+            self;
         let (mut group, mut table, mut deleted) = (None, 0, 0);
-        let id = |draws: &mut Draws<'_>| distribution.draw(draws) as i64;
+        let id = |draws: &mut Draws<'_>| (*offset + distribution.draw(draws)) as i64;
         for statement in statements.iter_mut().filter(|statement| !statement.kind.is_bracket()) {
             let is_new = group.is_none_or(|before| before != statement.group && !*one_table);
             if is_new && *tables > 1 {
@@ -75,7 +79,7 @@ impl Operation {
                 Kind::Begin | Kind::Commit | Kind::Scan => {}
                 Kind::Points(..) => params.iter_mut().for_each(|param| *param = Param::Int(id(draws))),
                 Kind::HotPoints(_) => {
-                    let middle = (*table_size / 2) as i64;
+                    let middle = (*offset + *table_size / 2) as i64;
                     (1..).zip(params.iter_mut()).for_each(|(n, param)| *param = Param::Int(middle + n));
                 }
                 Kind::Range(_, more) => {

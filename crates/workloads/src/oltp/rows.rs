@@ -1,6 +1,7 @@
 //! Rows of a table: `k`, `c` and `pad` are a pure function of (seed, table, row), so that every server gets the same.
 
 use crate::Philox;
+use crate::oltp::Setup;
 use crate::oltp::draws::Draws;
 
 /// Groups of eleven digits in `c` and `pad`.
@@ -18,19 +19,29 @@ const ROWS: u32 = 0x6f6c_7470;
 #[derive(Debug, Clone)]
 pub(crate) struct RowSource {
     stream: Philox,
-    /// `k` is 1 to this.
+    /// Both `id` and `k` are this and so many more as there are rows.
+    first_id: u64,
     table_size: u64,
 }
 
 impl RowSource {
-    pub(crate) fn new(seed: u64, table_size: u64) -> Self {
-        Self { stream: Philox::new(seed, ROWS), table_size }
+    pub(crate) fn of(setup: &Setup) -> Self {
+        Self::new(setup.context.seed, setup.options.first_id, setup.options.table_size)
+    }
+
+    fn new(seed: u64, first_id: u64, table_size: u64) -> Self {
+        Self { stream: Philox::new(seed, ROWS), first_id, table_size }
+    }
+
+    /// The id of row `row` (from 1).
+    pub(crate) fn id(&self, row: u64) -> u64 {
+        self.first_id + row - 1
     }
 
     /// Row `row` (from 1) of table `table`: its `k`, uniform whatever the tests draw, and the draws for the rest.
     pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws<'_>) {
         let mut draws = Draws::new(&self.stream, table, row);
-        (1 + draws.below(self.table_size), draws)
+        (self.first_id + draws.below(self.table_size), draws)
     }
 }
 
@@ -63,7 +74,7 @@ mod tests {
     use super::*;
 
     fn row(seed: u64, table: u32, row: u64) -> String {
-        let source = RowSource::new(seed, 100_000);
+        let source = RowSource::new(seed, 1, 100_000);
         let (k, mut draws) = source.row(table, row);
         let mut out = format!("{k} ").into_bytes();
         push_c(&mut draws, &mut out);
@@ -100,8 +111,19 @@ mod tests {
     }
 
     #[test]
+    fn ids_and_k_begin_where_the_plan_says_and_are_else_the_same() {
+        let (near, far) = (RowSource::new(1, 1, 1000), RowSource::new(1, 3_000_000_001, 1000));
+        for row in [1, 17, 1000] {
+            assert_eq!((near.id(row), far.id(row)), (row, 3_000_000_000 + row));
+            let (mut one, mut other) = (near.row(2, row), far.row(2, row));
+            assert_eq!(other.0 - one.0, 3_000_000_000);
+            assert_eq!(one.1.digits(), other.1.digits());
+        }
+    }
+
+    #[test]
     fn k_is_uniform_over_the_table() {
-        let source = RowSource::new(7, 100_000);
+        let source = RowSource::new(7, 1, 100_000);
         let ks: Vec<u64> = (1..=100_000).map(|number| source.row(1, number).0).collect();
         let distinct = ks.iter().collect::<std::collections::HashSet<_>>().len();
         // (1 - 1/e) of 100,000, as in the original with a uniform distribution.

@@ -58,7 +58,7 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
     let began = Instant::now();
     for table in setup.tables() {
         let restarting = Error::during(format!("restarting the ids of table {table}"));
-        let statement = sql::restart_ids(&table, setup.options.table_size);
+        let statement = sql::restart_ids(&table, setup.options.last_id());
         session.query(statement.as_bytes()).await.map_err(restarting)?;
     }
     Ok(Some(work("restart ids", began, setup.options.tables)))
@@ -67,27 +67,38 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
 /// Looks at tables that are there: whether they hold what the tests will ask for, and what later checks begin with.
 pub(crate) async fn find(setup: &Setup, session: &mut AnySession) -> Result<(Contents, Work), Error> {
     let began = Instant::now();
-    let mut contents = Contents { rows: Some(0), k: Some(0) };
+    let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
     for number in 1..=setup.options.tables {
-        let [rows, greatest, k] = match setup.options.verify {
+        let [rows, least, greatest, k] = match setup.options.verify {
             // Then nobody asks for sums, and a large table is not read.
             Verify::Off => {
                 let greatest = greatest_id(number, session).await?;
-                [greatest, greatest, 0]
+                [greatest, 1, greatest, 0]
             }
             Verify::EachStep | Verify::End => {
                 let sums = sums_of(number, session).await?;
-                [sums[0], sums[2], sums[3]]
+                [sums[0], sums[1], sums[2], sums[3]]
             }
         };
-        let wanted = setup.options.table_size;
-        if setup.context.endpoint.capabilities.stores_data && greatest < i128::from(wanted) {
+        let last_id = setup.options.last_id();
+        if setup.context.endpoint.capabilities.stores_data && greatest < i128::from(last_id) {
+            let wanted = wanted(setup);
             return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
         }
         contents.rows = contents.rows.map(|all| all + rows);
         contents.k = contents.k.map(|all| all + k);
+        contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
     }
     Ok((contents, work("find tables", began, setup.options.tables)))
+}
+
+/// What the plan says of the tables, in its own words.
+fn wanted(setup: &Setup) -> String {
+    let size = format!("table_size = {}", setup.options.table_size);
+    match setup.options.first_id {
+        1 => size,
+        first_id => format!("first_id = {first_id} and {size}"),
+    }
 }
 
 async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Error> {

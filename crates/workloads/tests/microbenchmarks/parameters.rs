@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dbdyno_plan::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_plan::{IdType, MicroSequence, Microbenchmarks as Options};
 
 use crate::{desk, numbers, options};
 
@@ -105,4 +105,35 @@ fn steps_before_and_after_the_writes_draw_different_numbers_and_a_seed_repeats_t
     assert_ne!(statements("point-query", 0, 5), statements("point-query.pre", 0, 5));
     assert_ne!(statements("point-query", 0, 5), statements("point-query", 1, 5));
     assert_eq!(statements("point-query", 0, 5), statements("point-query", 0, 5));
+}
+
+/// A statement without its texts, which are digits.
+fn without_texts(sql: &str) -> String {
+    sql.split('\'').step_by(2).collect()
+}
+
+#[test]
+fn ids_and_k_of_every_statement_begin_where_the_plan_says() {
+    const SHIFT: i64 = 5_000_000_000;
+    for sequence in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo] {
+        let mut near = desk(&options(sequence));
+        let mut far = desk(&Options { first_id: 1 + SHIFT as u64, id: IdType::Bigint, ..options(sequence) });
+        for step in &options(sequence).step_names()[2..] {
+            let pairs =
+                near.operations(step, 0, 2).concat().into_iter().zip(far.operations(step, 0, 2).concat());
+            for (near, far) in pairs {
+                let (one, other) = (without_texts(&near), without_texts(&far));
+                // What is in the statement itself stays: `k=k+1`, `LENGTH(c) < 0`, the 0 that asks for an id.
+                let fixed = usize::from(one.contains("k+1") || one.contains("LENGTH") || one.contains("(0,"));
+                let moved: Vec<i64> = numbers(&other)
+                    .into_iter()
+                    .zip(numbers(&one))
+                    .map(|(far, near)| far - near)
+                    .filter(|&moved| moved != 0)
+                    .collect();
+                assert!(moved.iter().all(|&moved| moved == SHIFT), "{step}: {near} {far}");
+                assert_eq!(moved.len() + fixed, numbers(&one).len(), "{step}: {near} {far}");
+            }
+        }
+    }
 }

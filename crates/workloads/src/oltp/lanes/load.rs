@@ -35,7 +35,7 @@ impl LoadLane {
             portion: plan.portion(statements.start),
             plan,
             statements,
-            source: RowSource::new(setup.context.seed, setup.options.table_size),
+            source: RowSource::of(setup),
             sql: String::new(),
             text: Vec::new(),
         }

@@ -38,7 +38,7 @@ impl RowsLane {
             plan,
             statements,
             tables: setup.options.tables,
-            source: RowSource::new(setup.context.seed, setup.options.table_size),
+            source: RowSource::of(setup),
             begin: setup.context.endpoint.capabilities.begin_write,
             inserts: Vec::new(),
             table: 1,
@@ -66,7 +66,7 @@ impl RowsLane {
                 self.rows.push(empty_row(self.plan.with_ids));
             }
             let (k, mut draws) = self.source.row(table, row);
-            let numbers = [row, k];
+            let numbers = [self.source.id(row), k];
             let given = if self.plan.with_ids { &numbers[..] } else { &numbers[1..] };
             let mut numbers = given.iter();
             for (index, param) in self.rows[self.ready].iter_mut().enumerate() {

@@ -1,0 +1,234 @@
+//! Ratios summed up over groups of steps, as published tables of microbenchmarks do.
+
+use serde::Serialize;
+
+use crate::judge::Rules;
+use crate::statistics::Interval;
+use crate::statistics::describe::{self, mean};
+use crate::statistics::student::Estimate;
+use crate::{CONFIDENCE, Ratio, StepFindings, VariantStep};
+
+/// The relative rates of one variant in the steps of one group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupFindings {
+    /// Name of the grouping: `2024`
+    pub grouping: String,
+    /// `point, part 1`
+    pub group: String,
+    /// Number of connections, where the steps ran with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    pub variant: String,
+    /// Steps whose ratios are in the figures, with these ratios.
+    pub steps: Vec<(String, f64)>,
+    /// Steps of the group without a ratio.
+    pub without: Vec<String>,
+    /// `None` when no step has a ratio.
+    pub figures: Option<describe::Group>,
+    /// 95 % interval of the geometric mean over the blocks; `None` for one block, and where not all steps have the same.
+    pub interval: Option<Interval>,
+}
+
+impl GroupFindings {
+    /// The step with the least ratio.
+    pub fn lowest(&self) -> Option<&str> {
+        self.steps.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
+    }
+
+    /// The step with the greatest ratio.
+    pub fn highest(&self) -> Option<&str> {
+        self.steps.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// One table's worth: a grouping, and the number of connections where there are several.
+type Setup = (String, Option<u32>);
+
+/// All groups in the order in which their steps ran, by grouping, number of connections, variant and group. Nothing for the
+/// base; the base under a second name has a table of its own.
+pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindings> {
+    let mut found = Vec::new();
+    for (grouping, connections) in setups(steps) {
+        let members: Vec<&StepFindings> = steps
+            .iter()
+            .filter(|step| step.groups.contains_key(&grouping))
+            .filter(|step| connections.is_none() || rung(step).is_none_or(|rung| Some(rung) == connections))
+            .collect();
+        let names = unique(members.iter().filter_map(|step| step.groups.get(&grouping).cloned()));
+        let variants = members.first().map_or(&[][..], |step| step.variants.as_slice());
+        let compared = variants.iter().map(|variant| variant.variant.as_str());
+        for variant in compared.filter(|name| *name != rules.base && Some(*name) != rules.again) {
+            for group in &names {
+                let of_group = members.iter().filter(|step| step.groups.get(&grouping) == Some(group));
+                let place = (grouping.as_str(), connections, group.as_str());
+                found.push(group_findings(place, variant, of_group.copied()));
+            }
+        }
+    }
+    found
+}
+
+/// The number of connections that a step's name ends with, where its steps ran with several (`point-query.c16`).
+pub(crate) fn rung(step: &StepFindings) -> Option<u32> {
+    step.name.ends_with(&format!(".c{}", step.connections)).then_some(step.connections)
+}
+
+/// Groupings by name. Steps that always run with the same number of connections belong to every setup.
+fn setups(steps: &[StepFindings]) -> Vec<Setup> {
+    let mut groupings: Vec<String> = unique(steps.iter().flat_map(|step| step.groups.keys().cloned()));
+    groupings.sort();
+    let rungs = unique(steps.iter().filter_map(rung));
+    let of_grouping = |grouping: String| -> Vec<Setup> {
+        match rungs.as_slice() {
+            [] => vec![(grouping, None)],
+            rungs => rungs.iter().map(|rung| (grouping.clone(), Some(*rung))).collect(),
+        }
+    };
+    groupings.into_iter().flat_map(of_grouping).collect()
+}
+
+fn group_findings<'a>(
+    (grouping, connections, group): (&str, Option<u32>, &str),
+    variant: &str,
+    members: impl Iterator<Item = &'a StepFindings>,
+) -> GroupFindings {
+    let mut ratios: Vec<(&StepFindings, &Ratio)> = Vec::new();
+    let mut without = Vec::new();
+    for step in members {
+        let of_variant = |found: &&VariantStep| found.variant == variant;
+        match step.variants.iter().find(of_variant).and_then(|found| found.ratio.as_ref()) {
+            Some(ratio) => ratios.push((step, ratio)),
+            None => without.push(step.name.clone()),
+        }
+    }
+    let values: Vec<f64> = ratios.iter().map(|(_, ratio)| ratio.value).collect();
+    GroupFindings {
+        grouping: grouping.to_owned(),
+        group: group.to_owned(),
+        connections,
+        variant: variant.to_owned(),
+        figures: describe::group(&values),
+        interval: interval(&ratios.iter().map(|(_, ratio)| *ratio).collect::<Vec<_>>()),
+        steps: ratios.iter().map(|(step, ratio)| (step.name.clone(), ratio.value)).collect(),
+        without,
+    }
+}
+
+/// Each block has one geometric mean over the steps, and these are the observations: steps of a block are not independent
+/// repetitions of anything.
+fn interval(ratios: &[&Ratio]) -> Option<Interval> {
+    let blocks: Vec<u32> = ratios.first()?.blocks.iter().map(|(block, _)| *block).collect();
+    let same = |ratio: &&Ratio| ratio.blocks.iter().map(|(block, _)| *block).eq(blocks.iter().copied());
+    if !ratios.iter().all(same) {
+        return None;
+    }
+    let of_block = |at: usize| mean(&ratios.iter().map(|ratio| ratio.blocks[at].1.ln()).collect::<Vec<_>>());
+    let logs: Vec<f64> = (0..blocks.len()).filter_map(of_block).collect();
+    Estimate::of_mean(&logs).map(|estimate| estimate.interval(CONFIDENCE).exp())
+}
+
+fn unique<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, run};
+    use crate::statistics::simulations::close;
+    use dbdyno_record::{Run, StepRecord};
+
+    /// A step of the load's kind under another name, in a group.
+    fn member(name: &str, group: &str, rate: u64) -> StepRecord {
+        let mut step = load_step(rate);
+        step.name = name.to_owned();
+        step.spec.name = name.to_owned();
+        step.spec.groups = [("2024".to_owned(), group.to_owned())].into();
+        step
+    }
+
+    /// The published "point, part 2" of one comparison: its figures are printed as 0.75, 0.72, 0.69, 0.84 and 0.07.
+    const PUBLISHED: [u64; 6] = [6_900, 6_900, 7_200, 7_200, 8_400, 8_400];
+
+    fn published(blocks: &[u64]) -> Run {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let of = |rates: [u64; 6], percent: u64| {
+            let steps = names.iter().zip(rates);
+            steps.map(|(name, rate)| member(name, "point, part 2", rate * percent)).collect::<Vec<_>>()
+        };
+        let cells = blocks.iter().zip(1..).flat_map(|(percent, block)| {
+            [cell(block, "old", of([10_000; 6], 100)), cell(block, "new", of(PUBLISHED, *percent))]
+        });
+        run(&["old", "new"], u32::try_from(blocks.len()).unwrap(), cells.collect())
+    }
+
+    #[test]
+    fn a_published_group_has_its_published_figures() {
+        let found = analyse(&published(&[100])).workloads[0].groups.clone();
+        assert_eq!(found.len(), 1, "the base has none");
+        let figures = found[0].figures.unwrap();
+        let shown = [figures.average, figures.median, figures.min, figures.max, figures.deviation.unwrap()];
+        assert_eq!(shown.map(|figure| format!("{figure:.2}")), ["0.75", "0.72", "0.69", "0.84", "0.07"]);
+        close(figures.geometric_mean.unwrap(), (0.69_f64 * 0.72 * 0.84).cbrt(), 1e-12);
+        assert_eq!((found[0].interval, found[0].variant.as_str()), (None, "new"));
+    }
+
+    #[test]
+    fn the_interval_is_that_of_the_blocks_geometric_means() {
+        // All six ratios are 1 % lower, as they are, 1 % higher: three observations whose logs are known.
+        let found = analyse(&published(&[99, 100, 101])).workloads[0].groups.clone();
+        let centre = (0.69_f64 * 0.72 * 0.84).cbrt();
+        let logs: Vec<f64> = [0.99, 1.0, 1.01].iter().map(|factor: &f64| (factor * centre).ln()).collect();
+        let expected = Estimate::of_mean(&logs).unwrap().interval(0.95).exp();
+        let interval = found[0].interval.unwrap();
+        close(interval.low, expected.low, 1e-9);
+        close(interval.high, expected.high, 1e-9);
+    }
+
+    #[test]
+    fn steps_without_a_ratio_are_named_and_not_counted() {
+        let mut broken = member("b", "reads", 10);
+        broken.events.push(dbdyno_record::StepEvent::Invalid { reason: "x".to_owned() });
+        let cells = vec![
+            cell(1, "old", vec![member("a", "reads", 100), member("b", "reads", 100)]),
+            cell(1, "new", vec![member("a", "reads", 200), broken]),
+        ];
+        let found = analyse(&run(&["old", "new"], 1, cells)).workloads[0].groups.clone();
+        assert_eq!(found[0].steps, [("a".to_owned(), 2.0)]);
+        assert_eq!(found[0].without, ["b"]);
+        assert_eq!((found[0].lowest(), found[0].figures.unwrap().deviation), (Some("a"), None));
+    }
+
+    #[test]
+    fn each_number_of_connections_is_a_setup_and_steps_with_a_fixed_number_are_in_all() {
+        let rung = |name: &str, connections: u32, rate| {
+            let mut step = member(name, "reads", rate);
+            step.spec.clients = connections;
+            step
+        };
+        let of = |rate| vec![rung("a.c1", 1, rate), rung("a.c16", 16, rate * 2), rung("scan", 4, rate * 3)];
+        let found = analyse(&run(&["old", "new"], 1, vec![cell(1, "old", of(10)), cell(1, "new", of(20))]));
+        let seen: Vec<String> = found.workloads[0]
+            .groups
+            .iter()
+            .map(|group| {
+                let names: Vec<&str> = group.steps.iter().map(|(name, _)| name.as_str()).collect();
+                format!("{:?}: {}", group.connections, names.join(" "))
+            })
+            .collect();
+        assert_eq!(seen, ["Some(1): a.c1 scan", "Some(16): a.c16 scan"]);
+    }
+
+    #[test]
+    fn steps_of_no_group_make_no_table() {
+        let cells = vec![cell(1, "a", vec![load_step(100)]), cell(1, "b", vec![load_step(100)])];
+        assert!(analyse(&run(&["a", "b"], 1, cells)).workloads[0].groups.is_empty());
+    }
+}

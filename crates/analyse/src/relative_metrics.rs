@@ -1,0 +1,149 @@
+//! Every metric of a variant divided by the base's: the relative version of the metric row, of the costs and of the efficiency.
+
+use serde::Serialize;
+
+use crate::ratio::valid;
+use crate::{Cost, Efficiency, MetricRow, StepRun};
+
+/// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelativeMetrics {
+    pub metrics: MetricRow,
+    pub efficiency: Efficiency,
+    pub cost: Cost,
+}
+
+/// One figure in the blocks in which both have it.
+type Pairs<'a> = &'a [(&'a StepRun, &'a StepRun)];
+
+/// Over the blocks in which both are valid; `None` when there is none.
+pub(crate) fn relative_metrics<'a>(runs: &'a [StepRun], base: &'a [StepRun]) -> Option<RelativeMetrics> {
+    let pair = |run: &'a StepRun| Some((run, valid(base).find(|base| base.block == run.block)?));
+    let pairs: Vec<(&StepRun, &StepRun)> = valid(runs).filter_map(pair).collect();
+    (!pairs.is_empty()).then(|| RelativeMetrics {
+        metrics: metrics(&pairs),
+        efficiency: efficiency(&pairs),
+        cost: cost(&pairs),
+    })
+}
+
+/// Geometric mean of the blocks' ratios, as of rates. A figure that is 0 in a block has no logarithm: then the ratio of the
+/// sums over the blocks; 0 ÷ 0 is 1 and more ÷ 0 infinite, as in published tables.
+fn quotient(pairs: Pairs<'_>, figure: impl Fn(&StepRun) -> Option<f64>) -> Option<f64> {
+    let both: Vec<(f64, f64)> =
+        pairs.iter().filter_map(|(run, base)| Some((figure(run)?, figure(base)?))).collect();
+    let count = both.len() as f64;
+    if both.is_empty() {
+        return None;
+    }
+    if both.iter().all(|(new, base)| *new > 0.0 && *base > 0.0) {
+        return Some((both.iter().map(|(new, base)| (new / base).ln()).sum::<f64>() / count).exp());
+    }
+    let (new, base) = both.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));
+    Some(if new == 0.0 && base == 0.0 { 1.0 } else { new / base })
+}
+
+fn metrics(pairs: Pairs<'_>) -> MetricRow {
+    let of = |figure: fn(&MetricRow) -> Option<f64>| quotient(pairs, |run| figure(&run.metrics));
+    MetricRow {
+        ips: of(|row| row.ips),
+        qps: of(|row| row.qps),
+        rps: of(|row| row.rps),
+        rmbps: of(|row| row.rmbps),
+        wps: of(|row| row.wps),
+        wmbps: of(|row| row.wmbps),
+        rpq: of(|row| row.rpq),
+        rkbpq: of(|row| row.rkbpq),
+        wpi: of(|row| row.wpi),
+        wkbpi: of(|row| row.wkbpi),
+        csps: of(|row| row.csps),
+        cpups: of(|row| row.cpups),
+        cspq: of(|row| row.cspq),
+        cpupq: of(|row| row.cpupq),
+        dbgb1: of(|row| row.dbgb1),
+        dbgb2: of(|row| row.dbgb2),
+        rss: of(|row| row.rss),
+        maxop: of(|row| row.maxop),
+        p50: of(|row| row.p50),
+        p99: of(|row| row.p99),
+        tag: pairs.first().map_or_else(String::new, |(run, _)| run.metrics.tag.clone()),
+    }
+}
+
+fn efficiency(pairs: Pairs<'_>) -> Efficiency {
+    let of = |figure: fn(&Efficiency) -> Option<f64>| quotient(pairs, |run| figure(&run.efficiency));
+    Efficiency {
+        o_s: of(|row| row.o_s),
+        cpu_o: of(|row| row.cpu_o),
+        cs_o: of(|row| row.cs_o),
+        r_o: of(|row| row.r_o),
+        rkb_o: of(|row| row.rkb_o),
+        wkb_o: of(|row| row.wkb_o),
+    }
+}
+
+fn cost(pairs: Pairs<'_>) -> Cost {
+    let of = |figure: fn(&Cost) -> Option<f64>| quotient(pairs, |run| figure(&run.cost));
+    Cost {
+        server_cpu_us: of(|cost| cost.server_cpu_us),
+        server_user_us: of(|cost| cost.server_user_us),
+        server_kernel_us: of(|cost| cost.server_kernel_us),
+        client_cpu_us: of(|cost| cost.client_cpu_us),
+        client_user_us: of(|cost| cost.client_user_us),
+        client_kernel_us: of(|cost| cost.client_kernel_us),
+        rest_cpu_us: of(|cost| cost.rest_cpu_us),
+        host_iowait_us: of(|cost| cost.host_iowait_us),
+        server_switches: of(|cost| cost.server_switches),
+        fsyncs_per_commit: of(|cost| cost.fsyncs_per_commit),
+        sampler_core_share: of(|cost| cost.sampler_core_share),
+        busiest_load_thread_share: of(|cost| cost.busiest_load_thread_share),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Validity;
+    use crate::fixtures::step_run;
+    use crate::statistics::simulations::close;
+
+    fn run(block: u32, cpupq: Option<f64>, rps: f64) -> StepRun {
+        let mut run = step_run(block, 100.0);
+        (run.metrics.cpupq, run.metrics.rps) = (cpupq, Some(rps));
+        run
+    }
+
+    #[test]
+    fn figures_are_paired_by_block_and_averaged_on_a_log_scale() {
+        let found = relative_metrics(
+            &[run(1, Some(20.0), 1.0), run(2, Some(5.0), 3.0)],
+            &[run(2, Some(10.0), 1.0), run(1, Some(10.0), 1.0)],
+        )
+        .unwrap();
+        close(found.metrics.cpupq.unwrap(), 1.0, 1e-12);
+        close(found.metrics.rps.unwrap(), 3.0_f64.sqrt(), 1e-12);
+    }
+
+    #[test]
+    fn nothing_by_nothing_is_no_difference_and_something_by_nothing_is_infinite() {
+        let of =
+            |new, base| relative_metrics(&[run(1, None, new)], &[run(1, None, base)]).unwrap().metrics.rps;
+        assert_eq!(of(0.0, 0.0), Some(1.0));
+        assert_eq!(of(2.0, 0.0), Some(f64::INFINITY));
+        assert_eq!(of(0.0, 2.0), Some(0.0));
+        let two = relative_metrics(
+            &[run(1, None, 0.0), run(2, None, 3.0)],
+            &[run(1, None, 1.0), run(2, None, 1.0)],
+        );
+        assert_eq!(two.unwrap().metrics.rps, Some(1.5));
+    }
+
+    #[test]
+    fn what_one_of_the_two_has_not_is_not_available_and_invalid_runs_do_not_count() {
+        let found = relative_metrics(&[run(1, None, 1.0)], &[run(1, Some(10.0), 1.0)]).unwrap();
+        assert_eq!(found.metrics.cpupq, None);
+        let mut broken = run(1, Some(1.0), 1.0);
+        broken.validity = Validity::Interrupted;
+        assert!(relative_metrics(&[broken], &[run(1, Some(10.0), 1.0)]).is_none());
+    }
+}

@@ -1,0 +1,143 @@
+//! The tables of the microbenchmarks on SQLite: what each step finds, ids beyond 32 bits, ways to load.
+
+use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
+
+use crate::support::{Desk, faults, findings};
+
+/// Two blocks of few steps, the first of which only fills caches.
+const STEPS: &str = "steps = [\"point-query.warm\", \"point-query.pre\", \"update-index\", \"read-write_range=100\", \
+    \"point-query\", \"delete\", \"insert\"]\noperations = 50\n";
+
+fn run_of(desk: &Desk, options: &str) -> Run {
+    desk.write(
+        "p.toml",
+        &format!(
+            "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
+             pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.microbenchmarks]\n\
+             tables = 2\ntable_size = 500\nsettle_wait = \"0s\"\nconnections = [2]\n{options}\n"
+        ),
+    );
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    assert_eq!(faults(&findings(&dir)), [""; 0]);
+    assert!(!dir.join("data").exists(), "data are left");
+    Run::open(&dir).unwrap()
+}
+
+/// What a cell did, in order: steps by their names, work between them in brackets.
+fn told(cell: &CellRecord) -> String {
+    let work = |event: &CellEvent| match event {
+        CellEvent::Work { at, name, .. } if name != "create tables" => {
+            Some((at.clone(), format!("({name})")))
+        }
+        _ => None,
+    };
+    let start = |step: &StepRecord| match &step.events[0] {
+        StepEvent::Started { at, .. } => (at.clone(), step.name.clone()),
+        other => panic!("{other:?}"),
+    };
+    let mut told: Vec<_> = cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
+    // Work of the same millisecond stays in its order, and before the step that it is for.
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    told.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+}
+
+fn step<'a>(cell: &'a CellRecord, name: &str) -> &'a StepRecord {
+    cell.steps.iter().find(|step| step.name == name).unwrap()
+}
+
+/// Rows that the check behind step `name` found in all tables.
+fn rows_after(cell: &CellRecord, name: &str) -> i128 {
+    let parts = step(cell, name).checks().into_iter().flat_map(|check| &check.parts);
+    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
+}
+
+fn state(cell: &CellRecord, name: &str) -> String {
+    step(cell, name).spec.options["table_state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn one_table_goes_through_the_sequence_unless_the_plan_says_otherwise() {
+    let run = run_of(&Desk::new(), STEPS);
+    for cell in &run.cells {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(told(cell), @"load index point-query.warm (cleanup) point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+        }
+        assert_eq!(rows_after(cell, "insert"), rows_after(cell, "delete") + 50);
+        assert_eq!(["update-index", "delete"].map(|name| state(cell, name)), ["loaded", "written"]);
+    }
+}
+
+#[test]
+fn restored_before_each_step_nothing_ages_and_a_warm_up_stays_with_its_step() {
+    let run = run_of(&Desk::new(), &format!("{STEPS}data = \"restore-each-step\""));
+    insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
+    insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
+    for cell in &run.cells {
+        assert!(rows_after(cell, "delete") < 1000);
+        assert_eq!(rows_after(cell, "insert"), 1050);
+        assert_eq!(["update-index", "delete"].map(|name| state(cell, name)), ["loaded", "loaded"]);
+    }
+}
+
+#[test]
+fn restored_before_each_block_the_load_runs_once_and_tables_age_within_a_block() {
+    let run = run_of(&Desk::new(), &format!("{STEPS}data = \"restore\""));
+    insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+    insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
+    for cell in &run.cells {
+        assert_eq!(rows_after(cell, "insert"), rows_after(cell, "delete") + 50);
+    }
+}
+
+#[test]
+fn reset_loads_before_each_step_and_keeps_those_loads_apart() {
+    let desk = Desk::new();
+    let run = run_of(&desk, &format!("{STEPS}data = \"reset\""));
+    for cell in &run.cells {
+        assert_eq!(rows_after(cell, "insert"), 1050);
+    }
+    let repeated = std::fs::read_dir(desk.run_dir().join("repeated/2/a/microbenchmarks")).unwrap().count();
+    // update-index, read-write, point-query, delete and insert: load and index each.
+    assert_eq!(repeated, 10);
+}
+
+/// All kinds of statements find rows by ids that no 32-bit number holds.
+#[test]
+fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
+    let options = "id = \"bigint\"\nfirst_id = 5_000_000_000\noperations = 20\ndelete_refill = true\n";
+    let run = run_of(&Desk::new(), options);
+    let cell = &run.cells[0];
+    assert_eq!(cell.steps.len(), 2 + 1 + 42);
+    let parts = step(cell, "load").checks()[0].parts.clone();
+    let actual = |name: &str| parts.iter().find(|part| part.name == name).unwrap().actual;
+    assert_eq!((actual("min(id)"), actual("max(id)")), (5_000_000_000, 5_000_000_499));
+    assert!(actual("sum(k)") >= 500 * 5_000_000_000);
+    assert_eq!(rows_after(cell, "insert"), 1020, "rows that were put back, and those of this step");
+    for step in &cell.steps {
+        for event in &step.events {
+            let StepEvent::Statement { statement, done, empty, .. } = event else { continue };
+            let may_be_empty =
+                ["begin", "commit", "scan"].contains(&statement.as_str()) || step.name == "delete";
+            assert!(
+                may_be_empty || *empty == 0,
+                "{}: {empty} of {done} {statement} found nothing",
+                step.name
+            );
+        }
+    }
+}
+
+#[test]
+fn tables_are_loaded_in_the_ways_of_the_classic_workload() {
+    for (options, protocol, steps) in [
+        ("load_method = \"stream\"", "prepared", "load index scan"),
+        ("index_before_load = true\nprofile = \"sysbench-0.5\"\ndata = \"restore\"", "text", "load scan"),
+    ] {
+        let run = run_of(&Desk::new(), &format!("steps = [\"scan\"]\n{options}"));
+        let names: Vec<&str> = run.cells[0].steps.iter().map(|step| step.name.as_str()).collect();
+        assert_eq!(names.join(" "), steps);
+        assert_eq!(run.cells[0].steps[0].spec.kinds[0].protocol, protocol);
+        assert_eq!(step(&run.cells[0], "load").spec.groups["2021"], "load");
+    }
+}

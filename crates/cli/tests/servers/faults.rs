@@ -1,0 +1,136 @@
+//! Faults around servers: deep folders, taken ports, data of somebody else, a server that does not stop.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use dbdyno_record::{Outcome, Run};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
+use crate::watch::server_of;
+use crate::{
+    MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, small_plan, variant,
+};
+
+const SQLITE: &str =
+    "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+
+/// Twice as long as the path of a socket may be.
+fn deep(desk: &Desk) -> std::path::PathBuf {
+    let folder = desk.path(&["a-folder-below-a-folder"; 9].join("/"));
+    assert!(folder.as_os_str().len() > 2 * 107);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Old installers start a server on a socket of its own; all of them are tried.
+#[test]
+fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() {
+    let desk = Desk::new();
+    let deep = deep(&desk);
+    let servers = [MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18];
+    let variants: String =
+        servers.iter().enumerate().map(|(at, prefix)| variant(&format!("v{at}"), prefix, "")).collect();
+    desk.write("p.toml", &small_plan(&variants, ""));
+    let mut command = desk.command(&["run", desk.path("p.toml").to_str().unwrap()]);
+    desk.ended(command.current_dir(&deep)).expect_ok();
+    let run = std::fs::read_dir(deep.join("runs")).unwrap().next().unwrap().unwrap().path();
+    let findings = findings(&run);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), servers.len()));
+}
+
+#[test]
+fn a_folder_for_sockets_that_is_too_deep_is_refused_before_anything_starts() {
+    let desk = Desk::new();
+    let deep = deep(&desk);
+    desk.write("p.toml", &small_plan(&variant("a", POSTGRES_18, ""), ""));
+    let ended = desk.ended(desk.command(&["run", "p.toml"]).env("TMPDIR", &deep));
+    ended.expect_code(3);
+    let (begin, end) = ("error: socket path ", "longer than 107 bytes; set TMPDIR to a shorter folder\n");
+    assert!(ended.err.starts_with(begin) && ended.err.ends_with(end), "{}", ended.err);
+    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert_eq!(desk.run_dirs(), Vec::<std::path::PathBuf>::new());
+    // Nobody needs a socket for SQLite.
+    desk.write("p.toml", &small_plan(SQLITE, ""));
+    desk.ended(desk.command(&["run", "p.toml"]).env("TMPDIR", &deep)).expect_ok();
+}
+
+/// They listen on their private sockets only, whatever their option files say.
+#[test]
+fn ports_that_are_taken_are_no_matter() {
+    // When one cannot be taken, somebody has it already.
+    let _taken: Vec<_> = [3306, 33060, 5432].map(|port| TcpListener::bind(("127.0.0.1", port))).into();
+    let desk = Desk::new();
+    desk.write("my.cnf", "[mysqld]\nport = 3306\nbind_address = 127.0.0.1\n");
+    desk.write("pg.conf", "port = 5432\nlisten_addresses = '127.0.0.1'\n");
+    let variants = variant("maria", MARIADB_10_11, "my_cnf = \"my.cnf\"")
+        + &variant("mysql", MYSQL_8_0, "my_cnf = \"my.cnf\"")
+        + &variant("pg", POSTGRES_18, "postgresql_conf = \"pg.conf\"");
+    desk.write("p.toml", &small_plan(&variants, ""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 3));
+}
+
+#[test]
+fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_rest_goes_on() {
+    let desk = Desk::new();
+    desk.write(
+        "p.toml",
+        &small_plan(&(variant("victim", MARIADB_10_11, "") + SQLITE), "read_write_time = \"3s\""),
+    );
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+    let precious = dir.join("data/1-victim/precious");
+    std::fs::create_dir_all(precious.parent().unwrap()).unwrap();
+    std::fs::write(&precious, "years of work").unwrap();
+    let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    ended.expect_code(4);
+    let refusal = "exists and is not a data directory that dbdyno made";
+    assert!(ended.err.contains(refusal), "{}", ended.err);
+    assert_eq!(std::fs::read_to_string(&precious).unwrap(), "years of work");
+    let mut outcomes: Vec<_> = Run::open(&dir)
+        .unwrap()
+        .cells
+        .iter()
+        .map(|cell| (cell.id.variant.clone(), cell.outcome().unwrap()))
+        .collect();
+    outcomes.sort_by(|left, right| left.0.cmp(&right.0));
+    let expected = [("other".to_owned(), Outcome::Completed), ("victim".to_owned(), Outcome::Failed)];
+    assert_eq!(outcomes, expected);
+}
+
+/// MySQL 8.0 says when it begins to stop, and takes a second for it.
+#[test]
+fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
+    let desk = Desk::new();
+    let variants = variant("victim", MYSQL_8_0, "") + SQLITE;
+    desk.write("p.toml", &(small_plan(&variants, "") + "[host]\nstop_timeout = \"2s\"\n"));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    let log = wait_for("the server's log", || {
+        let logs = std::fs::read_dir(dir.join("logs")).ok()?;
+        logs.flatten().map(|log| log.path()).find(|path| path.to_string_lossy().contains("victim"))
+    });
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    let pid = Pid::from_raw(i32::try_from(server_of(&dir, "victim").pid.unwrap()).unwrap());
+    loop {
+        let text = std::fs::read(&log).unwrap();
+        if String::from_utf8_lossy(&text).contains("Received SHUTDOWN from user") {
+            break;
+        }
+        assert!(running.is_running(), "no shutdown was seen: {}", running.said());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    kill(pid, Signal::SIGSTOP).unwrap();
+    running.wait().expect_ok();
+    let findings = findings(&dir);
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
+    let killed = "the server had to be killed: it did not stop within 2 s (host.stop_timeout)";
+    assert!(findings.warnings.iter().any(|warning| warning.contains(killed)), "{:?}", findings.warnings);
+    assert!(!dir.join("data").exists());
+}

@@ -1,0 +1,159 @@
+//! A shipped plan made tiny: few rows, short steps, one block, little memory, and for each server that is not here the nearest
+//! that is.
+
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::support::Desk;
+
+/// A plan of which nothing but sizes and servers differs from the shipped one.
+pub(crate) struct Tiny {
+    pub(crate) table: Table,
+    /// `mariadb-10.2.11 by mariadb-10.1.23`, for messages.
+    pub(crate) replaced: Vec<String>,
+}
+
+/// Sizes of workloads; what is in a plan and not here stays.
+const SIZES: &[(&str, &str)] = &[
+    (
+        "insert-benchmark",
+        "clients = 1\nload_rows = 1000\nwrite_rows = 200\nread_write_time = \"1s\"\nrates = [100]\nsettle_wait = \"0s\"\n\
+         time_cap = 100.0",
+    ),
+    (
+        "oltp",
+        "tables = 2\ntable_size = 2000\nconnections = [2]\ntime = \"1s\"\nwarmup = \"0s\"\nsettle_wait = \"0s\"\n\
+         time_cap = 100.0",
+    ),
+    (
+        "microbenchmarks",
+        "tables = 2\ntable_size = 300\nconnections = [2]\noperations = 5\nwarm_scan_time = \"1s\"\nsettle_wait = \"0s\"\n\
+         time_cap = 100.0",
+    ),
+];
+
+/// Steps of a plan that names none. The other tests run all of them.
+const STEPS: &str = "steps = [\"update-*\", \"read-write*\", \"point-query*\", \"scan\"]";
+
+/// Lengths that a number of operations takes the place of.
+const LENGTHS: &[&str] = &["read_time", "write_time"];
+
+/// Sizes in option files.
+const MEMORY: &[(&str, &str)] =
+    &[("innodb_buffer_pool_size", "64M"), ("innodb_log_file_size", "32M"), ("shared_buffers", "64MB")];
+
+/// The plan of `path` for the `servers` that are here; an address becomes `address`.
+pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
+    let mut table: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+    table.insert("blocks".to_owned(), Value::Integer(1));
+    // Which CPUs there are is a matter of the machine.
+    table.remove("host");
+    let mut replaced = Vec::new();
+    let mut variants: Vec<Value> = Vec::new();
+    for mut variant in table["variant"].as_array().unwrap().clone() {
+        shrink_variant(variant.as_table_mut().unwrap(), servers, address, &mut replaced);
+        if !variants.iter().any(|known| nameless(known) == nameless(&variant)) {
+            variants.push(variant);
+        }
+    }
+    let names: Vec<&str> = variants.iter().map(|variant| variant["name"].as_str().unwrap()).collect();
+    if table.get("base").is_some_and(|base| !names.contains(&base.as_str().unwrap())) {
+        table.remove("base");
+    }
+    table.insert("variant".to_owned(), Value::Array(variants));
+    for (name, workload) in table["workload"].as_table_mut().unwrap() {
+        let (_, sizes) = SIZES.iter().find(|(known, _)| known == name).unwrap();
+        let workload = workload.as_table_mut().unwrap();
+        workload.extend(sizes.parse::<Table>().unwrap());
+        if name == "microbenchmarks" {
+            workload.retain(|key, _| !LENGTHS.contains(&key));
+            for (key, steps) in STEPS.parse::<Table>().unwrap() {
+                workload.entry(key).or_insert(steps);
+            }
+        }
+    }
+    Tiny { table, replaced }
+}
+
+fn shrink_variant(variant: &mut Table, servers: &[String], address: &str, replaced: &mut Vec<String>) {
+    if variant.contains_key("address") {
+        variant.insert("address".to_owned(), Value::String(address.to_owned()));
+    }
+    let server = variant.get("server").and_then(Value::as_str).unwrap_or("sqlite").to_owned();
+    if server == "sqlite" {
+        return;
+    }
+    let here = nearest(&server, servers);
+    if *here != server {
+        replaced.push(format!("{server} by {here}"));
+        variant.insert("server".to_owned(), Value::String(here.to_owned()));
+    }
+    if let Some(config) = variant.remove("config") {
+        let mut parts = match config {
+            Value::Array(parts) => parts,
+            one => vec![one],
+        };
+        let mut sizes = "buffer_pool = \"64 MiB\"\nredo = \"64 MiB\"\n".to_owned();
+        if variant.get("engine").and_then(Value::as_str) == Some("rocksdb") {
+            sizes += "rocksdb_block_cache = \"64 MiB\"\n";
+        }
+        parts.push(Value::Table(sizes.parse().unwrap()));
+        variant.insert("config".to_owned(), Value::Array(parts));
+    }
+}
+
+/// What a variant is, without what it is called.
+fn nameless(variant: &Value) -> Table {
+    let mut table = variant.as_table().unwrap().clone();
+    table.remove("name");
+    table
+}
+
+/// `wanted` if it is here, else of the same product the server whose version is nearest.
+fn nearest<'a>(wanted: &str, servers: &'a [String]) -> &'a str {
+    let product = wanted.split('-').next().unwrap();
+    let of_product = servers.iter().filter(|name| name.split('-').next() == Some(product));
+    let found = of_product.min_by_key(|name| (*name != wanted, number(name).abs_diff(number(wanted))));
+    found.unwrap_or_else(|| {
+        panic!("no server of {product} here for {wanted}; `cargo xtask servers` gets some")
+    })
+}
+
+/// `mariadb-10.11.5` as 101105, `mysql-9-sid` as 90000.
+fn number(name: &str) -> u64 {
+    let version = name.split('-').nth(1).unwrap();
+    let mut parts = version.split('.').map(|part| part.parse::<u64>().unwrap());
+    [10_000, 100, 1].iter().map(|weight| weight * parts.next().unwrap_or(0)).sum()
+}
+
+/// Copies the folder of configs beside the plans to `desk`, with little memory.
+pub(crate) fn write_configs(plans: &Path, desk: &Desk) {
+    for entry in std::fs::read_dir(plans.join("configs")).unwrap().flatten() {
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let line = |line: &str| {
+            let size = MEMORY.iter().find(|(name, _)| line.starts_with(name));
+            size.map_or_else(|| line.to_owned(), |(name, size)| format!("{name} = {size}")) + "\n"
+        };
+        let text: String = text.lines().map(line).collect();
+        desk.write(&format!("configs/{}", entry.file_name().to_str().unwrap()), &text);
+    }
+}
+
+#[test]
+fn the_nearest_server_is_of_the_same_product() {
+    let servers = ["mariadb-10.1.23", "mariadb-11.8-debian", "mysql-8.0.31", "mysql-9-sid", "pg-9.6.24"];
+    let servers = servers.map(str::to_owned);
+    let found =
+        ["mariadb-10.2.11", "mariadb-12.3.3", "mysql-8.0.31", "mysql-9.7.4", "mysql-5.6.24", "pg-18.6"]
+            .map(|wanted| nearest(wanted, &servers));
+    let expected = [
+        "mariadb-10.1.23",
+        "mariadb-11.8-debian",
+        "mysql-8.0.31",
+        "mysql-9-sid",
+        "mysql-8.0.31",
+        "pg-9.6.24",
+    ];
+    assert_eq!(found, expected);
+}

@@ -1,0 +1,138 @@
+//! Certificates for servers that dbdyno starts: an authority of the run's own, what it signs for server and client, and their files.
+
+use std::fmt;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use dbdyno_drivers::TlsPem;
+use dbdyno_drivers::postgres::Secret;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    IsCa, KeyPair,
+};
+
+use crate::Error;
+
+/// Names that a client may have reached the server under: over its unix socket, and over TCP.
+const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// An authority, a certificate that it has signed for a server on this machine, and one for the client: ECDSA keys on P-256,
+/// the same for each product, so that handshakes cost the same. Kept in memory; servers get files of it in their homes, which go with them.
+/// Cheap to make: under a millisecond. The authority's own key is forgotten at once.
+#[derive(Clone)]
+pub struct Certificates {
+    authority: String,
+    server: Pem,
+    client: Pem,
+}
+
+/// A certificate and its key.
+#[derive(Clone)]
+struct Pem {
+    certificate: String,
+    key: Secret,
+}
+
+/// What a server is told to use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CertificateFiles {
+    pub(crate) authority: PathBuf,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+impl Certificates {
+    /// New ones; the client's is for the database user `user`.
+    ///
+    /// # Errors
+    /// [`Error::Certificates`]
+    pub fn new(user: &str) -> Result<Self, Error> {
+        make(user).map_err(|error| Error::Certificates { why: error.to_string() })
+    }
+
+    /// What the client needs: whom to trust, and its own certificate for a server that asks.
+    pub fn for_client(&self) -> TlsPem {
+        let Pem { certificate, key } = self.client.clone();
+        TlsPem { authorities: self.authority.clone(), certificate, key }
+    }
+
+    /// Writes what the server needs into the new folder `folder`; its key is for nobody else to read.
+    pub(crate) fn write(&self, folder: &Path) -> Result<CertificateFiles, Error> {
+        let cannot = |path: &Path| Error::io("cannot write", path.to_path_buf());
+        fs::create_dir_all(folder).map_err(cannot(folder))?;
+        let file = |name: &str, text: &str| {
+            let path = folder.join(name);
+            let opened = fs::File::options().create_new(true).write(true).mode(0o600).open(&path);
+            opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(cannot(&path))?;
+            Ok(path)
+        };
+        Ok(CertificateFiles {
+            authority: file("ca.pem", &self.authority)?,
+            certificate: file("server.pem", &self.server.certificate)?,
+            key: file("server.key", self.server.key.reveal())?,
+        })
+    }
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Certificates")
+    }
+}
+
+fn make(user: &str) -> Result<Certificates, rcgen::Error> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.distinguished_name = named("dbdyno, for one run");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+    let signed = |name: &str, hosts: &[&str], purpose| {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+        let mut params = CertificateParams::new(hosts)?;
+        params.distinguished_name = named(name);
+        params.extended_key_usages = vec![purpose];
+        let pair = KeyPair::generate()?;
+        let certificate = params.signed_by(&pair, &issuer)?.pem();
+        Ok::<_, rcgen::Error>(Pem { certificate, key: Secret::new(pair.serialize_pem()) })
+    };
+    Ok(Certificates {
+        server: signed("server", &HOSTS, ExtendedKeyUsagePurpose::ServerAuth)?,
+        client: signed(user, &[], ExtendedKeyUsagePurpose::ClientAuth)?,
+        authority: issuer.pem(),
+    })
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    distinguished
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use dbdyno_drivers::{Tls, TlsMode};
+
+    use super::*;
+
+    #[test]
+    fn the_client_trusts_them_and_only_the_owner_reads_the_servers_key() {
+        let certificates = Certificates::new("postgres").unwrap();
+        for mode in [TlsMode::Prefer, TlsMode::Require, TlsMode::Verify] {
+            Tls::of_pem(mode, &certificates.for_client()).unwrap().unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let files = certificates.write(&folder.path().join("tls")).unwrap();
+        assert_eq!(fs::metadata(&files.key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(fs::read_to_string(&files.authority).unwrap().contains("BEGIN CERTIFICATE"));
+        assert!(!format!("{certificates:?} {:?}", certificates.for_client()).contains("BEGIN"));
+    }
+
+    #[test]
+    fn each_run_has_an_authority_of_its_own() {
+        let [one, other] = ["postgres", "postgres"].map(|user| Certificates::new(user).unwrap());
+        assert_ne!(one.authority, other.authority);
+    }
+}

@@ -1,0 +1,66 @@
+//! How the servers executed the statements of a step.
+
+use dbdyno_analyse::{StatementPlans, StepFindings};
+
+use super::{Column, Grid};
+
+/// Longest plan that is shown; a server's own words may be of any length, and the JSON report has all of them.
+const WIDEST: usize = 72;
+
+pub(super) fn grid(step: &StepFindings) -> Grid {
+    let note = "As each server explained it when the step was over, without costs, estimates and values. Plans of different \
+                products cannot be compared.";
+    let labels = vec![
+        Column::new("statement", "", ""),
+        Column::new("variant", "", ""),
+        Column::new("blocks", "", "Blocks in which the plan was this one."),
+    ];
+    let mut grid = Grid::new("Query plans", note, labels, [Column::new("plan", "", "")]);
+    let mut statements: Vec<&str> = Vec::new();
+    for plans in step.variants.iter().flat_map(|variant| &variant.query_plans) {
+        if !statements.contains(&plans.statement.as_str()) {
+            statements.push(&plans.statement);
+        }
+    }
+    for statement in statements {
+        for variant in &step.variants {
+            let of_statement = variant.query_plans.iter().filter(|plans| plans.statement == statement);
+            for plans in of_statement {
+                push(&mut grid.rows, &variant.variant, plans);
+            }
+        }
+    }
+    grid
+}
+
+fn push(rows: &mut Vec<Vec<String>>, variant: &str, plans: &StatementPlans) {
+    for (text, blocks) in &plans.plans {
+        let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
+        rows.push(vec![plans.statement.clone(), variant.to_owned(), blocks.join(" "), cut(text, WIDEST)]);
+    }
+}
+
+/// At most so many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn each_statement_has_the_plans_of_all_variants_below_each_other() {
+        let grid = grid(&fixture::with_other_plans().workloads[0].steps[4]);
+        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        range-pdc | rollback | 1 2 3 | Limit, then Index Only Scan using pi1_pdc on pi1
+        range-pdc | <b>&" | 1 3 | Limit, then Sort, then Seq Scan on pi1
+        range-pdc | <b>&" | 2 | Seq Scan on pi1
+        "#);
+    }
+}

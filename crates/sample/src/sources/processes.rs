@@ -1,0 +1,210 @@
+//! Source `processes`: the CPU time of every process of the machine, to hold the sum against what the machine says of itself.
+//!
+//! Keys: `cpu_us` of all processes together, this one and the server among them, and `kernel_threads_cpu_us` of the kernel's own
+//! threads, from `/proc/<pid>/stat` (in steps of a tick, 10 ms a process); `processes`, their number. A process that has
+//! ended stays in the sum, because the kernel adds what it used to the parent that waits for it (`cutime`, `cstime`). Of a
+//! parent that does not wait, its ended children keep what they were last seen with. Only processes of our own PID namespace
+//! are seen, and with `hidepid` only our own user's: what a machine does beyond them is missing from the sum.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::host::TICK_US;
+use super::process::parse_process_stat;
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::cost_limit::CostLimit;
+
+/// PF_KTHREAD of the kernel's `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// Between two readings within a window; its boundaries are read in any case.
+const AT_LEAST: Duration = Duration::from_secs(5);
+
+/// All processes.
+#[derive(Debug)]
+pub(crate) struct Processes {
+    limit: CostLimit,
+    last: HashMap<u32, Seen>,
+    /// What children of parents that do not wait had used when they were last seen.
+    lost_ticks: i64,
+    buffer: Vec<u8>,
+}
+
+/// One process at a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    parent: u32,
+    is_kernel_thread: bool,
+    own_ticks: i64,
+    /// Of children that have ended and were waited for.
+    ended_ticks: i64,
+}
+
+impl Processes {
+    pub(crate) fn open() -> Result<Self, Error> {
+        // Where /proc cannot be listed there is nothing to sample, and that is said before the step.
+        list().map(drop)?;
+        let limit = CostLimit::new(AT_LEAST);
+        Ok(Self { limit, last: HashMap::new(), lost_ticks: 0, buffer: Vec::new() })
+    }
+
+    fn look(&mut self) -> Result<Sum, Error> {
+        let mut now = HashMap::with_capacity(self.last.len());
+        for pid in list()? {
+            self.buffer.clear();
+            let read = File::open(format!("/proc/{pid}/stat"))
+                .and_then(|mut file| file.read_to_end(&mut self.buffer));
+            // One that has ended since the list was read is in its parent by now.
+            if let (Ok(_), Some(seen)) = (read, parse(&String::from_utf8_lossy(&self.buffer))) {
+                now.insert(pid, seen);
+            }
+        }
+        self.lost_ticks += lost_ticks(&self.last, &now);
+        let mut sum = Sum { processes: now.len(), user_space_ticks: self.lost_ticks, kernel_thread_ticks: 0 };
+        for seen in now.values() {
+            let ticks = seen.own_ticks + seen.ended_ticks;
+            if seen.is_kernel_thread {
+                sum.kernel_thread_ticks += ticks;
+            } else {
+                sum.user_space_ticks += ticks;
+            }
+        }
+        self.last = now;
+        Ok(sum)
+    }
+}
+
+struct Sum {
+    processes: usize,
+    user_space_ticks: i64,
+    kernel_thread_ticks: i64,
+}
+
+/// Numbers of all processes.
+fn list() -> Result<Vec<u32>, Error> {
+    let unreadable = |source| Error::Unreadable { path: "/proc".into(), source };
+    let entries = fs::read_dir("/proc").map_err(unreadable)?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Reads the text of `/proc/<pid>/stat`.
+fn parse(text: &str) -> Option<Seen> {
+    let stat = parse_process_stat(text)?;
+    let (_, rest) = text.rsplit_once(')')?;
+    // State, parent, group, session, terminal, its group, flags: fields 3 to 9 in proc(5).
+    let mut fields = rest.split_ascii_whitespace().skip(1);
+    let parent = fields.next()?.parse().ok()?;
+    let flags: u64 = fields.nth(4)?.parse().ok()?;
+    Some(Seen {
+        parent,
+        is_kernel_thread: flags & KERNEL_THREAD != 0,
+        own_ticks: stat.user_ticks + stat.kernel_ticks,
+        ended_ticks: stat.ended_user_ticks + stat.ended_kernel_ticks,
+    })
+}
+
+/// What processes that have ended between two readings had used, and their parents were not given.
+fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> i64 {
+    let mut ended: HashMap<u32, i64> = HashMap::new();
+    for (pid, seen) in before {
+        if !now.contains_key(pid) {
+            *ended.entry(seen.parent).or_default() += seen.own_ticks + seen.ended_ticks;
+        }
+    }
+    let lost = |(parent, ticks): (u32, i64)| {
+        // A parent that has ended too was given nothing by then: its children went to another one, which waits.
+        let given = now.get(&parent)?.ended_ticks - before.get(&parent)?.ended_ticks;
+        Some((ticks - given).max(0))
+    };
+    ended.into_iter().filter_map(lost).sum()
+}
+
+impl Source for Processes {
+    fn name(&self) -> &'static str {
+        "processes"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        about([("at_least_seconds", AT_LEAST.as_secs().into())])
+    }
+
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        if !self.limit.is_due(moment, at) {
+            return Ok(None);
+        }
+        let mut limit = std::mem::replace(&mut self.limit, CostLimit::new(AT_LEAST));
+        let sum = limit.measure(at, || self.look());
+        self.limit = limit;
+        let sum = sum?;
+        // A child of a parent that ended with it can still be missing for a moment; sums never fall.
+        values.raise("cpu_us", sum.user_space_ticks * TICK_US);
+        values.raise("kernel_threads_cpu_us", sum.kernel_thread_ticks * TICK_US);
+        values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));
+        Ok(Some(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    fn seen(parent: u32, own_ticks: i64, ended_ticks: i64) -> Seen {
+        Seen { parent, is_kernel_thread: false, own_ticks, ended_ticks }
+    }
+
+    fn read(source: &mut Processes, values: &mut Values) -> i64 {
+        source.read(Moment::Boundary, values).unwrap().unwrap();
+        values.map()["cpu_us"]
+    }
+
+    /// A program that uses some 0.3 s of CPU.
+    fn busy() -> Child {
+        let count = ["if=/dev/zero", "of=/dev/null", "bs=64", "count=1500000"];
+        Command::new("dd").args(count).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    #[test]
+    fn kernel_threads_are_told_by_their_flag() {
+        let kthreadd = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 3 4 0 0 20 0 1 0 10 0 0";
+        let expected = Seen { parent: 0, is_kernel_thread: true, own_ticks: 7, ended_ticks: 0 };
+        assert_eq!(parse(kthreadd), Some(expected));
+        let shell = "812 (a) b) S 811 812 812 34816 900 4194304 1 2 3 4 5 6 7 8 20 0 1 0 99 0 0";
+        assert_eq!(parse(shell), Some(seen(811, 11, 15)));
+        assert_eq!(parse("1 (x) S"), None);
+    }
+
+    #[test]
+    fn a_child_that_its_parent_waited_for_is_not_lost_and_another_one_is() {
+        let before = HashMap::from([(1, seen(0, 5, 100)), (2, seen(1, 40, 2)), (3, seen(1, 9, 0))]);
+        let waited = HashMap::from([(1, seen(0, 6, 142)), (3, seen(1, 9, 0))]);
+        assert_eq!(lost_ticks(&before, &waited), 0);
+        let not_waited = HashMap::from([(1, seen(0, 6, 100)), (3, seen(1, 9, 0))]);
+        assert_eq!(lost_ticks(&before, &not_waited), 42);
+        // Parent and child are gone: what is left of both is with whom the child was given to.
+        assert_eq!(lost_ticks(&before, &HashMap::from([(4, seen(0, 0, 0))])), 0);
+    }
+
+    #[test]
+    fn what_a_program_used_stays_in_the_sum_when_it_has_ended() {
+        let (mut source, mut values) = (Processes::open().unwrap(), Values::default());
+        let before = read(&mut source, &mut values);
+        busy().wait().unwrap();
+        let after = read(&mut source, &mut values);
+        assert!(after - before > 50_000, "{before} to {after}");
+        assert!(values.map()["processes"] > 1);
+    }
+
+    #[test]
+    fn within_a_window_it_is_not_read_each_second() {
+        let (mut source, mut values) = (Processes::open().unwrap(), Values::default());
+        read(&mut source, &mut values);
+        assert!(source.read(Moment::Tick, &mut values).unwrap().is_none());
+    }
+}

@@ -1,0 +1,111 @@
+//! Statements of a test with values for their parameters, for a server to explain.
+
+use dbdyno_drivers::Param;
+
+use crate::Explained;
+use crate::oltp::Setup;
+use crate::oltp::mix::Place;
+use crate::oltp::sql::{self, Kind};
+use crate::oltp::text::Template;
+
+/// Each statement that looks for rows once, on the first table, in its order. The values are the same for every server: ids and
+/// values of `k` from the middle of the table, where the skewed distributions have most of theirs.
+pub(crate) fn explained(setup: &Setup, places: &[Place]) -> Vec<Explained> {
+    let mut found: Vec<Explained> = Vec::new();
+    for kind in places.iter().map(|place| place.kind) {
+        let Some(values) = values(setup, kind) else { continue };
+        let mut text = Vec::new();
+        Template::new(&sql::statement_of(setup, kind, &Setup::table(1), false)).write(&values, &mut text);
+        let explained =
+            Explained { statement: kind.name().to_owned(), sql: String::from_utf8_lossy(&text).into_owned() };
+        if !found.contains(&explained) {
+            found.push(explained);
+        }
+    }
+    found
+}
+
+/// `None` for statements that look for nothing.
+fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
+    let rows = setup.options.table_size.max(1);
+    let middle = rows.div_ceil(2);
+    let id = |id: u64| Param::Int(i64::try_from(id.clamp(1, rows)).unwrap_or(i64::MAX));
+    let spread = |count: u32| (0..u64::from(count)).map(move |at| 1 + at * rows / u64::from(count.max(1)));
+    let text = || Param::Text(b"0".to_vec());
+    Some(match kind {
+        Kind::Begin | Kind::Commit | Kind::Insert | Kind::NewRow | Kind::NewRowWithId => return None,
+        Kind::Scan => Vec::new(),
+        Kind::Point | Kind::IndexUpdate | Kind::Delete => vec![id(middle)],
+        Kind::NonIndexUpdate => vec![text(), id(middle)],
+        kind if kind.is_range() && setup.added_span().is_some() => vec![id(middle), id(middle)],
+        Kind::SimpleRange | Kind::SumRange | Kind::OrderRange | Kind::DistinctRange | Kind::CountRange => {
+            vec![id(middle), id(middle + u64::from(setup.options.range_size) - 1)]
+        }
+        Kind::Range(_, length) => vec![id(middle), id(middle + u64::from(length))],
+        Kind::Points(_, count) => spread(count).map(id).collect(),
+        Kind::HotPoints(count) => (0..u64::from(count)).map(|at| id(middle + at)).collect(),
+        Kind::ListUpdate(count) => std::iter::once(text()).chain(spread(count).map(id)).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_drivers::{Endpoint, Target, mysql, null};
+    use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest};
+
+    use super::*;
+    use crate::Context;
+    use crate::oltp::mix::places;
+    use crate::oltp::sql::Fetch;
+
+    fn setup(options: Options) -> Setup {
+        let capabilities = mysql::capabilities("innodb", true);
+        let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
+        Setup { options, context: Context { endpoint, owned: true, seed: 1, device: None } }
+    }
+
+    fn text(setup: &Setup, places: &[Place]) -> String {
+        let lines = explained(setup, places);
+        lines.iter().map(|line| format!("{}: {}", line.statement, line.sql)).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn a_transactions_statements_are_explained_once_each_without_brackets_and_inserts() {
+        let setup = setup(Options { table_size: 1_000, ..Options::default() });
+        let places = places(OltpTest::ReadWrite, &setup.options, false);
+        insta::assert_snapshot!(text(&setup, &places), @r"
+        point-select: SELECT c FROM sbtest1 WHERE id=500
+        simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 599
+        sum-range: SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN 500 AND 599
+        order-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 599 ORDER BY c
+        distinct-range: SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN 500 AND 599 ORDER BY c
+        index-update: UPDATE sbtest1 SET k=k+1 WHERE id=500
+        non-index-update: UPDATE sbtest1 SET c='0' WHERE id=500
+        delete: DELETE FROM sbtest1 WHERE id=500
+        ");
+    }
+
+    #[test]
+    fn lists_ranges_and_the_old_profile_have_values_for_all_of_their_marks() {
+        let old = Options { profile: OltpProfile::Sysbench05, table_size: 1_000, ..Options::default() };
+        let old = setup(old);
+        let kinds = [
+            Kind::SimpleRange,
+            Kind::Points(Fetch { columns: "c", by: "k" }, 3),
+            Kind::HotPoints(2),
+            Kind::Range(Fetch { columns: "id", by: "k" }, 10),
+            Kind::ListUpdate(2),
+            Kind::Scan,
+            Kind::NewRow,
+        ];
+        let places = kinds.map(|kind| Place { kind, group: 1 });
+        insta::assert_snapshot!(text(&old, &places), @r"
+        simple-range: SELECT c FROM sbtest1 WHERE id BETWEEN 500 AND 500+99
+        points: SELECT c FROM sbtest1 WHERE k IN (1, 334, 667)
+        points: SELECT c FROM sbtest1 WHERE id IN (500, 501)
+        range: SELECT id FROM sbtest1 WHERE k BETWEEN 500 AND 510
+        list-update: UPDATE sbtest1 SET c='0' WHERE id IN (1, 501)
+        scan: SELECT * FROM sbtest1 WHERE LENGTH(c) < 0
+        ");
+    }
+}
