@@ -55,9 +55,12 @@ impl Stream {
 }
 
 /// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the socket.
-pub(crate) async fn write_whole<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    bytes: &[u8],
+) -> impl Future<Output = io::Result<()>> {
     let mut written = 0;
-    poll_fn(|context| {
+    poll_fn(move |context| {
         while written < bytes.len() {
             match ready!(Pin::new(&mut *stream).poll_write(context, &bytes[written..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
@@ -66,7 +69,6 @@ pub(crate) async fn write_whole<S: AsyncWrite + Unpin>(stream: &mut S, bytes: &[
         }
         Pin::new(&mut *stream).poll_flush(context)
     })
-    .await
 }
 
 impl AsyncRead for Stream {

@@ -107,16 +107,21 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
 }
 
 impl Session for MysqlSession {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-        self.0.query(sql).await
+    // The hot path's two hand on the connection's own futures, without another one around them.
+    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>> {
+        self.0.query(sql)
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         self.0.prepare(sql).await
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
-        self.0.execute(statement, params).await
+    fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> impl Future<Output = Result<Answer, DbError>> {
+        self.0.execute(statement, params)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
@@ -188,7 +193,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        let outcome = self.exchange().await;
+        let outcome = match self.wire.send().await {
+            Ok(()) => self.answer().await,
+            Err(fault) => Err(fault),
+        };
         if outcome.is_err() {
             // Whether the server read the types before it failed is not known.
             self.statements[index].types.clear();
@@ -235,12 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Sends the message and counts through the answer: the hot path.
-    async fn exchange(&mut self) -> Result<Answer, Fault> {
-        self.wire.send().await?;
-        self.answer().await
-    }
-
+    /// Counts through the answer to what was sent.
     async fn answer(&mut self) -> Result<Answer, Fault> {
         let mut scanner = self.wire.scanner(self.agreed.deprecate_eof);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {

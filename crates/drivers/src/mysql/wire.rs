@@ -71,10 +71,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends the message as a new command.
-    pub(super) async fn send(&mut self) -> Result<(), Fault> {
-        self.check_all_taken()?;
+    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
+        let checked = self.check_all_taken();
         self.sequence = 0;
-        self.reply().await
+        self.send_checked(checked)
     }
 
     fn check_all_taken(&self) -> Result<(), Fault> {
@@ -132,7 +132,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends the message as the next packet of the exchange that is going on.
-    pub(super) async fn reply(&mut self) -> Result<(), Fault> {
+    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
+        self.send_checked(Ok(()))
+    }
+
+    async fn send_checked(&mut self, checked: Result<(), Fault>) -> Result<(), Fault> {
+        checked?;
         let packets = self.outgoing.seal(self.sequence);
         self.sequence = self.sequence.wrapping_add(packets as u8);
         match write_whole(&mut self.stream, self.outgoing.bytes()).await {

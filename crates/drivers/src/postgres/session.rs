@@ -118,16 +118,21 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
 }
 
 impl Session for PostgresSession {
-    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-        self.connection.query(sql).await
+    // The hot path's two hand on the connection's own futures, without another one around them.
+    fn query(&mut self, sql: &[u8]) -> impl Future<Output = Result<Answer, DbError>> {
+        self.connection.query(sql)
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
         self.connection.prepare(sql).await
     }
 
-    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
-        self.connection.execute(statement, params).await
+    fn execute(
+        &mut self,
+        statement: Statement,
+        params: &[Param],
+    ) -> impl Future<Output = Result<Answer, DbError>> {
+        self.connection.execute(statement, params)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
@@ -171,7 +176,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         put_query(self.wire.message(), sql);
-        let outcome = self.exchange(Asked::Query).await;
+        let outcome = match self.wire.send().await {
+            Ok(()) => self.answer(Asked::Query).await,
+            Err(fault) => Err(fault),
+        };
         self.exchange.end(outcome, || excerpt(sql))
     }
 
@@ -196,7 +204,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         self.exchange.begin()?;
         prepared.put(self.wire.message(), params);
-        let outcome = self.exchange(Asked::Execute).await;
+        let outcome = match self.wire.send().await {
+            Ok(()) => self.answer(Asked::Execute).await,
+            Err(fault) => Err(fault),
+        };
         self.exchange.end(outcome, || self.statements[index].excerpt.clone())
     }
 
@@ -239,9 +250,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
     }
 
-    /// Sends the messages and counts through the answer: the hot path.
-    async fn exchange(&mut self, asked: Asked) -> Result<Answer, Fault> {
-        self.wire.send().await?;
+    /// Counts through the answer to what was sent.
+    async fn answer(&mut self, asked: Asked) -> Result<Answer, Fault> {
         let mut scanner = Scanner::new(asked);
         if poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? == Step::CopyIn {
             return self.without_copy(scanner).await;

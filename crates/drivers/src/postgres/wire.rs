@@ -59,15 +59,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends the messages as a new question.
-    pub(super) async fn send(&mut self) -> Result<(), Fault> {
-        if !self.unread().is_empty() {
-            self.check_unasked()?;
-        }
-        self.reply().await
+    pub(super) fn send(&mut self) -> impl Future<Output = Result<(), Fault>> {
+        let checked = if self.unread().is_empty() { Ok(()) } else { self.check_unasked() };
+        self.send_checked(checked)
     }
 
     /// Sends the messages as a part of the exchange that is going on.
-    pub(super) async fn reply(&mut self) -> Result<(), Fault> {
+    pub(super) fn reply(&mut self) -> impl Future<Output = Result<(), Fault>> {
+        self.send_checked(Ok(()))
+    }
+
+    async fn send_checked(&mut self, checked: Result<(), Fault>) -> Result<(), Fault> {
+        checked?;
         match write_whole(&mut self.stream, &self.output).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.last_words().await.unwrap_or(Fault::Io(error))),

@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::oltp::Setup;
 use crate::oltp::draws::Draws;
 use crate::oltp::mix::Place;
-use crate::oltp::operation::{Operation, Ready};
+use crate::oltp::operation::Operation;
 use crate::oltp::sql::{self, Kind};
 use crate::oltp::text::Template;
 
@@ -141,7 +141,14 @@ impl TestLane {
         // The engine times an operation of one statement.
         let mut sent = (places.len() > 1).then(Instant::now);
         for (ready, &place) in operation.statements().iter().zip(places.iter()) {
-            match send(connection, ready, &senders[place].1, sql).await {
+            let answer = match &senders[place].1[ready.table] {
+                Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
+                Sender::Text(template) => {
+                    template.write(&ready.params, sql);
+                    connection.query(sql).await
+                }
+            };
+            match answer {
                 Ok(answer) => {
                     let rows = rows(ready.kind, &answer, setup);
                     done.rows += rows;
@@ -194,19 +201,4 @@ impl TestLane {
 /// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked at: the whole table.
 fn rows(kind: Kind, answer: &Answer, setup: &Setup) -> u64 {
     if matches!(kind, Kind::Scan) { setup.options.table_size } else { answer.rows + answer.affected }
-}
-
-async fn send(
-    connection: &mut Connection,
-    ready: &Ready,
-    senders: &[Sender],
-    sql: &mut Vec<u8>,
-) -> Result<Answer, Failure> {
-    match &senders[ready.table] {
-        Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
-        Sender::Text(template) => {
-            template.write(&ready.params, sql);
-            connection.query(sql).await
-        }
-    }
 }
