@@ -61,9 +61,8 @@ pub(crate) fn account(
     base: &[StepRun],
     ratio: &Ratio,
     hosting: Hosting,
-    host: &HostInfo,
+    cpus: u32,
 ) -> Option<Account> {
-    let cpus = cpus(hosting, host)?;
     let in_block = |runs: &[StepRun], block: u32| {
         valid(runs).find(|run| run.block == block).and_then(|run| use_of(run, hosting, cpus))
     };
@@ -90,9 +89,11 @@ pub(crate) fn account(
     Some(Account { cpus, parts })
 }
 
-/// CPUs that the database may use; `None` where they are not this host's.
-fn cpus(hosting: Hosting, host: &HostInfo) -> Option<u32> {
+/// CPUs that the database may use; `None` where they are not this host's. One that somebody else has started is bound to
+/// none by the plan.
+pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
     let list = match hosting {
+        Hosting::Process if is_external => &None,
         Hosting::Process => &host.server_cpus,
         Hosting::Embedded => &host.client_cpus,
         Hosting::External | Hosting::Nothing => return None,
@@ -161,7 +162,7 @@ mod tests {
 
     fn account_of(new: &[StepRun], base: &[StepRun]) -> Account {
         let ratio = crate::ratio::ratio(new, base).unwrap();
-        let account = account(new, base, &ratio, Hosting::Process, &host("0-1")).unwrap();
+        let account = account(new, base, &ratio, Hosting::Process, 2).unwrap();
         let product: f64 = account.parts.iter().map(|part| part.factor).product();
         assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
         account
@@ -202,13 +203,15 @@ mod tests {
         let mut new = base.to_vec();
         new[0].cost.host_iowait_us = None;
         let ratio = crate::ratio::ratio(&new, &base).unwrap();
-        let of = |hosting| account(&new, &base, &ratio, hosting, &host("0-1"));
-        assert_eq!((of(Hosting::Process), of(Hosting::External)), (None, None));
+        assert_eq!(account(&new, &base, &ratio, Hosting::Process, 2), None);
     }
 
     #[test]
     fn cpu_lists_are_counted() {
         assert_eq!([cpus_in("0-1"), cpus_in("0-3, 8"), cpus_in("5")], [Some(2), Some(5), Some(1)]);
         assert_eq!([cpus_in("3-1"), cpus_in("x")], [None, None]);
+        let of = |hosting, is_external| cpus(hosting, is_external, &host("0-1"));
+        assert_eq!((of(Hosting::Process, false), of(Hosting::External, true)), (Some(2), None));
+        assert_eq!(of(Hosting::Process, true), Some(host("").cpus), "all of the host's");
     }
 }

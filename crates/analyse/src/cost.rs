@@ -1,11 +1,12 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
-use dbdyno_record::WindowRule;
+use dbdyno_record::{Unit, WindowRule};
 use serde::Serialize;
 
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
+use crate::rates::unit_of;
 use crate::span::tally;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
@@ -26,6 +27,9 @@ pub struct Cost {
     pub server_switches: Option<f64>,
     /// fsyncs the server counts, for one committed insert or delete statement.
     pub fsyncs_per_commit: Option<f64>,
+    /// Bytes written to the device of the data directory for each byte of column values inserted or set. `None` of a step
+    /// that brings none.
+    pub write_amplification: Option<f64>,
     /// CPU of the sampler as a share of one core.
     pub sampler_core_share: Option<f64>,
     /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
@@ -76,9 +80,21 @@ pub(crate) fn cost(step: &Measured<'_>) -> Cost {
             .and_then(|change| step.per_headline_unit(change)),
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
         fsyncs_per_commit: fsyncs_per_commit(step),
+        write_amplification: write_amplification(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
     }
+}
+
+/// At most one kind of a step brings bytes: inserts, or a whole transaction.
+fn write_amplification(step: &Measured<'_>) -> Option<f64> {
+    let writer = step.spec.kinds.iter().find(|kind| kind.user_bytes_per_operation > 0.0)?;
+    let written = step.per_unit_of(&writer.kind, step.change("disk", &["written_bytes"])?)?;
+    let user_bytes = match unit_of(step.spec, &writer.kind) {
+        Unit::Rows => writer.user_bytes_per_operation / f64::from(writer.rows_per_operation),
+        Unit::Operations => writer.user_bytes_per_operation,
+    };
+    Some(written / user_bytes)
 }
 
 /// The process's exact CPU clock, split in the proportion of its tick-based user and kernel times: the clock knows no
@@ -172,6 +188,21 @@ mod tests {
         let cost = cost_of(Hosting::Embedded, &counters());
         assert_eq!((cost.server_cpu_us, cost.server_switches), (None, None));
         assert_eq!(cost.rest_cpu_us, Some(2_500.0)); // (1.5e6 - 0.25e6) / 500
+    }
+
+    #[test]
+    fn written_bytes_are_set_against_the_bytes_that_came_in() {
+        let mut counters = counters();
+        counters.extend(series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![200_000])]));
+        assert_eq!(cost_of(Hosting::Process, &counters).write_amplification, None, "nothing came in");
+        let mut step = read_write_step();
+        let insert = step.spec.kinds.iter_mut().find(|kind| kind.kind == "insert").unwrap();
+        insert.user_bytes_per_operation = 2_000.0;
+        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
+        let window = Span::new(0, 2_500_000);
+        let found = cost(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        // 400 bytes for each of 500 rows, each of which brings 2000 / 50 bytes.
+        assert_eq!(found.write_amplification, Some(10.0));
     }
 
     #[test]

@@ -37,6 +37,7 @@ fn kind(kind: &str, pace: &str, rows_per_operation: u32) -> KindSpec {
         protocol: "text".to_owned(),
         rows_per_operation,
         statements_per_operation: 1,
+        user_bytes_per_operation: 0.0,
         statement: format!("{kind} ?"),
     }
 }

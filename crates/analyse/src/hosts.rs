@@ -38,7 +38,7 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
 }
 
 /// As it was in the variant's first step.
-fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
+pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
     let mut cells = run.cells.iter().filter(|cell| cell.id.variant == variant.name);
     match cells.find_map(|cell| cell.steps.first()) {
         Some(step) => Hosting::in_step(variant, &step.counters),

@@ -95,6 +95,7 @@ fn cost(pairs: Pairs<'_>) -> Cost {
         host_iowait_us: of(|cost| cost.host_iowait_us),
         server_switches: of(|cost| cost.server_switches),
         fsyncs_per_commit: of(|cost| cost.fsyncs_per_commit),
+        write_amplification: of(|cost| cost.write_amplification),
         sampler_core_share: of(|cost| cost.sampler_core_share),
         busiest_load_thread_share: of(|cost| cost.busiest_load_thread_share),
     }

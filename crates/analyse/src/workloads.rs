@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
-use crate::account::account;
+use crate::account::{account, cpus};
 use crate::groups::groups;
+use crate::hosts::hosting_of;
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::parallel;
@@ -76,9 +77,11 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let base_runs = of_base.map_or(&[][..], |(_, runs)| runs);
     let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
         let (base, _) = of_base.filter(|(base, _)| base.name != variant.name)?;
-        // Of a server and of an embedded database the CPUs are not the same.
-        let hosting = Some(Hosting::of(variant)).filter(|hosting| *hosting == Hosting::of(base))?;
-        account(runs, base_runs, ratio, hosting, &run.manifest.host)
+        // Of a server and of an embedded database the CPUs are not the same, nor of one that somebody else has started.
+        let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
+        let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
+        let cpus = cpus(hosting, is_external, &run.manifest.host)?;
+        account(runs, base_runs, ratio, hosting, cpus)
     };
     StepFindings {
         name: name.to_owned(),

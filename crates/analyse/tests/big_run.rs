@@ -82,6 +82,7 @@ fn spec() -> StepSpec {
             protocol: "prepared".to_owned(),
             rows_per_operation: 1,
             statements_per_operation: 1,
+            user_bytes_per_operation: 0.0,
             statement: "SELECT c FROM t WHERE id = ?".to_owned(),
         }],
         options: Map::new(),

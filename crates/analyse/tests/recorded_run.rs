@@ -67,6 +67,7 @@ fn spec() -> StepSpec {
             protocol: "prepared".to_owned(),
             rows_per_operation: 100,
             statements_per_operation: 1,
+            user_bytes_per_operation: 0.0,
             statement: "INSERT INTO pi1 VALUES (?)".to_owned(),
         }],
         options: Map::new(),

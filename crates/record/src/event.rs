@@ -351,6 +351,10 @@ pub struct KindSpec {
     /// Statements of one operation, those that begin and end a transaction included.
     #[serde(default = "one")]
     pub statements_per_operation: u32,
+    /// Bytes of column values that an operation inserts or sets, as the columns are declared and filled; 0 of one that only
+    /// reads or deletes.
+    #[serde(default)]
+    pub user_bytes_per_operation: f64,
     /// The statement's shape, parameters as `?`.
     pub statement: String,
 }

@@ -379,6 +379,7 @@ fn cost(variant: usize) -> Cost {
         host_iowait_us: Some(0.5),
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
+        write_amplification: None,
         sampler_core_share: Some(0.003_1),
         busiest_load_thread_share: server(0.412),
     }

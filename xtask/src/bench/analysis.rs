@@ -146,6 +146,7 @@ fn spec(number: u32) -> StepSpec {
             protocol: "prepared".to_owned(),
             rows_per_operation: 1,
             statements_per_operation: 1,
+            user_bytes_per_operation: 0.0,
             statement: "SELECT c FROM sbtest1 WHERE id = ?".to_owned(),
         }],
         options: Map::new(),

@@ -1,6 +1,6 @@
-//! Verdicts through the whole tool, against servers whose differences are programmed.
+//! Verdicts and accounts through the whole tool, against servers whose differences are programmed.
 
-use dbdyno_analyse::{Verdict, analyse};
+use dbdyno_analyse::{Cause, Verdict, analyse};
 use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
@@ -22,21 +22,12 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts() {
     let mut plan = "name = \"truth\"\nblocks = 4\n[host]\nsampling = false\n".to_owned();
     let mut running = Vec::new();
     for (name, delay) in SERVERS {
-        let socket = desk.path(name);
-        let args = ["known-answer", "--protocol", "mysql", "--threads", "1", "--delay", delay, "--socket"];
-        let mut command = desk.command(&args);
-        command.arg(&socket).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
-        running.push(Server(command.spawn().unwrap()));
-        wait_for("the server to listen", || socket.exists().then_some(()));
-        let socket = socket.display();
-        plan.push_str(&format!(
-            "[[variant]]\nname = \"{name}\"\naddress = \"mysql://any@localhost/any?socket={socket}\"\n"
-        ));
+        let (server, variant) = Server::start(&desk, name, ["--delay", delay]);
+        running.push(server);
+        plan.push_str(&variant);
     }
-    plan.push_str(
-        "[workload.oltp]\ntests = [\"point-select\"]\nconnections = [2]\ntime = \"2s\"\ntable_size = 1\n\
-         load_connections = 1\ncreate_secondary = false\nsettle_wait = \"0s\"\nverify = \"off\"\n",
-    );
+    plan.push_str(WORKLOAD);
+    plan.push_str("connections = [2]\n");
     desk.write("p.toml", &plan);
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = analyse(&Run::open(&desk.run_dir()).unwrap());
@@ -63,8 +54,50 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts() {
     assert!(found[4].0 < 0.8, "twice the time is seen on any machine: {found:?}");
 }
 
+/// A statement costs 500 us of CPU more on the other server: that, and nothing else, is what the account must hold.
+#[test]
+fn cpu_that_a_server_burns_is_charged_to_it_and_explains_the_rate() {
+    let desk = Desk::new();
+    let (_base, base) = Server::start(&desk, "base", ["--burn", "1ms"]);
+    let (_dear, dear) = Server::start(&desk, "dear", ["--burn", "1500us"]);
+    desk.write("p.toml", &format!("name = \"burn\"\n{base}{dear}{WORKLOAD}connections = [1]\n"));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = analyse(&Run::open(&desk.run_dir()).unwrap());
+    let step = findings.workloads[0].steps.iter().find(|step| step.name == "point-select.c1").unwrap();
+    let cpu_us = |at: usize| step.variants[at].runs[0].cost.server_cpu_us.unwrap();
+    let more_us = cpu_us(1) - cpu_us(0);
+    assert!((400.0..650.0).contains(&more_us), "{} and {} us", cpu_us(0), cpu_us(1));
+    let ratio = step.variants[1].ratio.as_ref().unwrap().value;
+    let account = step.variants[1].account.as_ref().unwrap();
+    let of = |causes: [Cause; 2]| -> f64 {
+        account.parts.iter().filter(|part| causes.contains(&part.cause)).map(|part| part.factor).product()
+    };
+    let (cpu, waiting) = (of([Cause::CpuUser, Cause::CpuKernel]), of([Cause::IoWait, Cause::Idle]));
+    assert!((cpu * waiting / ratio - 1.0).abs() < 1e-9, "the parts make up the whole: {account:?}");
+    assert!((cpu / (cpu_us(0) / cpu_us(1)) - 1.0).abs() < 1e-9, "{account:?}");
+    assert!((0.6..0.78).contains(&cpu), "{account:?}");
+}
+
+/// Point selects without anything around them.
+const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntime = \"2s\"\ntable_size = 1\n\
+    load_connections = 1\ncreate_secondary = false\nsettle_wait = \"0s\"\nverify = \"off\"\n";
+
 /// A server that ends with the test.
 struct Server(std::process::Child);
+
+impl Server {
+    /// With its variant of a plan.
+    fn start(desk: &Desk, name: &str, truth: [&str; 2]) -> (Self, String) {
+        let socket = desk.path(name);
+        let mut command = desk.command(&["known-answer", "--protocol", "mysql", "--threads", "1"]);
+        command.args(truth).arg("--socket").arg(&socket);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        let server = Self(command.spawn().unwrap());
+        wait_for("the server to listen", || socket.exists().then_some(()));
+        let address = format!("mysql://any@localhost/any?socket={}", socket.display());
+        (server, format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n"))
+    }
+}
 
 impl Drop for Server {
     fn drop(&mut self) {

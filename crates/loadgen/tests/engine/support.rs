@@ -92,6 +92,7 @@ pub(crate) fn spec(clients: u32, kinds: &[&str]) -> StepSpec {
         protocol: "text".into(),
         rows_per_operation: 2,
         statements_per_operation: 1,
+        user_bytes_per_operation: 0.0,
         statement: String::new(),
     };
     StepSpec {

@@ -90,6 +90,7 @@ fn spec(name: &str) -> StepSpec {
             protocol: "prepared".into(),
             rows_per_operation: 10,
             statements_per_operation: 1,
+            user_bytes_per_operation: 0.0,
             statement: "SELECT price FROM pi1 WHERE price >= ? ORDER BY price LIMIT 10".into(),
         }],
         options: map(json!({"query_seconds": 2})),

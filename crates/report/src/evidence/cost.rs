@@ -105,6 +105,14 @@ pub const COSTS: &[CostColumn] = &[
         "fsyncs that the server counts, for one committed insert or delete statement.",
     ),
     column(
+        "write amp.",
+        "write_amplification",
+        "B/B",
+        2,
+        |c| c.write_amplification,
+        "Write amplification: bytes written to the device of the data directory for each byte of column values inserted or set.",
+    ),
+    column(
         "sampler",
         "sampler_core_share",
         "core",
@@ -161,6 +169,7 @@ mod tests {
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),
             host_iowait_us: Some(12.0),
+            write_amplification: Some(13.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
         assert_eq!(json.as_object().expect("a struct").len(), COSTS.len());

@@ -141,8 +141,15 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
         protocol: if setup.prepared && kind != "index" { "prepared" } else { "text" }.to_owned(),
         rows_per_operation: rows,
         statements_per_operation: 1,
+        user_bytes_per_operation: if kind == "insert" { f64::from(rows) * row_bytes(options) } else { 0.0 },
         statement: statement(kind, step, capabilities, options),
     }
+}
+
+/// Bytes of a row's values: an id and a time of 8 bytes each, four numbers of 4, and the mean length of `data`.
+fn row_bytes(options: &Options) -> f64 {
+    const NUMBERS: f64 = 32.0;
+    NUMBERS + f64::from(options.data_length_min + options.data_length_max) / 2.0
 }
 
 fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: &Options) -> String {

@@ -114,6 +114,7 @@ impl<'a> Step<'a> {
                 protocol: if self.is_prepared() { "prepared" } else { "text" }.to_owned(),
                 rows_per_operation: oltp::steps::rows(&places, &self.setup.options),
                 statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+                user_bytes_per_operation: oltp::steps::user_bytes(&places, &self.setup.options),
                 statement: oltp::steps::statements(&places, &self.setup),
             }],
             options: self.options_map(),

@@ -175,7 +175,10 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     ]);
     if step.kind == StepKind::Load {
         map.insert("load_method".to_owned(), json!(setup.options.load_method));
-        map.insert("column_bytes".to_owned(), json!(setup.options.loaded_rows() * column_bytes(setup)));
+        map.insert(
+            "column_bytes".to_owned(),
+            json!(setup.options.loaded_rows() * column_bytes(&setup.options)),
+        );
     }
     if let StepKind::Test { connections, rate, .. } = step.kind {
         map.insert("connections".to_owned(), json!(connections));
@@ -190,7 +193,7 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
 
 fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
     match step.kind {
-        StepKind::Load => load_kind(&LoadPlan::new(setup)),
+        StepKind::Load => load_kind(&LoadPlan::new(setup), &setup.options),
         StepKind::Index => KindSpec {
             kind: "index".to_owned(),
             connections_per_client: 1,
@@ -198,6 +201,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
             protocol: "text".to_owned(),
             rows_per_operation: u32::try_from(setup.options.table_size).unwrap_or(u32::MAX),
             statements_per_operation: 1,
+            user_bytes_per_operation: 0.0,
             statement: sql::create_index(1).replace("_1 ", "_? ").replace("sbtest1", "sbtest?"),
         },
         StepKind::Test { test, connections, rate } => {
@@ -210,6 +214,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
                 protocol: if setup.prepared(test) { "prepared" } else { "text" }.to_owned(),
                 rows_per_operation: rows(&places, &setup.options),
                 statements_per_operation: u32::try_from(places.len()).unwrap_or(u32::MAX),
+                user_bytes_per_operation: user_bytes(&places, &setup.options),
                 statement: statements(&places, setup),
             }
         }
@@ -217,7 +222,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
 }
 
 /// One statement of the load, or one transaction of single rows.
-fn load_kind(plan: &LoadPlan) -> KindSpec {
+fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement()).unwrap_or(u32::MAX);
     let (protocol, statements, statement) = match plan.form {
         LoadForm::Insert => {
@@ -239,13 +244,14 @@ fn load_kind(plan: &LoadPlan) -> KindSpec {
         protocol: protocol.to_owned(),
         rows_per_operation,
         statements_per_operation: statements,
+        user_bytes_per_operation: f64::from(rows_per_operation) * column_bytes(options) as f64,
         statement,
     }
 }
 
 /// Bytes of a row's four columns as they are declared and filled: the measure for bytes a second.
-fn column_bytes(setup: &Setup) -> u64 {
-    let number = if setup.options.id == IdType::Bigint { 8 } else { 4 };
+fn column_bytes(options: &Options) -> u64 {
+    let number = if options.id == IdType::Bigint { 8 } else { 4 };
     2 * number + (C_LENGTH + PAD_LENGTH) as u64
 }
 
@@ -260,6 +266,19 @@ pub(crate) fn rows(places: &[Place], options: &Options) -> u32 {
         _ => 1,
     };
     places.iter().map(rows).fold(0, u32::saturating_add)
+}
+
+/// Bytes of the columns that the statements of an operation insert or set; those of deleted rows are none.
+pub(crate) fn user_bytes(places: &[Place], options: &Options) -> f64 {
+    let k = (column_bytes(options) - (C_LENGTH + PAD_LENGTH) as u64) / 2;
+    let bytes = |place: &Place| match place.kind {
+        Kind::IndexUpdate => k,
+        Kind::NonIndexUpdate => C_LENGTH as u64,
+        Kind::ListUpdate(rows) => u64::from(rows) * C_LENGTH as u64,
+        Kind::Insert | Kind::NewRow | Kind::NewRowWithId => column_bytes(options),
+        _ => 0,
+    };
+    places.iter().map(bytes).sum::<u64>() as f64
 }
 
 /// Each statement once, with its number: `BEGIN; 10 x SELECT c FROM sbtest? WHERE id=?; ...`
