@@ -1,6 +1,6 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
-use dbdyno_record::{Unit, WindowRule};
+use dbdyno_record::{KindSpec, Unit, WindowRule};
 use serde::Serialize;
 
 use crate::headroom::{self, Busiest};
@@ -25,7 +25,7 @@ pub struct Cost {
     /// Time in which CPUs of the host had nothing to run while something waited for IO.
     pub host_iowait_us: Option<f64>,
     pub server_switches: Option<f64>,
-    /// fsyncs the server counts, for one committed insert or delete statement.
+    /// fsyncs the server counts, for one operation that writes: each commits once.
     pub fsyncs_per_commit: Option<f64>,
     /// Bytes written to the device of the data directory for each byte of column values inserted or set. `None` of a step
     /// that brings none.
@@ -49,7 +49,7 @@ const FSYNCS: [&[&str]; 4] = [
     &["pg_stat_io.fsyncs"],
 ];
 
-/// Kinds whose statements each commit once.
+/// Kinds that write even where a record says nothing of the bytes that they bring.
 const WRITERS: [&str; 2] = ["insert", "delete"];
 
 /// CPU of one process for one unit of the headline, in microseconds.
@@ -125,14 +125,16 @@ fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
     Some((host - known).max(0.0))
 }
 
-/// `None` where the server does not count fsyncs, and for a step that is one piece of work: it has no commits to speak of.
+/// A single statement or a transaction that writes is one commit. `None` where the server does not count fsyncs, and for a step that is one piece of work: it has no commits to speak of.
 fn fsyncs_per_commit(step: &Measured<'_>) -> Option<f64> {
     if step.spec.window == WindowRule::LastEnded {
         return None;
     }
     let fsyncs = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
-    let commits: f64 =
-        WRITERS.iter().map(|kind| tally(step.intervals, kind, fsyncs.between).operations).sum();
+    let writes =
+        |kind: &&KindSpec| kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str());
+    let operations = |kind: &KindSpec| tally(step.intervals, &kind.kind, fsyncs.between).operations;
+    let commits: f64 = step.spec.kinds.iter().filter(writes).map(operations).sum();
     (commits > 0.0).then(|| fsyncs.value / commits)
 }
 

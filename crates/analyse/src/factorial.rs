@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use dbdyno_record::VariantInfo;
 use serde::Serialize;
 
+use crate::looks::{Compared, Look, judge_at};
 use crate::ratio::valid;
 use crate::verdict::{Verdict, adjust, paired, verdict};
 use crate::{Ratio, StepFindings};
@@ -124,7 +125,7 @@ pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> 
 }
 
 /// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
-pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, seed: u64) {
+pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, seed: u64, looks: &[Look]) {
     let contrasts = design.contrasts();
     for step in steps.iter_mut() {
         step.effects = contrasts.iter().filter_map(|(name, contrast)| effect(step, name, contrast)).collect();
@@ -132,6 +133,9 @@ pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, se
             let ratios: Vec<f64> = effect.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
             effect.ratio.inference = paired(&ratios, step.margin, seed);
         }
+    }
+    if !looks.is_empty() {
+        return judge_at_looks(steps, looks);
     }
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
     adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
@@ -141,6 +145,24 @@ pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, se
             effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
         }
     }
+}
+
+/// A run that was looked at while it went on spends its error on effects as on ratios.
+fn judge_at_looks(steps: &mut [&mut StepFindings], looks: &[Look]) {
+    let mut effects: Vec<(f64, &mut Effect)> = steps
+        .iter_mut()
+        .flat_map(|step| {
+            let margin = step.margin;
+            step.effects.iter_mut().map(move |effect| (margin, effect))
+        })
+        .collect();
+    let mut decided = vec![None; effects.len()];
+    let compared = effects.iter_mut().zip(&mut decided).filter_map(|((margin, effect), decided)| {
+        let Effect { ratio, verdict, .. } = &mut **effect;
+        let inference = ratio.inference.as_mut()?;
+        Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
+    });
+    judge_at(looks, &mut compared.collect::<Vec<_>>());
 }
 
 /// Over the blocks in which every variant of the contrast is valid; `None` when there is no such block.

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::alike::differences;
 use crate::ratio::valid;
-use crate::statistics::change_point::{changes, greatest_change};
+use crate::statistics::change_point::{changes, greatest_change, permutations_for};
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::equivalence::bounds;
 use crate::statistics::false_discovery::benjamini_hochberg;
@@ -195,9 +195,10 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
         })
         .collect();
     let only_values = |logs: &[(usize, f64)]| logs.iter().map(|(_, log)| *log).collect::<Vec<f64>>();
+    let permutations = permutations_for(logs.iter().filter(|logs| logs.len() >= LEAST_RUNS).count());
     for (series, logs) in series.iter_mut().zip(&logs) {
         series.p = (logs.len() >= LEAST_RUNS)
-            .then(|| greatest_change(&only_values(logs), seed).map_or(1.0, |change| change.p));
+            .then(|| greatest_change(&only_values(logs), seed, permutations).map_or(1.0, |change| change.p));
     }
     let judged: Vec<usize> = (0..series.len()).filter(|at| series[*at].p.is_some()).collect();
     let adjusted = benjamini_hochberg(&judged.iter().filter_map(|at| series[*at].p).collect::<Vec<_>>());
@@ -223,7 +224,8 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
                 },
             }
         };
-        series[at].changes = changes(&only_values(&logs[at]), LEVEL, seed).into_iter().map(change).collect();
+        let found = changes(&only_values(&logs[at]), LEVEL, seed, permutations);
+        series[at].changes = found.into_iter().map(change).collect();
     }
 }
 

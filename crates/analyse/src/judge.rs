@@ -1,12 +1,14 @@
 //! Verdicts of a whole run: every variant against the base in every step, judged together.
 
+use std::collections::BTreeSet;
+
 use crate::findings::StepFindings;
 use crate::looks::{Compared, Look, judge_at};
 use crate::margins::Margins;
 use crate::ratio::valid;
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
-use crate::statistics::kendall::trend;
+use crate::statistics::kendall::{Trend, trend};
 use crate::verdict::{LEVEL, Verdict, adjust, p_text, paired, verdict};
 use crate::{VariantStep, WorkloadFindings};
 
@@ -95,8 +97,17 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
         })
         .collect();
     let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
+    let common = common_trend(workloads).filter(|trend| trend.p <= LEVEL).map(|trend| {
+        format!(
+            "All steps together: rates {} from block to block (Kendall's tau {:.2} of the mean over all steps and variants, p {}). \
+             The machine has drifted. Ratios are formed within blocks and stand.",
+            if trend.tau > 0.0 { "rise" } else { "fall" },
+            trend.tau,
+            p_text(trend.p)
+        )
+    });
     let told = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
-    told.map(|((step, variant, trend), adjusted)| {
+    let of_steps = told.map(|((step, variant, trend), adjusted)| {
         format!(
             "{} {}: the rate {} from block to block (Kendall's tau {:.2}, adjusted p {}). Ratios are formed \
              within blocks and stand; rates of early and late blocks differ.",
@@ -106,8 +117,23 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
             trend.tau,
             p_text(adjusted)
         )
-    })
-    .collect()
+    });
+    common.into_iter().chain(of_steps).collect()
+}
+
+/// The trend of the blocks' mean log rates over all steps and variants that are valid in every block: one test of what they
+/// have in common, where so few blocks can tell nothing of each of many steps.
+fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
+    let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
+    let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
+    let series: Vec<Vec<f64>> = variants()
+        .map(|variant| valid(&variant.runs).map(|run| run.rate.ln()).collect::<Vec<f64>>())
+        .filter(|logs| logs.len() == blocks.len() && logs.iter().all(|log| log.is_finite()))
+        .collect();
+    // A single series has its own test.
+    (series.len() > 1).then_some(())?;
+    let of_block = |at: usize| series.iter().map(|logs| logs[at]).sum::<f64>() / series.len() as f64;
+    trend(&(0..blocks.len()).map(of_block).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -159,12 +185,25 @@ mod tests {
     }
 
     #[test]
+    fn a_trend_that_is_in_all_steps_together_is_told_where_none_shows_it_alone() {
+        let rates =
+            [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
+        let told: Vec<String> = found(&rates)
+            .warnings
+            .into_iter()
+            .filter(|warning| warning.contains("from block to block"))
+            .collect();
+        assert_snapshot!(told.join("\n"), @"All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p 0.017). The machine has drifted. Ratios are formed within blocks and stand.");
+    }
+
+    #[test]
     fn rates_that_fall_in_every_block_are_told_and_do_not_touch_the_ratio() {
         let blocks: Vec<(u64, u64)> =
             (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
         let findings = found(&blocks);
         assert_eq!(step(&findings).verdict, Some(Verdict::Same));
         assert_snapshot!(findings.warnings.join("\n"), @r"
+        All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p below 0.001). The machine has drifted. Ratios are formed within blocks and stand.
         a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
         b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
         ");

@@ -145,7 +145,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     judge::judge(&mut all, rules);
     let design = factorial::Design::of(&manifest.variants, base);
     if let Ok(Some(design)) = &design {
-        factorial::judge_effects(&mut all, design, manifest.seed);
+        factorial::judge_effects(&mut all, design, manifest.seed, &looks);
     }
     let parity = parity::of_run(run);
     for steps in &mut steps {

@@ -14,7 +14,7 @@ use crate::statistics::equivalence::{bounds, p_of_equivalence};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::sequential::levels_at;
 use crate::statistics::student::Estimate;
-use crate::verdict::{Inference, LEVEL, Verdict, verdict};
+use crate::verdict::{Inference, LEVEL, Verdict, p_of_telling, verdict};
 
 /// One look at a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +78,7 @@ pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
                 .collect();
             benjamini_hochberg(&p).into_iter().map(|q| (q * LEVEL / look.level).min(1.0)).collect()
         };
-        let differences = p(&|estimate, _| estimate.p_of_difference());
+        let differences = p(&p_of_telling);
         let same = p(&|estimate, margin| p_of_equivalence(estimate, bounds(margin)));
         let decided = Decided { look: number, of: looks.len() as u32, blocks: look.blocks };
         for (index, compared) in all.iter_mut().enumerate() {

@@ -61,6 +61,9 @@ pub struct Inference {
     /// Probability of so small a difference if it were as great as the margin (two one-sided tests).
     pub p_same: f64,
     pub q_same: f64,
+    /// The ratio lies inside the margin, so no difference is told whatever its p.
+    #[serde(skip)]
+    pub is_within_margin: bool,
     /// `None` for two runs, which have no pairs.
     pub paired: Option<Paired>,
 }
@@ -116,13 +119,28 @@ pub(crate) fn of_estimate(estimate: Estimate, margin: f64) -> Inference {
         q_difference: p_difference,
         p_same,
         q_same: p_same,
+        is_within_margin: is_within(estimate, margin),
         paired: None,
     }
 }
 
-/// Adjusts the p-values of all comparisons that are made at once: differences as one family, sameness as another.
+fn is_within(estimate: Estimate, margin: f64) -> bool {
+    let within = bounds(margin);
+    within.low <= estimate.value && estimate.value <= within.high
+}
+
+/// The p-value of a difference that would be told: 1 of one that lies inside the margin. Were such ones counted as found,
+/// they would lower the bar for the others, and of those that are told more than 5 % could be false.
+pub(crate) fn p_of_telling(estimate: Estimate, margin: f64) -> f64 {
+    if is_within(estimate, margin) { 1.0 } else { estimate.p_of_difference() }
+}
+
+/// Adjusts the p-values of all comparisons that are made at once: differences that would be told as one family, sameness
+/// as another.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
-    let differences: Vec<f64> = all.iter().map(|inference| inference.p_difference).collect();
+    let p =
+        |inference: &&mut Inference| if inference.is_within_margin { 1.0 } else { inference.p_difference };
+    let differences: Vec<f64> = all.iter().map(p).collect();
     let same: Vec<f64> = all.iter().map(|inference| inference.p_same).collect();
     let adjusted = benjamini_hochberg(&differences).into_iter().zip(benjamini_hochberg(&same));
     for (inference, (q_difference, q_same)) in all.iter_mut().zip(adjusted) {
@@ -210,10 +228,22 @@ mod tests {
 
     #[test]
     fn adjusting_makes_one_of_many_chance_findings_undecided() {
-        let mut all: Vec<Inference> = (0..20).map(|_| paired(&[1.05, 0.95, 1.0], 0.02, 1).unwrap()).collect();
+        let mut all: Vec<Inference> =
+            (0..20).map(|_| paired(&[1.08, 0.99, 1.04], 0.02, 1).unwrap()).collect();
         all[3].p_difference = 0.01;
         adjust(&mut all.iter_mut().collect::<Vec<_>>());
         close(all[3].q_difference, 0.2, 1e-12);
         assert_eq!(verdict(1.05, &all[3], 0.02), Verdict::Undecided);
+    }
+
+    #[test]
+    fn what_lies_inside_of_the_margin_does_not_make_other_differences_more_likely() {
+        let small = || paired(&[1.010, 1.011, 1.009], 0.02, 1).unwrap();
+        let mut all: Vec<Inference> = (0..20).map(|_| small()).collect();
+        assert!(small().p_difference < 0.01);
+        all[3] = Inference { p_difference: 0.01, ..paired(&[1.08, 0.99, 1.04], 0.02, 1).unwrap() };
+        adjust(&mut all.iter_mut().collect::<Vec<_>>());
+        close(all[3].q_difference, 0.2, 1e-12);
+        close(all[4].q_difference, 1.0, 1e-12);
     }
 }

@@ -6,6 +6,9 @@
 //!
 //! Sources: A. N. Pettitt, "A Non-Parametric Approach to the Change-Point Problem", Applied Statistics 28 (1979), for the
 //! question; M. Hušková, A. Slabý, "Permutation tests for multiple changes", Kybernetika 37 (2001), for the permutations.
+//! The count ends early where p is great (J. Besag, P. Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991)), so
+//! that many series can have as many permutations as a small p among many needs: [`permutations_for`].
+//!
 //! The values of one run's seconds depend on each other and are not for this test; those of runs or blocks are.
 
 use serde::Serialize;
@@ -13,8 +16,10 @@ use serde::Serialize;
 use super::describe::mean;
 use super::draw;
 
-/// Shuffled series that the measured one is compared with.
+/// Shuffled series that the measured one is compared with at most, if it is the only one.
 pub const PERMUTATIONS: u64 = 999;
+/// Shuffled series with so great a change that end the count: p is then great, and known well enough.
+const ENOUGH: u64 = 100;
 /// Values on either side of a split at least.
 const LEAST_SIDE: usize = 2;
 
@@ -30,8 +35,14 @@ pub struct ChangePoint {
     pub p: f64,
 }
 
+/// Permutations with which one series among `series` can be found at the level of 5 %: the least p, 1 ÷ (permutations + 1),
+/// lies under 5 % ÷ `series` twice over.
+pub fn permutations_for(series: usize) -> u64 {
+    (40 * series as u64).max(PERMUTATIONS)
+}
+
 /// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal ones.
-pub fn greatest_change(values: &[f64], seed: u64) -> Option<ChangePoint> {
+pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
     let (at, statistic) = greatest_split(values)?;
     if statistic <= 0.0 {
         return None;
@@ -39,22 +50,30 @@ pub fn greatest_change(values: &[f64], seed: u64) -> Option<ChangePoint> {
     // Shuffling changes the order of additions: what is equal must count as at least as great.
     let least = statistic * (1.0 - 1e-9);
     let mut shuffled = values.to_vec();
-    let mut as_great = 0;
-    for permutation in 0..PERMUTATIONS {
-        draw::shuffle(&mut shuffled, draw::number(seed, permutation));
+    let (mut as_great, mut counted) = (0, 0);
+    while counted < permutations && as_great < ENOUGH {
+        draw::shuffle(&mut shuffled, draw::number(seed, counted));
         as_great += u64::from(greatest_split(&shuffled).is_some_and(|(_, other)| other >= least));
+        counted += 1;
     }
-    let p = (as_great + 1) as f64 / (PERMUTATIONS + 1) as f64;
+    let p = if as_great == ENOUGH {
+        ENOUGH as f64 / counted as f64
+    } else {
+        (as_great + 1) as f64 / (counted + 1) as f64
+    };
     Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
 }
 
 /// All changes with p ≤ `level`, in their order: the series is split at its greatest change, then each part in turn.
-pub fn changes(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
+pub fn changes(values: &[f64], level: f64, seed: u64, permutations: u64) -> Vec<ChangePoint> {
     let mut found = Vec::new();
     let mut parts = vec![(0, values.len())];
     while let Some((start, end)) = parts.pop() {
-        let own_seed = draw::number(seed, start as u64);
-        let change = greatest_change(&values[start..end], own_seed).filter(|change| change.p <= level);
+        // The whole series has the p that it has by itself.
+        let is_whole = end - start == values.len();
+        let own_seed = if is_whole { seed } else { draw::number(seed, start as u64) };
+        let change =
+            greatest_change(&values[start..end], own_seed, permutations).filter(|change| change.p <= level);
         if let Some(change) = change {
             let at = start + change.at;
             found.push(ChangePoint { at, ..change });
@@ -100,7 +119,7 @@ mod tests {
     #[test]
     fn a_step_is_found_where_it_is() {
         let values = [10.0, 10.2, 9.9, 10.1, 9.8, 10.0, 12.1, 12.0, 11.8, 12.2, 11.9, 12.0];
-        let found = greatest_change(&values, 1).unwrap();
+        let found = greatest_change(&values, 1, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 6);
         close(found.before, 10.0, 1e-9);
         close(found.after, 12.0, 1e-9);
@@ -110,7 +129,7 @@ mod tests {
     #[test]
     fn the_p_value_is_that_of_all_orders() {
         // Counted over all 720 orders of these six values by a program written for it.
-        let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3).unwrap();
+        let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);
     }
@@ -119,16 +138,27 @@ mod tests {
     fn each_of_two_steps_is_found_with_the_levels_around_it() {
         let level = |n: usize| [5.0, 8.0, 6.0][n / 10] + [0.1, -0.1, 0.05, -0.05][n % 4];
         let values: Vec<f64> = (0..30).map(level).collect();
-        let found = changes(&values, 0.01, 1);
+        let found = changes(&values, 0.01, 1, PERMUTATIONS);
         assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [10, 20]);
         close(found[1].before, 8.0, 0.02);
         close(found[1].after, 6.0, 0.02);
     }
 
     #[test]
+    fn a_change_in_one_of_many_series_can_be_found_among_all_of_them() {
+        let level = |n: usize| [10.0, 12.0][n / 12] + [0.1, -0.1, 0.05, -0.05][n % 4];
+        let values: Vec<f64> = (0..24).map(level).collect();
+        let series = 84;
+        let found = greatest_change(&values, 1, permutations_for(series)).unwrap();
+        assert!(found.p * series as f64 <= 0.05, "{}", found.p);
+        let alone = greatest_change(&values, 1, PERMUTATIONS).unwrap();
+        assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot tell it: {}", alone.p);
+    }
+
+    #[test]
     fn too_few_or_equal_values_have_no_change() {
-        assert!(greatest_change(&[1.0, 1.0, 9.0], 1).is_none());
-        assert!(greatest_change(&[4.0; 8], 1).is_none());
-        assert!(changes(&[], 0.05, 1).is_empty());
+        assert!(greatest_change(&[1.0, 1.0, 9.0], 1, PERMUTATIONS).is_none());
+        assert!(greatest_change(&[4.0; 8], 1, PERMUTATIONS).is_none());
+        assert!(changes(&[], 0.05, 1, PERMUTATIONS).is_empty());
     }
 }

@@ -5,7 +5,7 @@
 use std::f64::consts::TAU;
 
 use super::bootstrap::bca;
-use super::change_point::greatest_change;
+use super::change_point::{PERMUTATIONS, greatest_change};
 use super::draw;
 use super::signed_rank::hodges_lehmann;
 use super::student::Estimate;
@@ -137,6 +137,32 @@ fn of_the_differences_told_over_42_steps_at_most_5_percent_are_false() {
     assert!(any <= 0.08, "a run without any difference tells one in {any}");
 }
 
+/// False differences and all differences told of a run of 42 steps: 30 differ for certain and by half of the margin, which
+/// is not told, and 12 are equal and noisy.
+fn run_with_small_differences(study: u64) -> (usize, usize) {
+    let margin = 0.02;
+    let estimates: Vec<Estimate> = (0..42)
+        .map(|step| {
+            let (shift, scale) = if step < 30 { (0.01, 0.001) } else { (0.0, 0.03) };
+            let logs: Vec<f64> =
+                noise(1_000 * study + step, 5, scale).iter().map(|log| log + shift).collect();
+            Estimate::of_mean(&logs).unwrap()
+        })
+        .collect();
+    let mut inferences: Vec<Inference> =
+        estimates.iter().map(|estimate| of_estimate(*estimate, margin)).collect();
+    adjust(&mut inferences.iter_mut().collect::<Vec<_>>());
+    let told = (0..42).filter(|step| differs(&inferences[*step], estimates[*step], margin));
+    (told.clone().filter(|step| *step >= 30).count(), told.count())
+}
+
+#[test]
+fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others() {
+    let false_share = share(2_000, |study| run_with_small_differences(study).0 > 0);
+    // All that can be told is false here, so the share of runs with a false one is the false discovery rate.
+    assert!(false_share <= 0.06, "{false_share}");
+}
+
 #[test]
 fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_studies() {
     let said = |truth: f64| {
@@ -155,12 +181,12 @@ fn same_is_said_of_a_difference_as_great_as_the_margin_in_at_most_5_percent_of_s
 #[test]
 fn a_change_is_found_in_at_most_5_percent_of_series_of_noise() {
     let found = share(600, |study| {
-        greatest_change(&noise(study, 20, 1.0), study).is_some_and(|change| change.p <= 0.05)
+        greatest_change(&noise(study, 20, 1.0), study, PERMUTATIONS).is_some_and(|change| change.p <= 0.05)
     });
     assert!(found <= 0.065, "{found}");
     let after_choosing = share(600, |study| {
         let values = noise(study, 20, 1.0);
-        let at = greatest_change(&values, study).unwrap().at;
+        let at = greatest_change(&values, study, PERMUTATIONS).unwrap().at;
         Estimate::of_difference(&values[..at], &values[at..]).is_some_and(|d| d.p_of_difference() <= 0.05)
     });
     assert!(after_choosing >= 0.2, "what the permutations protect from: {after_choosing}");

@@ -102,7 +102,7 @@ pub const COSTS: &[CostColumn] = &[
         "1/commit",
         3,
         |c| c.fsyncs_per_commit,
-        "fsyncs that the server counts, for one committed insert or delete statement.",
+        "fsyncs that the server counts, for one operation that writes: each commits once.",
     ),
     column(
         "write amp.",
