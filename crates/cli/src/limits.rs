@@ -141,13 +141,29 @@ pub(crate) async fn check_server(
     let Ok(cells) = session.rows(sql).await else { return Ok(()) };
     let Some(most) = first_i64(&cells).and_then(|most| u64::try_from(most).ok()) else { return Ok(()) };
     let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
-    if need <= most {
+    if need > most {
+        return Err(format!(
+            "the plan opens {need} connections, and the server takes {most} ({setting}); raise max_connections there, or plan \
+             fewer connections"
+        ));
+    }
+    check_prepared(session, target, plan).await
+}
+
+/// MySQL and MariaDB hold so many prepared statements for all connections together, and refuse the next with error 1461.
+async fn check_prepared(session: &mut AnySession, target: &Target, plan: &Plan) -> Result<(), String> {
+    let need = plan.most_prepared_statements();
+    if need == 0 || !matches!(target, Target::Mysql(_)) {
         return Ok(());
     }
-    Err(format!(
-        "the plan opens {need} connections, and the server takes {most} ({setting}); raise max_connections there, or plan \
-         fewer connections"
-    ))
+    let Ok(cells) = session.rows("SELECT @@max_prepared_stmt_count").await else { return Ok(()) };
+    match first_i64(&cells).and_then(|most| u64::try_from(most).ok()) {
+        Some(most) if need > most => Err(format!(
+            "the plan prepares {need} statements (each kind on each table, for each connection), and the server holds {most} \
+             (max_prepared_stmt_count); raise it there, plan fewer tables or connections, or send text: protocol = \"text\""
+        )),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ mod oltp;
 mod overrides;
 mod parse;
 mod pattern;
+mod prepared;
 mod profile;
 mod settle;
 mod speed;

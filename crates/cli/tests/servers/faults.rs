@@ -9,9 +9,7 @@ use nix::unistd::Pid;
 
 use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
 use crate::watch::server_of;
-use crate::{
-    MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, small_plan, variant,
-};
+use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
@@ -24,12 +22,12 @@ fn deep(desk: &Desk) -> std::path::PathBuf {
     folder
 }
 
-/// Old installers start a server on a socket of its own; all of them are tried.
+/// Old installers start a server on a socket of its own.
 #[test]
 fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() {
     let desk = Desk::new();
     let deep = deep(&desk);
-    let servers = [MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18];
+    let servers = [MARIADB_10_1, MYSQL_5_5, MYSQL_8_0, POSTGRES_18];
     let variants: String =
         servers.iter().enumerate().map(|(at, prefix)| variant(&format!("v{at}"), prefix, "")).collect();
     desk.write("p.toml", &small_plan(&variants, ""));
@@ -133,4 +131,19 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
     let killed = "the server had to be killed: it did not stop within 2 s (host.stop_timeout)";
     assert!(findings.warnings.iter().any(|warning| warning.contains(killed)), "{:?}", findings.warnings);
     assert!(!dir.join("data").exists());
+}
+
+/// 256 connections with nine statements on each of eight tables: more than the 16382 that a server holds by default.
+#[test]
+fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_the_load() {
+    let desk = Desk::new();
+    let workload =
+        "[workload.oltp]\ntests = [\"read-write\"]\ntables = 8\nconnections = 256\ntime = \"1s\"\n";
+    desk.write("my.cnf", "[mysqld]\nmax_connections = 500\n");
+    let more = variant("a", MARIADB_10_11, "my_cnf = \"my.cnf\"");
+    desk.write("p.toml", &format!("name = \"p\"\n{more}{workload}"));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_code(4);
+    let why = "the plan prepares 18432 statements (each kind on each table, for each connection), and the server holds 16382";
+    assert!(ended.err.contains(why), "{}", ended.err);
 }

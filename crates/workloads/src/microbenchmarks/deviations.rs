@@ -38,7 +38,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     add(
         "query plans",
         "EXPLAIN of every statement before the clock starts, since March 2025",
-        "not asked for",
+        "EXPLAIN of each statement once, behind the step and its verification; with values from the middle of the tables",
     );
     match options.protocol {
         Protocol::Auto => {}

@@ -29,7 +29,10 @@ pub(crate) fn explained(setup: &Setup, places: &[Place]) -> Vec<Explained> {
 fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
     let rows = setup.options.table_size.max(1);
     let middle = rows.div_ceil(2);
-    let id = |id: u64| Param::Int(i64::try_from(id.clamp(1, rows)).unwrap_or(i64::MAX));
+    // Ids and `k` begin where the tables do.
+    let skipped = setup.options.first_id.saturating_sub(1);
+    let id =
+        |id: u64| Param::Int(i64::try_from(id.clamp(1, rows).saturating_add(skipped)).unwrap_or(i64::MAX));
     let spread = |count: u32| (0..u64::from(count)).map(move |at| 1 + at * rows / u64::from(count.max(1)));
     let text = || Param::Text(b"0".to_vec());
     Some(match kind {
@@ -51,7 +54,7 @@ fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
 #[cfg(test)]
 mod tests {
     use dbdyno_drivers::{Endpoint, Target, mysql, null};
-    use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest};
+    use dbdyno_plan::{IdType, Oltp as Options, OltpProfile, OltpTest};
 
     use super::*;
     use crate::Context;
@@ -82,6 +85,18 @@ mod tests {
         index-update: UPDATE sbtest1 SET k=k+1 WHERE id=500
         non-index-update: UPDATE sbtest1 SET c='0' WHERE id=500
         delete: DELETE FROM sbtest1 WHERE id=500
+        ");
+    }
+
+    #[test]
+    fn ids_lie_where_the_tables_begin() {
+        let first_id = 5_000_000_000;
+        let options = Options { table_size: 1_000, id: IdType::Bigint, first_id, ..Options::default() };
+        let setup = setup(options);
+        let places = [Kind::Point, Kind::HotPoints(2)].map(|kind| Place { kind, group: 1 });
+        insta::assert_snapshot!(text(&setup, &places), @r"
+        point-select: SELECT c FROM sbtest1 WHERE id=5000000499
+        points: SELECT c FROM sbtest1 WHERE id IN (5000000499, 5000000500)
         ");
     }
 
