@@ -41,13 +41,16 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
         assert!(settling.before.contains_key(level), "{variant}: {settling:?}");
     }
     let findings = findings(&dir);
+    let mut written = [0, 0];
     for step in &findings.workloads[0].steps {
-        for variant in &step.variants {
+        for (variant, written) in step.variants.iter().zip(&mut written) {
             let debt =
                 variant.runs[0].debt.as_ref().unwrap_or_else(|| panic!("{} {}", step.name, variant.variant));
-            assert!(debt.written_bytes.is_some_and(|bytes| bytes > 0), "{} {debt:?}", step.name);
+            // So small an index may be built without a write to the device.
+            *written += debt.written_bytes.unwrap_or_else(|| panic!("{} {debt:?}", step.name));
         }
     }
+    assert!(written.iter().all(|bytes| *bytes > 0), "{written:?}");
     let debt = |step: &str, variant: usize, level: &str| {
         let steps = &findings.workloads[0].steps;
         let run = &steps.iter().find(|found| found.name == step).unwrap().variants[variant].runs[0];
