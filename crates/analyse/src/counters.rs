@@ -49,7 +49,7 @@ pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span)
 
 /// The greatest value that `key` had in any sample of the step.
 pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
-    counters.get(source)?.lines.iter().filter_map(|line| line.values.get(key)).max().copied()
+    counters.get(source)?.values(key).map(|(_, value)| value).max()
 }
 
 #[cfg(test)]

@@ -42,7 +42,6 @@ mod metrics;
 mod noise;
 mod outages;
 mod overview;
-mod parallel;
 pub mod parity;
 mod query_plans;
 mod rates;

@@ -9,7 +9,6 @@ use crate::groups::groups;
 use crate::hosts::hosting_of;
 use crate::judge::Rules;
 use crate::measured::Hosting;
-use crate::parallel;
 use crate::query_plans::plans_of;
 use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
@@ -17,6 +16,7 @@ use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::tables::summary;
 use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use dbdyno_record::parallel;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
