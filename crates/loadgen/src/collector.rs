@@ -76,6 +76,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) control: &'a Control,
     pub(crate) kinds: &'a [String],
     pub(crate) workers: usize,
+    /// Workers that have ended.
+    ended: usize,
     /// By the end and start of the time they are of: from how many workers, and the sum of theirs. Joined at once and
     /// not kept apart, because a blocked thread lets seconds of all the others wait for it.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
@@ -112,6 +114,7 @@ impl<'a> Collector<'a> {
             seen_errors: HashSet::new(),
             schedules,
             outage_events: 0,
+            ended: 0,
             window_written: false,
             warmup: Duration::ZERO,
             ends: Vec::new(),
@@ -129,8 +132,14 @@ impl<'a> Collector<'a> {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
         let mut all_logins = histogram();
-        while ready.len() < self.workers {
+        while ready.len() + self.ended < self.workers {
             match messages.recv_timeout(POLL) {
+                // It could not even begin, and the others would wait for its lanes to end.
+                Ok(Message::WorkerEnded { ends }) => {
+                    self.ended += 1;
+                    self.ends.extend(ends);
+                    self.control.abandon();
+                }
                 Ok(Message::Ready { worker, took, logins }) => {
                     // Ranges that grow: adding cannot fail.
                     let _ = all_logins.add(*logins);
@@ -158,11 +167,10 @@ impl<'a> Collector<'a> {
         cap: Option<(Instant, Duration)>,
         cancelled: &dyn Fn() -> bool,
     ) {
-        let mut left = self.workers;
-        while left > 0 {
+        while self.ended < self.workers {
             match messages.recv_timeout(POLL) {
                 Ok(Message::WorkerEnded { ends }) => {
-                    left -= 1;
+                    self.ended += 1;
                     self.ends.extend(ends);
                 }
                 Ok(message) => self.take(message),

@@ -120,6 +120,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         messages: job.messages,
     });
     let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
+    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
 
     let opening = Instant::now();
     let unopened = job.lanes.into_iter().map(|lane| (lane.number, (lane.factory)()));
@@ -135,7 +136,6 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
-    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
     let mut ends = Vec::new();
     let mut lanes = Vec::new();
     for task in tasks {

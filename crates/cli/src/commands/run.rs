@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::{host_class, margins_without_step};
 use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
-    CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run, RunEvent,
-    RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
+    CellEvent, CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run,
+    RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::{About, insert_benchmark, microbenchmarks, oltp};
@@ -202,11 +202,28 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
+            if let Some(text) = lost_load(&record, cell, &to) {
+                terminal::warning(&text);
+                writer.event(&RunEvent::Warning { at: time::now(), text })?;
+            }
             writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
         }
     }
     terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
     Ok(Ready { plan, variants, writer, cells })
+}
+
+/// A cell that was set aside after its snapshot was taken goes on from there: nobody repeats a load of hours unasked. Its load
+/// steps are then in no cell of the run.
+fn lost_load(record: &Run, cell: &CellId, aside: &str) -> Option<String> {
+    let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
+    let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
+    begun.events.iter().any(is_snapshot).then(|| {
+        format!(
+            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
+             no report"
+        )
+    })
 }
 
 /// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside

@@ -83,7 +83,7 @@ fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_res
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
-    let precious = dir.join("data/1-victim/precious");
+    let precious = dir.join("data/1-victim-insert-benchmark/precious");
     std::fs::create_dir_all(precious.parent().unwrap()).unwrap();
     std::fs::write(&precious, "years of work").unwrap();
     let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);

@@ -13,6 +13,9 @@ use dbdyno_record::{
     StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
 
+/// A refusal to open a connection with this code never comes.
+pub(crate) const HANGS: &str = "hangs";
+
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 
@@ -37,6 +40,9 @@ struct Pretend {
 
 impl Lane for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
+        if self.open.as_ref().is_err_and(|failure| failure.code == HANGS) {
+            std::future::pending::<()>().await;
+        }
         if self.refusals > 0 {
             self.refusals -= 1;
             return Err(failure(ErrorClass::Lost));
