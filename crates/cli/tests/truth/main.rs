@@ -11,7 +11,8 @@
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use dbdyno_analyse::{Account, Cause, StepFindings, VariantStep, Verdict};
 use nix::sys::signal::{Signal, kill};
@@ -31,23 +32,23 @@ const fn programmed(name: &'static str, burn_us: u32, delay_us: u32, verdict: Ve
     Programmed { name, burn_us, delay_us, verdict: Some(verdict) }
 }
 
-const BASE: Programmed = Programmed { name: "base", burn_us: 5_000, delay_us: 15_000, verdict: None };
+const BASE: Programmed = Programmed { name: "base", burn_us: 50_000, delay_us: 200_000, verdict: None };
 
 /// Equal, and 1, 3 and 8 % slower by waiting alone; the same by CPU, with the waiting in proportion, so that the utilisation
 /// stays; and one that has put CPU into waiting.
 const VARIANTS: [Programmed; 8] = [
-    programmed("equal", 5_000, 15_000, Verdict::Same),
-    programmed("waits-1", 5_000, 15_200, Verdict::Same),
-    programmed("waits-3", 5_000, 15_600, Verdict::Slower),
-    programmed("waits-8", 5_000, 16_600, Verdict::Slower),
-    programmed("works-1", 5_050, 15_150, Verdict::Same),
-    programmed("works-3", 5_150, 15_450, Verdict::Slower),
-    programmed("works-8", 5_400, 16_200, Verdict::Slower),
-    programmed("trades", 4_000, 16_000, Verdict::Same),
+    programmed("equal", 50_000, 200_000, Verdict::Same),
+    programmed("waits-1", 50_000, 202_500, Verdict::Same),
+    programmed("waits-3", 50_000, 207_500, Verdict::Slower),
+    programmed("waits-8", 50_000, 220_000, Verdict::Slower),
+    programmed("works-1", 50_500, 202_000, Verdict::Same),
+    programmed("works-3", 51_500, 206_000, Verdict::Slower),
+    programmed("works-8", 54_000, 216_000, Verdict::Slower),
+    programmed("trades", 40_000, 210_000, Verdict::Same),
 ];
 
 /// A fixed number of operations, of which the last one ends the clock: a fixed time would cut one in two.
-const WORKLOAD: &str = "[workload.microbenchmarks]\nsteps = [\"point-query\"]\noperations = 75\nconnections = [1]\n\
+const WORKLOAD: &str = "[workload.microbenchmarks]\nsteps = [\"point-query\"]\noperations = 6\nconnections = [1]\n\
     table_size = 1\nload_connections = 1\nindex_before_load = true\nsettle_wait = \"0s\"\nverify = \"off\"\n";
 
 #[test]
@@ -61,7 +62,7 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_rig
         plan.push_str(&variant);
     }
     desk.write("p.toml", &(plan + WORKLOAD));
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
     let findings = findings(&desk.run_dir());
     assert_eq!(faults(&findings), [""; 0]);
     let step = point_query(&findings.workloads[0].steps);
@@ -111,9 +112,9 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     let server = |name, burn_us| Programmed { name, burn_us, delay_us: 0, verdict: None };
     let (_base, base) = Server::start(&desk, &server("base", 2_000));
     let (_dear, dear) = Server::start(&desk, &server("dear", 3_000));
-    let workload = WORKLOAD.replace("operations = 75", "operations = 500");
+    let workload = WORKLOAD.replace("operations = 6", "operations = 500");
     desk.write("p.toml", &format!("name = \"burn\"\n{base}{dear}{workload}"));
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
     let findings = findings(&desk.run_dir());
     let step = point_query(&findings.workloads[0].steps);
     let (base, dear) = (of(step, "base"), of(step, "dear"));
@@ -168,8 +169,23 @@ fn turn() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// `dbdyno ARGS`, which gets a CPU before any ordinary program of this machine does, where that is allowed (root): what others
+/// do at the same time is no difference between servers.
+fn urgent(desk: &Desk, args: &[&str]) -> Command {
+    static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| {
+        Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
+    });
+    if !*IS_ALLOWED {
+        return desk.command(args);
+    }
+    let mut command = Command::new("chrt");
+    command.args(["-f", "1", env!("CARGO_BIN_EXE_dbdyno")]).args(args);
+    desk.prepare(&mut command);
+    command
+}
+
 /// A server that ends with the test.
-struct Server(std::process::Child);
+struct Server(Child);
 
 impl Server {
     /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered at once.
@@ -183,7 +199,7 @@ impl Server {
             command.arg("--delay").arg(format!("constant {}us", programmed.delay_us));
         }
         command.arg("--socket").arg(&socket);
-        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self(command.spawn().unwrap());
         wait_for("the server to listen", || socket.exists().then_some(()));
         let address = format!("mysql://any@localhost/any?socket={}", socket.display());
