@@ -66,10 +66,12 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_rig
     let findings = findings(&desk.run_dir());
     assert_eq!(faults(&findings), [""; 0]);
     let step = point_query(&findings.workloads[0].steps);
+    // Each says how late it was itself when it ends.
+    drop(running);
     let wrong: Vec<String> =
         VARIANTS.iter().flat_map(|server| wrong(server, of(step, server.name), of(step, "base"))).collect();
-    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), evidence(step));
-    drop(running);
+    eprintln!("{}", evidence(&desk, step));
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), evidence(&desk, step));
     let run = desk.run_dir();
     for server in &VARIANTS {
         let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
@@ -119,11 +121,15 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     let step = point_query(&findings.workloads[0].steps);
     let (base, dear) = (of(step, "base"), of(step, "dear"));
     let more_us = cpu_us(dear) - cpu_us(base);
-    assert!((970.0..1_030.0).contains(&more_us), "{more_us}\n{}", evidence(step));
+    assert!((970.0..1_030.0).contains(&more_us), "{more_us}\n{}", evidence(&desk, step));
     let (cpu, waiting) = factors(dear.account.as_ref().unwrap());
-    assert!((cpu / (cpu_us(base) / cpu_us(dear)) - 1.0).abs() < 1e-9, "{}", evidence(step));
-    assert!((cpu * waiting / dear.ratio.as_ref().unwrap().value - 1.0).abs() < 1e-9, "{}", evidence(step));
-    assert!((cpu * 1.5 - 1.0).abs() < 0.02, "{}", evidence(step));
+    assert!((cpu / (cpu_us(base) / cpu_us(dear)) - 1.0).abs() < 1e-9, "{}", evidence(&desk, step));
+    assert!(
+        (cpu * waiting / dear.ratio.as_ref().unwrap().value - 1.0).abs() < 1e-9,
+        "{}",
+        evidence(&desk, step)
+    );
+    assert!((cpu * 1.5 - 1.0).abs() < 0.02, "{}", evidence(&desk, step));
 }
 
 fn point_query(steps: &[StepFindings]) -> &StepFindings {
@@ -148,16 +154,18 @@ fn factors(account: &Account) -> (f64, f64) {
     (of([Cause::CpuUser, Cause::CpuKernel]), of([Cause::IoWait, Cause::Idle]))
 }
 
-/// What a failed test shows of each variant.
-fn evidence(step: &StepFindings) -> String {
+/// What a failed test shows of each variant; last how late its server was by its own count, where that has ended.
+fn evidence(desk: &Desk, step: &StepFindings) -> String {
     let line = |variant: &VariantStep| {
-        let blocks = variant.ratio.as_ref().map(|ratio| &ratio.blocks);
+        let name = &variant.variant;
         let rates: Vec<f64> = variant.runs.iter().map(|run| run.rate).collect();
-        let factors = variant.account.as_ref().map(factors);
-        let cpu = cpu_us(variant);
+        let account = variant.account.as_ref().map(factors);
+        let (cpu, verdict) = (cpu_us(variant), variant.verdict);
+        let stats = std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap_or_default();
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap_or_default();
+        let late = ["p50_us", "p90_us", "max_us"].map(|figure| stats["late"][figure].as_f64());
         format!(
-            "{}: {cpu:.0} us, {factors:.4?}, {:?}, {rates:.2?}, {blocks:.4?}",
-            variant.variant, variant.verdict
+            "{name}: {cpu:.0} us, {account:.4?}, {verdict:?}, {rates:.3?} operations/s, late {late:.0?} us"
         )
     };
     step.variants.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -192,13 +200,14 @@ impl Server {
     fn start(desk: &Desk, programmed: &Programmed) -> (Self, String) {
         let name = programmed.name;
         let socket = desk.path(name);
-        let mut command =
-            desk.command(&["known-answer", "--protocol", "mysql", "--threads", "1", "--prepared-only"]);
+        let options = ["known-answer", "--protocol", "mysql", "--threads", "1", "--prepared-only"];
+        let mut command = urgent(desk, &options);
         command.arg("--burn").arg(format!("{}us", programmed.burn_us));
         if programmed.delay_us > 0 {
             command.arg("--delay").arg(format!("constant {}us", programmed.delay_us));
         }
         command.arg("--socket").arg(&socket);
+        command.arg("--stats").arg(desk.path(&format!("{name}.json")));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self(command.spawn().unwrap());
         wait_for("the server to listen", || socket.exists().then_some(()));
