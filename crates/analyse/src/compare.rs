@@ -3,7 +3,7 @@
 use dbdyno_record::Run;
 use serde::Serialize;
 
-use crate::alike::differences;
+use crate::alike::{differences, small_differences, started_otherwise};
 use crate::looks::{Compared, Decided, Look, judge_at, looks};
 use crate::margins::Margins;
 use crate::parity::between;
@@ -83,7 +83,8 @@ pub struct ComparedStep {
 /// Compares `new` with `base`.
 ///
 /// Two runs must be alike: same plan name, workloads with their versions and options (which hold the size of the data), seed,
-/// class of host and kind of build. [`Error::NotAlike`] says what differs, unless `anyway` was chosen; then it is a note.
+/// class of host, memory of the servers, load client and kind of build. [`Error::NotAlike`] says what differs, unless
+/// `anyway` was chosen; then it is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
     // Ids of runs on two machines can be equal: they are a second and a name.
     let one_run = base.run.manifest == new.run.manifest;
@@ -95,9 +96,10 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
             return Err(Error::WithItself { variant: base.variant.to_owned() });
         }
         known(new)?;
+        notes.extend(started_otherwise(base.run, base.variant, new.variant));
         in_pairs(&base_findings, new.variant, margins)
     } else {
-        let differences = differences(&base.run.manifest, &new.run.manifest);
+        let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotAlike { differences });
         }
@@ -107,6 +109,8 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
              shows it. Better put both into one plan, whose blocks interleave them."
                 .to_owned(),
         );
+        let small = small_differences(&base.run.manifest, &new.run.manifest);
+        notes.extend((!small.is_empty()).then(|| format!("Between the runs changed: {}.", small.join("; "))));
         apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margins)
     };
     notes.extend(debug_builds(base.run, new.run));

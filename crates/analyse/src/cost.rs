@@ -1,13 +1,13 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
-use dbdyno_record::{KindSpec, Unit, WindowRule};
+use dbdyno_record::Unit;
 use serde::Serialize;
 
+use crate::fsyncs::{self, Binlog};
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::rates::unit_of;
-use crate::span::tally;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -25,7 +25,7 @@ pub struct Cost {
     /// Time in which CPUs of the host had nothing to run while something waited for IO.
     pub host_iowait_us: Option<f64>,
     pub server_switches: Option<f64>,
-    /// fsyncs the server counts, for one operation that writes: each commits once.
+    /// fsyncs of the server's files, its binary log included, for one operation that writes: each commits once.
     pub fsyncs_per_commit: Option<f64>,
     /// Bytes written to the device of the data directory for each byte of column values inserted or set. `None` of a step
     /// that brings none.
@@ -37,21 +37,6 @@ pub struct Cost {
     pub busiest_load_thread_share: Option<f64>,
 }
 
-/// Where servers count their fsyncs: the first of these sets that a server has all of is summed.
-///
-/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
-/// of it, so adding the two would count the log twice. The binary log's fsyncs are in neither. PostgreSQL 16 and 17 count
-/// the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
-const FSYNCS: [&[&str]; 4] = [
-    &["Innodb_data_fsyncs"],
-    &["pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"],
-    &["pg_stat_wal.wal_sync"],
-    &["pg_stat_io.fsyncs"],
-];
-
-/// Kinds that write even where a record says nothing of the bytes that they bring.
-const WRITERS: [&str; 2] = ["insert", "delete"];
-
 /// CPU of one process for one unit of the headline, in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cpu {
@@ -61,7 +46,7 @@ struct Cpu {
 }
 
 /// Each figure is `None` where its source was not sampled or nothing was done.
-pub(crate) fn cost(step: &Measured<'_>) -> Cost {
+pub(crate) fn cost(step: &Measured<'_>, binlog: Binlog) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server") } else { Cpu::default() };
     let client = process(step, "client");
@@ -79,7 +64,7 @@ pub(crate) fn cost(step: &Measured<'_>) -> Cost {
             .change("host", &["cpu_iowait_us"])
             .and_then(|change| step.per_headline_unit(change)),
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
-        fsyncs_per_commit: fsyncs_per_commit(step),
+        fsyncs_per_commit: fsyncs::per_commit(step, binlog),
         write_amplification: write_amplification(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
@@ -125,19 +110,6 @@ fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
     Some((host - known).max(0.0))
 }
 
-/// A single statement or a transaction that writes is one commit. `None` where the server does not count fsyncs, and for a step that is one piece of work: it has no commits to speak of.
-fn fsyncs_per_commit(step: &Measured<'_>) -> Option<f64> {
-    if step.spec.window == WindowRule::LastEnded {
-        return None;
-    }
-    let fsyncs = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
-    let writes =
-        |kind: &&KindSpec| kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str());
-    let operations = |kind: &KindSpec| tally(step.intervals, &kind.kind, fsyncs.between).operations;
-    let commits: f64 = step.spec.kinds.iter().filter(writes).map(operations).sum();
-    (commits > 0.0).then(|| fsyncs.value / commits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +135,8 @@ mod tests {
     fn cost_of(hosting: Hosting, counters: &Counters) -> Cost {
         let step = read_write_step();
         let (spec, intervals) = (&step.spec, step.intervals.as_slice());
-        cost(&Measured { spec, intervals, counters, window: Span::new(0, 2_500_000), hosting, cpus: 4 })
+        let window = Span::new(0, 2_500_000);
+        cost(&Measured { spec, intervals, counters, window, hosting, cpus: 4 }, Binlog::NotSynced)
     }
 
     #[test]
@@ -202,7 +175,8 @@ mod tests {
         insert.user_bytes_per_operation = 2_000.0;
         let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
         let window = Span::new(0, 2_500_000);
-        let found = cost(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        let found = cost(&measured, Binlog::NotSynced);
         // 400 bytes for each of 500 rows, each of which brings 2000 / 50 bytes.
         assert_eq!(found.write_amplification, Some(10.0));
     }

@@ -251,6 +251,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         experiment: dbdyno_record::Experiment::default(),
         client_calibration: None,
         host: HostInfo {
+            kernel: "6.1.0".to_owned(),
             cpus: 4,
             server_cpus: Some("0-1".to_owned()),
             client_cpus: Some("2-3".to_owned()),

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
-    use crate::statistics::simulations::close;
+    use crate::statistics::simulations::{chance, close, normal, share};
     use dbdyno_record::{Run, StepRecord};
 
     /// A step of the load's kind under another name, in a group.
@@ -190,6 +190,29 @@ mod tests {
         let interval = found[0].interval.unwrap();
         close(interval.low, expected.low, 1e-9);
         close(interval.high, expected.high, 1e-9);
+    }
+
+    #[test]
+    fn the_interval_holds_the_truth_though_steps_share_their_blocks_and_scatter_unequally() {
+        // Six steps whose true ratios differ; a block moves all of them together, and each by itself, one far more than others.
+        const STUDIES: u64 = 4_000;
+        let truth = |step: u64| 0.02 * step as f64;
+        let of_step = |study: u64, step: u64, blocks: u64| {
+            let log = |block: u64| {
+                let own = 0.01 * (1 + step * step) as f64 * normal(study, 100 * step + block + 100);
+                truth(step) + 0.03 * normal(study, block) + own
+            };
+            let blocks = (0..blocks).map(|block| (block as u32, log(block).exp())).collect();
+            Ratio { value: 1.0, blocks, inference: None }
+        };
+        let centre = ((0..6).map(truth).sum::<f64>() / 6.0).exp();
+        for blocks in [3, 5, 10] {
+            let covered = share(STUDIES, |study| {
+                let ratios: Vec<Ratio> = (0..6).map(|step| of_step(study, step, blocks)).collect();
+                interval(&ratios.iter().collect::<Vec<_>>()).unwrap().contains(centre)
+            });
+            close(covered, 0.95, chance(0.95, STUDIES));
+        }
     }
 
     #[test]

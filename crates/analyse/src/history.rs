@@ -7,7 +7,7 @@
 use dbdyno_record::Run;
 use serde::Serialize;
 
-use crate::alike::differences;
+use crate::alike::{differences, small_differences};
 use crate::ratio::valid;
 use crate::statistics::change_point::{changes, greatest_change, permutations_for};
 use crate::statistics::describe::geometric_mean;
@@ -109,14 +109,18 @@ impl Series {
 pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
     let [first, .., last] = runs else { return Err(Error::TooFewRuns { count: runs.len() }) };
     let mut notes = Vec::new();
+    let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
+    let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
     for run in &runs[1..] {
-        let differences = differences(&first.manifest, &run.manifest);
+        let differences = differences(first, run, &pairs);
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotAlike { differences });
         }
         let told = differences.into_iter();
         notes.extend(told.map(|what| format!("Run {} is not like the first: {what}.", run.manifest.run_id)));
     }
+    notes.extend(runs.windows(2).filter_map(changed_in_small));
     if runs.len() < LEAST_RUNS {
         notes.push(format!("{} runs: a change can be judged from {LEAST_RUNS} runs on.", runs.len()));
     }
@@ -131,6 +135,13 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
     judge(&mut series, &runs, margin, first.manifest.seed);
     Ok(History { name: last.manifest.name.clone(), measure: choices.measure, margin, runs, notes, series })
+}
+
+/// What a change of level may come from that is no change of the servers.
+fn changed_in_small(neighbours: &[&Run]) -> Option<String> {
+    let [before, after] = neighbours else { return None };
+    let small = small_differences(&before.manifest, &after.manifest).join("; ");
+    (!small.is_empty()).then(|| format!("With run {} changed: {small}.", after.manifest.run_id))
 }
 
 fn history_run(findings: &Findings) -> HistoryRun {
@@ -233,7 +244,7 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
 mod tests {
     use super::*;
     use crate::fixtures::{cell, load_step, run};
-    use crate::statistics::simulations::normal;
+    use crate::statistics::simulations::{chance, normal};
 
     /// A run of `a` and `b` with these rates in `l.i0`.
     fn night(number: usize, rates: [f64; 2]) -> Run {
@@ -310,7 +321,7 @@ mod tests {
         let runs = nights(&[[1e6, 1e6]; 15]);
         let choices = HistoryChoices::default();
         let template = found(&runs, choices);
-        let studies = 400;
+        let studies = 2_000;
         let with_change = (0..studies).filter(|study| {
             let mut series = template.series.clone();
             for (side, series) in series.iter_mut().enumerate() {
@@ -321,7 +332,7 @@ mod tests {
             series.iter().any(|series| !series.changes.is_empty())
         });
         let share = with_change.count() as f64 / studies as f64;
-        assert!(share <= 0.075, "{share}: 5 % and two standard errors are 0.072");
+        assert!(share <= 0.05 + chance(0.05, studies), "{share} of {studies}");
     }
 
     #[test]
@@ -335,5 +346,20 @@ mod tests {
         insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
         let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
         insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
+    }
+
+    #[test]
+    fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
+        let mut runs = slower_from_the_eighth();
+        for run in &mut runs[7..] {
+            run.manifest.host.kernel = "6.12.0".to_owned();
+        }
+        runs[9].manifest.tool.version = "0.2.0".to_owned();
+        let notes = found(&runs, HistoryChoices::default()).notes;
+        insta::assert_snapshot!(notes.join("\n"), @r"
+        With run night-7 changed: kernel 6.1.0 and 6.12.0.
+        With run night-9 changed: dbdyno 0.1.0 (abc) and 0.2.0 (abc).
+        With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
+        ");
     }
 }

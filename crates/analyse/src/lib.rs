@@ -26,6 +26,7 @@ mod findings;
 #[cfg(test)]
 mod fixtures;
 mod forecast;
+mod fsyncs;
 mod groups;
 mod groups_table;
 mod headroom;

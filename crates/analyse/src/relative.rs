@@ -67,8 +67,8 @@ fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
     let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
     format!(
         "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
-         shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the verdicts of a run \
-         at most {:.0} % are false on average.{}",
+         shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the differences \
+         that are told at most {:.0} % are false on average; likewise of the sames.{}",
         100.0 * CONFIDENCE,
         margins_text(steps, rules.margins.general()),
         100.0 * LEVEL,

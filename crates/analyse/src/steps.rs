@@ -5,6 +5,7 @@ use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 use crate::cost::cost;
 use crate::debt::debt;
 use crate::efficiency::efficiency;
+use crate::fsyncs::Binlog;
 use crate::headroom;
 use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
@@ -32,6 +33,7 @@ pub(crate) struct Surroundings<'a> {
     /// The variant's driver, by which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
+    pub(crate) binlog: Binlog,
 }
 
 /// Figures of a step that did not come to a common window are zero or absent; its validity says why.
@@ -54,7 +56,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
-    let cost = cost(&measured);
+    let cost = cost(&measured, around.binlog);
     StepRun {
         block: around.block,
         validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
@@ -160,6 +162,7 @@ mod tests {
             judges_client: true,
             driver: "mysql",
             calibration: None,
+            binlog: Binlog::NotSynced,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
 use crate::encryption::unequal;
+use crate::fsyncs;
 use crate::host_check;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
@@ -51,6 +52,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
     all.extend(unequal(run));
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
+    all.extend(fsyncs::warning(run));
     all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
     all.extend(control::warning(

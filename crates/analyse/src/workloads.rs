@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::{account, cpus};
+use crate::fsyncs::Binlog;
 use crate::groups::groups;
 use crate::hosts::hosting_of;
 use crate::judge::Rules;
@@ -129,6 +130,7 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
             judges_client: run.manifest.tool.build == "release",
             driver: &variant.driver,
             calibration: run.manifest.client_calibration.as_ref(),
+            binlog: Binlog::of_cell(cell),
         };
         step_run(step, around)
     };

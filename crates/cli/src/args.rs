@@ -132,7 +132,8 @@ pub(crate) struct ReportArgs {
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
 ///
 /// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, undecided or invalid. Variants of one run
-/// are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed and class of host.
+/// are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed, load client, class of host
+/// and memory of the servers.
 #[derive(Debug, Parser)]
 pub(crate) struct CompareArgs {
     /// What is compared with: RUN:VARIANT, or RUN alone for a run of one variant.

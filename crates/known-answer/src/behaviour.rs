@@ -29,6 +29,9 @@ pub struct Behaviour {
     /// CPU time that each statement costs the server, beside what the protocol costs it.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub burn: Duration,
+    /// Delay, burn and faults are for executions of prepared statements, and only these are counted for them. Text is
+    /// answered at once, so that what a client asks for itself costs nothing of what is programmed.
+    pub prepared_only: bool,
     pub freeze: Option<Freeze>,
     pub error: Option<Refusal>,
     /// The connection is closed instead of this statement's answer, counted on each connection.
@@ -53,6 +56,7 @@ impl Default for Behaviour {
             bytes: 10,
             delay: Distribution::None,
             burn: Duration::ZERO,
+            prepared_only: false,
             freeze: None,
             error: None,
             disconnect_every: None,
@@ -216,7 +220,7 @@ mod tests {
             .refusing("1213 every 100".parse().expect("an error"))
             .halving("every 9".parse().expect("half answers"));
         let text = serde_json::to_string(&behaviour).expect("JSON");
-        insta::assert_snapshot!(text, @r#"{"rows":2,"columns":3,"bytes":4,"delay":"exponential 200us","burn":"20us","freeze":"200ms every 10s","error":"1213 every 100","disconnect_every":null,"half":"every 9","login_delay":"0ns","connection_limit":null,"deprecate_eof":true,"seed":1}"#);
+        insta::assert_snapshot!(text, @r#"{"rows":2,"columns":3,"bytes":4,"delay":"exponential 200us","burn":"20us","prepared_only":false,"freeze":"200ms every 10s","error":"1213 every 100","disconnect_every":null,"half":"every 9","login_delay":"0ns","connection_limit":null,"deprecate_eof":true,"seed":1}"#);
         assert_eq!(serde_json::from_str::<Behaviour>(&text).expect("the same"), behaviour);
         assert_eq!(serde_json::from_str::<Behaviour>("{}").expect("defaults"), Behaviour::default());
         assert!(serde_json::from_str::<Behaviour>("{\"rowz\":1}").is_err());

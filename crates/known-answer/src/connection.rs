@@ -45,6 +45,8 @@ impl Job {
 enum Task {
     Login,
     Answer(Work, Fault),
+    /// A statement for which nothing is programmed.
+    Aside(Work),
     /// The other half of an answer.
     Rest(Output),
     /// Nothing but to say what is in the output, which a freeze may hold up.
@@ -179,13 +181,17 @@ impl Connection {
                 }
                 Step::Statement(length, work) => {
                     at += length;
-                    self.statements += 1;
                     let number = if work.prepared {
                         &mut stats.requests.executions
                     } else {
                         &mut stats.requests.queries
                     };
                     *number += 1;
+                    if behaviour.prepared_only && !work.prepared {
+                        self.begin(Task::Aside(work), now, Duration::ZERO, Duration::ZERO, behaviour, stats);
+                        continue;
+                    }
+                    self.statements += 1;
                     let fault = behaviour.fault_of(self.number, self.statements);
                     let time = behaviour.burn + behaviour.delay_of(self.number, self.statements);
                     self.begin(Task::Answer(work, fault), now, time, behaviour.burn, behaviour, stats);
@@ -227,6 +233,7 @@ impl Connection {
             }
             Task::Rest(rest) => self.output.put_rest(rest),
             Task::Hold => {}
+            Task::Aside(work) => self.session.answer(work, &mut self.output),
             Task::Answer(work, Fault::None) => {
                 self.session.answer(work, &mut self.output);
                 self.answered(job.since, job.programmed);

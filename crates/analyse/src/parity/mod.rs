@@ -34,6 +34,7 @@ pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standi
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::Value;
+pub(crate) use value::size_text;
 
 /// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
 const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];

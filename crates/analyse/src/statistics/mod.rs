@@ -17,6 +17,8 @@ pub mod series;
 pub mod signed_rank;
 #[cfg(test)]
 pub(crate) mod simulations;
+#[cfg(test)]
+mod simulations_unlike;
 pub mod student;
 pub mod warm_up;
 

@@ -81,7 +81,8 @@ pub fn cdf(t: f64, degrees: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The t with P(T ≤ t) = `probability`: [`cdf`] turned round by halving, which is slow, simple and exact to 1e-12.
+/// The t with P(T ≤ t) = `probability`: [`cdf`] turned round by halving until no number lies between, which is slow, simple and
+/// exact to 1e-12.
 pub fn quantile(probability: f64, degrees: f64) -> f64 {
     if probability < 0.5 {
         return -quantile(1.0 - probability, degrees);
@@ -93,11 +94,13 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
     while cdf(high, degrees) < probability {
         (low, high) = (high, high * 2.0);
     }
-    for _ in 0..100 {
+    loop {
         let middle = f64::midpoint(low, high);
+        if middle <= low || middle >= high {
+            return middle;
+        }
         if cdf(middle, degrees) < probability { low = middle } else { high = middle }
     }
-    f64::midpoint(low, high)
 }
 
 #[cfg(test)]

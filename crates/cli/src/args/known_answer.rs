@@ -46,6 +46,10 @@ pub(crate) struct KnownAnswerArgs {
     /// CPU time that each statement costs the server, beside what the protocol costs it.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) burn: Duration,
+    /// Program executions of prepared statements only. Text is answered at once and without faults, so that what a client
+    /// asks besides its load (settings, status, tables) costs nothing of what is programmed.
+    #[arg(long)]
+    pub(crate) prepared_only: bool,
     /// Times in which nothing is served: "200ms every 10s", "200ms every 10s at 3s" (the first), "200ms at 3s" (a single one).
     /// They count from the first statement, with "from start" at the end from the start of the server.
     #[arg(long, value_name = "FREEZE")]

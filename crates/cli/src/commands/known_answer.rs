@@ -49,6 +49,7 @@ fn behaviour(args: &KnownAnswerArgs) -> Behaviour {
         bytes: args.bytes,
         delay: args.delay,
         burn: args.burn,
+        prepared_only: args.prepared_only,
         freeze: args.freeze,
         error: args.error.clone(),
         disconnect_every: args.disconnect_every,

@@ -85,3 +85,26 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     assert!(ended.out.contains("> The runs are not alike: seed 1 and 2.\n"), "{}", ended.out);
     assert!(ended.out.contains("> One block:"), "{}", ended.out);
 }
+
+#[test]
+fn runs_that_another_client_has_measured_are_not_alike() {
+    let desk = Desk::new();
+    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
+    desk.write("p.toml", &plan(variant, "read_write_time = \"1s\""));
+    let settle = "workload.insert-benchmark.settle_wait=1s";
+    let runs = [
+        ["--out", "one", "--set", "seed=42"],
+        ["--out", "two", "--set", "host.sampling=false"],
+        ["--out", "three", "--set", settle],
+    ];
+    let [one, two, three] = runs.map(|args| {
+        desk.dbdyno(&[&["run", "p.toml"], &args[..]].concat()).expect_ok();
+        let entry = std::fs::read_dir(desk.path(args[1])).unwrap().next().unwrap().unwrap();
+        format!("{}/{}", args[1], entry.file_name().to_str().unwrap())
+    });
+    let compare = |new: &str| desk.dbdyno(&["compare", &one, new]).err;
+    insta::assert_snapshot!(compare(&two), @"error: the runs are not alike: host.sampling true and false; --anyway compares them all the same");
+    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not alike: insert-benchmark.settle_wait "0s" and "1s"; --anyway compares them all the same"#);
+    let history = desk.dbdyno(&["history", &one, &two]);
+    insta::assert_snapshot!(history.err, @"error: the runs are not alike: host.sampling true and false; --anyway compares them all the same");
+}

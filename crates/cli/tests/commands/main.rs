@@ -23,7 +23,6 @@ mod run;
 mod servers;
 #[path = "../support/mod.rs"]
 mod support;
-mod truth;
 
 /// A slow and a fast SQLite; neither waits for the disk, so that tests are quick.
 const TWO_VARIANTS: &str = "

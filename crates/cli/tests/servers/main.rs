@@ -9,8 +9,10 @@
 mod catalogue;
 mod configs;
 mod end_to_end;
+mod explained;
 mod external;
 mod faults;
+mod fsyncs;
 mod killed;
 mod life;
 mod loads;

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session};
+use dbdyno_drivers::{AnySession, Param, Session};
 use dbdyno_known_answer::{Behaviour, Protocol};
 
 use crate::support::{BOTH, Running};
@@ -81,6 +81,27 @@ async fn a_burn_is_cpu_time_of_the_process() {
         assert!(burnt >= wanted && burnt < wanted * 2, "{burnt:?}");
         assert!(used >= wanted, "{used:?}");
         assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn text_costs_nothing_where_executions_alone_are_programmed() {
+    for protocol in BOTH {
+        let mut behaviour = Behaviour::default().burning(Duration::from_millis(1)).disconnecting(3);
+        behaviour.prepared_only = true;
+        let server = Running::start(protocol, behaviour.clone().delayed("uniform 2ms 4ms".parse().unwrap()));
+        let mut session = server.connect().await;
+        times(&mut session, 50).await;
+        let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(session.execute(statement, &[Param::Int(1)]).await.unwrap().rows, 1);
+        }
+        assert!(session.execute(statement, &[Param::Int(1)]).await.is_err(), "the third execution");
+        let stats = server.stop();
+        assert_eq!((stats.requests.queries, stats.requests.executions), (50, 3));
+        assert_eq!((stats.actual.count(), stats.faults.disconnects), (2, 1));
+        assert!(stats.actual.mean() >= Duration::from_millis(3), "{stats:?}");
+        assert!(stats.burnt < Duration::from_millis(20), "{stats:?}");
     }
 }
 

@@ -102,7 +102,7 @@ pub const COSTS: &[CostColumn] = &[
         "1/commit",
         3,
         |c| c.fsyncs_per_commit,
-        "fsyncs that the server counts, for one operation that writes: each commits once.",
+        "fsyncs of the server's files, its binary log included, for one operation that writes: each commits once.",
     ),
     column(
         "write amp.",

@@ -1,0 +1,216 @@
+//! How often a server synced its files: redo log and data files, and the binary log beside them.
+
+use dbdyno_record::{CellEvent, CellRecord, KindSpec, Run, ServerInfo, WindowRule};
+
+use crate::counters::{Change, Counters, greatest};
+use crate::measured::Measured;
+use crate::span::tally;
+
+/// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
+///
+/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
+/// of it, so adding the two would count the log twice. MyRocks, which runs beside it, counts those of its own log.
+/// PostgreSQL 16 and 17 count the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
+const FSYNCS: [&[&str]; 5] = [
+    &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
+    &["Innodb_data_fsyncs"],
+    &["pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"],
+    &["pg_stat_wal.wal_sync"],
+    &["pg_stat_io.fsyncs"],
+];
+
+/// Groups of transactions that went to the binary log together: MariaDB, and Percona Server 5.5. Of each `sync_binlog`th
+/// group the file is synced.
+const GROUPS: &str = "Binlog_group_commits";
+/// What MySQL from 5.6 on did with binary logs besides reading and writing, by its performance schema. Those are the syncs, and
+/// a few operations for each file that is opened or closed.
+const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
+/// Before 5.6 each transaction was written and synced alone: those that changed tables with transactions, and others.
+const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
+const GROUPS_SINCE: [u32; 2] = [5, 6];
+
+/// Kinds that write even where a record says nothing of the bytes that they bring.
+const WRITERS: [&str; 2] = ["insert", "delete"];
+
+/// The binary log of a server, as far as its syncs go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Binlog {
+    /// There is none, or it is left to the operating system to write it down.
+    #[default]
+    NotSynced,
+    /// Synced after so many groups of transactions, or single ones where there are no groups.
+    Synced { every: u32, in_groups: bool },
+}
+
+impl Binlog {
+    /// As the cell's server was set when it was started.
+    pub(crate) fn of_cell(cell: &CellRecord) -> Self {
+        let server = cell.events.iter().find_map(|event| match event {
+            CellEvent::Server { server, .. } => Some(server),
+            _ => None,
+        });
+        server.map_or(Self::NotSynced, Self::of)
+    }
+
+    fn of(server: &ServerInfo) -> Self {
+        let setting = |name: &str| server.settings.get(name).map_or("", String::as_str);
+        let is_on = matches!(setting("log_bin").to_ascii_uppercase().as_str(), "ON" | "1");
+        // A binary log in InnoDB's files (MariaDB from 12.3) is made safe by the redo log alone.
+        let is_a_file = setting("binlog_storage_engine").is_empty();
+        match setting("sync_binlog").parse::<u32>() {
+            Ok(every @ 1..) if is_on && is_a_file => {
+                let mut version = server.version.split('.').map_while(|part| part.parse::<u32>().ok());
+                let version = [version.next().unwrap_or(0), version.next().unwrap_or(0)];
+                Self::Synced { every, in_groups: version >= GROUPS_SINCE }
+            }
+            _ => Self::NotSynced,
+        }
+    }
+
+    /// How often the binary log was synced; `None` where that is not known.
+    fn syncs(self, step: &Measured<'_>) -> Option<f64> {
+        let Self::Synced { every, in_groups } = self else { return Some(0.0) };
+        let change = |key: &str| step.change("status", &[key]).map(|change| change.value);
+        if let Some(groups) = change(GROUPS) {
+            return Some(groups / f64::from(every));
+        }
+        // Instruments can be switched off, which leaves a count of 0 of a log that was opened.
+        if greatest(step.counters, "status", FILE_OPERATIONS).is_some_and(|count| count > 0) {
+            return change(FILE_OPERATIONS);
+        }
+        let alone = || TRANSACTIONS.into_iter().filter_map(change).reduce(|all, one| all + one);
+        if in_groups { None } else { alone().map(|transactions| transactions / f64::from(every)) }
+    }
+
+    fn is_counted(self, counters: &Counters) -> bool {
+        let has = |key: &str| greatest(counters, "status", key);
+        match self {
+            Self::NotSynced => true,
+            Self::Synced { in_groups, .. } => {
+                has(GROUPS).is_some() || has(FILE_OPERATIONS).is_some_and(|count| count > 0) || !in_groups
+            }
+        }
+    }
+}
+
+/// fsyncs for one operation that writes: a single statement or a transaction that writes is one commit.
+///
+/// `None` where the server does not count all of its fsyncs, and for a step that is one piece of work: it has no commits to
+/// speak of.
+pub(crate) fn per_commit(step: &Measured<'_>, binlog: Binlog) -> Option<f64> {
+    if step.spec.window == WindowRule::LastEnded {
+        return None;
+    }
+    let Change { value, between } = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
+    let fsyncs = value + binlog.syncs(step)?;
+    let writes =
+        |kind: &&KindSpec| kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str());
+    let operations = |kind: &KindSpec| tally(step.intervals, &kind.kind, between).operations;
+    let commits: f64 = step.spec.kinds.iter().filter(writes).map(operations).sum();
+    (commits > 0.0).then(|| fsyncs / commits)
+}
+
+/// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
+pub(crate) fn warning(run: &Run) -> Option<String> {
+    let is_uncounted = |cell: &CellRecord| {
+        let binlog = Binlog::of_cell(cell);
+        let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
+        cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
+    };
+    let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
+    let names: Vec<&str> = variants
+        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It \
+             tells in its performance schema: switch it on, or let dbdyno's user read it.",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, read_write_step, run, series};
+    use crate::measured::Hosting;
+    use crate::span::Span;
+
+    fn server(version: &str, settings: &[(&str, &str)]) -> ServerInfo {
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        ServerInfo { version: version.to_owned(), settings: settings.collect(), ..ServerInfo::default() }
+    }
+
+    /// 10 inserts and 10 deletes, between two samples of these counters.
+    fn found(binlog: Binlog, counters: &[(&str, i64)]) -> Option<f64> {
+        let step = read_write_step();
+        let keys: Vec<&str> = counters.iter().map(|(key, _)| *key).collect();
+        let ends: Vec<i64> = counters.iter().map(|(_, value)| *value).collect();
+        let counters = series("status", &keys, &[(0, vec![0; keys.len()]), (2_500_000, ends)]);
+        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
+        let hosting = Hosting::Process;
+        per_commit(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 }, binlog)
+    }
+
+    const INNODB: (&str, i64) = ("Innodb_data_fsyncs", 20);
+
+    #[test]
+    fn the_binary_log_is_synced_as_its_settings_say() {
+        let of = |settings: &[(&str, &str)]| Binlog::of(&server("8.0.31", settings));
+        let synced = |every| Binlog::Synced { every, in_groups: true };
+        assert_eq!(of(&[("log_bin", "ON"), ("sync_binlog", "1")]), synced(1));
+        assert_eq!(of(&[("log_bin", "1"), ("sync_binlog", "100")]), synced(100));
+        for none in
+            [&[("log_bin", "OFF"), ("sync_binlog", "1")][..], &[("log_bin", "ON"), ("sync_binlog", "0")], &[]]
+        {
+            assert_eq!(of(none), Binlog::NotSynced, "{none:?}");
+        }
+        let in_innodb = [("log_bin", "ON"), ("sync_binlog", "1"), ("binlog_storage_engine", "innodb")];
+        assert_eq!(of(&in_innodb), Binlog::NotSynced);
+        let old = server("5.5.34", &[("log_bin", "ON"), ("sync_binlog", "1")]);
+        assert_eq!(Binlog::of(&old), Binlog::Synced { every: 1, in_groups: false });
+    }
+
+    #[test]
+    fn syncs_of_the_binary_log_are_added_in_each_servers_way() {
+        let every = |every, in_groups| Binlog::Synced { every, in_groups };
+        assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Binlog_group_commits", 20)]), Some(1.0));
+        assert_eq!(found(every(1, true), &[INNODB, ("Binlog_group_commits", 20)]), Some(2.0));
+        assert_eq!(found(every(10, true), &[INNODB, ("Binlog_group_commits", 20)]), Some(1.1));
+        assert_eq!(found(every(10, true), &[INNODB, ("binlog.COUNT_MISC", 2)]), Some(1.1));
+        let old = [INNODB, ("Binlog_cache_use", 18), ("Binlog_stmt_cache_use", 2)];
+        assert_eq!(found(every(1, false), &old), Some(2.0));
+        assert_eq!(found(every(1, false), &old[..2]), Some(1.9));
+    }
+
+    #[test]
+    fn what_is_synced_and_not_counted_leaves_no_figure() {
+        let synced = Binlog::Synced { every: 1, in_groups: true };
+        assert_eq!(found(synced, &[INNODB, ("Binlog_cache_use", 20)]), None);
+        assert_eq!(found(synced, &[INNODB, ("binlog.COUNT_MISC", 0)]), None, "not instrumented");
+    }
+
+    #[test]
+    fn logs_of_two_engines_are_added() {
+        assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Rocksdb_wal_synced", 20)]), Some(2.0));
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_is_named_with_what_to_do() {
+        let with = |key: &str| {
+            let mut step = read_write_step();
+            let samples = [(0, vec![0, 1]), (2_500_000, vec![20, 21])];
+            step.counters.extend(series("status", &["Innodb_data_fsyncs", key], &samples));
+            let mut cell = cell(1, "a", vec![step]);
+            for event in &mut cell.events {
+                if let CellEvent::Server { server: known, .. } = event {
+                    *known = server("8.0.31", &[("log_bin", "ON"), ("sync_binlog", "1")]);
+                }
+            }
+            warning(&run(&["a"], 1, vec![cell]))
+        };
+        assert_eq!(with("binlog.COUNT_MISC"), None);
+        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It tells in its performance schema: switch it on, or let dbdyno's user read it.");
+    }
+}

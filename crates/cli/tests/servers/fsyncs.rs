@@ -1,0 +1,139 @@
+//! fsyncs per commit on real servers: one connection whose every statement is a commit, so that how many it takes is known.
+
+use std::ops::Range;
+
+use dbdyno_analyse::VariantStep;
+use dbdyno_record::{CounterLine, Run};
+
+use crate::support::{Desk, faults, findings};
+use crate::{
+    MARIADB_10_11, MARIADB_11_8, MY_CNF, MYSQL_5_5, MYSQL_5_6, MYSQL_8_0, POSTGRES_15, POSTGRES_18,
+    POSTGRESQL_CONF, variant,
+};
+
+const WORKLOAD: &str = "[workload.oltp]\ntests = [\"update-non-index\"]\ntable_size = 100\nconnections = [1]\ntime = \"2s\"\n\
+    create_secondary = false\n";
+
+/// Pages that the server writes meanwhile are synced as well. On a slow disk, where commits are few, that shows.
+const MEANWHILE: f64 = 0.6;
+const ONCE: Range<f64> = 0.98..1.0 + MEANWHILE;
+
+/// fsyncs per commit of a variant.
+struct Found {
+    all: Option<f64>,
+    /// Those of its engine alone, by its own counters; 0 for PostgreSQL.
+    engine: f64,
+}
+
+/// The variants in their order, and the warnings.
+fn measured(desk: &Desk, variants: &str) -> (Vec<Found>, Vec<String>) {
+    desk.write("p.toml", &format!("name = \"p\"\n{variants}{WORKLOAD}"));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let (findings, run) = (findings(&desk.run_dir()), Run::open(&desk.run_dir()).unwrap());
+    assert_eq!(faults(&findings), [""; 0]);
+    let of = |variant: &VariantStep| {
+        let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
+        let lines = &cell.steps.last().unwrap().counters["status"].lines;
+        let change = |key: &str| {
+            let value = |line: &CounterLine| line.values.get(key).copied().unwrap_or_default();
+            (value(lines.last().unwrap()) - value(&lines[0])) as f64
+        };
+        let engine = change("Innodb_data_fsyncs") / change("Com_update").max(1.0);
+        Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
+    };
+    let step = findings.workloads[0].steps.last().unwrap();
+    (step.variants.iter().map(of).collect(), findings.warnings.clone())
+}
+
+/// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and how often the engine syncs its
+/// redo log for a commit without and with it.
+fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
+    let desk = Desk::new();
+    let log = "log_bin = binlog\nserver_id = 1\nsync_binlog = ";
+    let options = [
+        ("none", "skip_log_bin\n".to_owned(), alone, 0.0),
+        ("synced", format!("{log}1\n"), beside.clone(), 1.0),
+        ("tenth", format!("{log}10\n"), beside.clone(), 0.1),
+        ("unsynced", format!("{log}0\n"), beside, 0.0),
+    ];
+    let variants = options.each_ref().map(|(name, options, ..)| {
+        desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
+        variant(name, prefix, &format!("my_cnf = \"{name}.cnf\""))
+    });
+    let (found, _) = measured(&desk, &variants.concat());
+    for (Found { all, engine }, (name, _, redo, binlog)) in found.iter().zip(options) {
+        assert!(redo.contains(engine), "{prefix} {name}: engine {engine}, not {redo:?}");
+        let of_binlog = all.unwrap() - engine;
+        assert!((of_binlog - binlog).abs() < 0.03, "{prefix} {name}: binary log {of_binlog}, not {binlog}");
+    }
+}
+
+#[test]
+fn mariadb_syncs_its_redo_log_and_its_binary_log_once_a_commit() {
+    binary_log(MARIADB_10_11, (ONCE, ONCE));
+}
+
+#[test]
+fn mysql_syncs_its_binary_log_once_a_commit_beside_its_redo_log() {
+    // Threads of its own sync the log of 8.0, often for a commit's last record once more.
+    binary_log(MYSQL_8_0, (0.98..2.0 + MEANWHILE, 0.98..2.0 + MEANWHILE));
+    binary_log(MYSQL_5_6, (ONCE, ONCE));
+}
+
+#[test]
+fn mysql_5_5_syncs_its_redo_log_twice_beside_a_binary_log() {
+    binary_log(MYSQL_5_5, (ONCE, 1.98..2.0 + MEANWHILE));
+}
+
+#[test]
+fn syncs_of_a_binary_log_that_nobody_counts_leave_no_figure_and_are_told() {
+    let desk = Desk::new();
+    desk.write(
+        "blind.cnf",
+        &format!("{MY_CNF}performance_schema = OFF\nlog_bin = binlog\nsync_binlog = 1\n"),
+    );
+    desk.write("none.cnf", &format!("{MY_CNF}performance_schema = OFF\nskip_log_bin\n"));
+    let variants = variant("blind", MYSQL_8_0, "my_cnf = \"blind.cnf\"")
+        + &variant("none", MYSQL_8_0, "my_cnf = \"none.cnf\"");
+    let (found, warnings) = measured(&desk, &variants);
+    let [blind, none] = [0, 1].map(|at: usize| found[at].all);
+    assert!(
+        blind.is_none() && none.is_some_and(|none| (0.98..2.0 + MEANWHILE).contains(&none)),
+        "{blind:?} {none:?}"
+    );
+    let told = warnings
+        .iter()
+        .any(|text| text.starts_with("blind: the binary log is synced and the server does not tell"));
+    assert!(told, "{warnings:?}");
+}
+
+#[test]
+fn myrocks_syncs_its_own_log_once_a_commit() {
+    let desk = Desk::new();
+    desk.write(
+        "rocks.cnf",
+        &format!("{MY_CNF}plugin_load_add = ha_rocksdb\nrocksdb_flush_log_at_trx_commit = 1\n"),
+    );
+    let more = "my_cnf = \"rocks.cnf\"\nengine = \"rocksdb\"";
+    let (found, _) = measured(&desk, &variant("rocks", MARIADB_11_8, more));
+    assert!(found[0].all.is_some_and(|all| ONCE.contains(&all)), "{:?}", found[0].all);
+}
+
+#[test]
+fn postgres_syncs_its_log_once_a_commit_and_not_at_all_where_commits_do_not_wait() {
+    let desk = Desk::new();
+    desk.write("wait.conf", &format!("{POSTGRESQL_CONF}synchronous_commit = on\n"));
+    desk.write("later.conf", &format!("{POSTGRESQL_CONF}synchronous_commit = off\n"));
+    let of = |name: &str, prefix| {
+        ["wait", "later"].map(|conf| {
+            variant(&format!("{name}-{conf}"), prefix, &format!("postgresql_conf = \"{conf}.conf\""))
+        })
+    };
+    let variants = [of("pg-15", POSTGRES_15), of("pg-18", POSTGRES_18)].concat().concat();
+    let (found, _) = measured(&desk, &variants);
+    let fsyncs: Vec<f64> = found.iter().map(|found| found.all.unwrap()).collect();
+    for pair in fsyncs.chunks(2) {
+        // Its sessions tell what they did up to a second late, of two.
+        assert!((0.8..1.2).contains(&pair[0]) && pair[1] < 0.1, "{fsyncs:?}");
+    }
+}

@@ -1,0 +1,226 @@
+//! Verdicts and accounts through the whole tool, against servers whose differences are programmed: what is told must be what
+//! is true, and there is no way out for a busy machine.
+//!
+//! A test binary of its own, since cargo runs one after the other: no other test disturbs it, and its own take turns. What is
+//! programmed is made to stand noise: an answer goes out at its due time however late its CPU time was burnt, so
+//! that a rate moves only when nobody runs the server for longer than it has to wait.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "made for the other test binaries as well")]
+mod support;
+
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use dbdyno_analyse::{Account, Cause, StepFindings, VariantStep, Verdict};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use support::{Desk, faults, findings, wait_for};
+
+/// A server of which each operation takes this much CPU and, behind it, this much waiting.
+struct Programmed {
+    name: &'static str,
+    burn_us: u32,
+    delay_us: u32,
+    verdict: Option<Verdict>,
+}
+
+const fn programmed(name: &'static str, burn_us: u32, delay_us: u32, verdict: Verdict) -> Programmed {
+    Programmed { name, burn_us, delay_us, verdict: Some(verdict) }
+}
+
+const BASE: Programmed = Programmed { name: "base", burn_us: 50_000, delay_us: 200_000, verdict: None };
+
+/// Equal, and 1, 3 and 8 % slower by waiting alone; the same by CPU, with the waiting in proportion, so that the utilisation
+/// stays; and one that has put CPU into waiting.
+const VARIANTS: [Programmed; 8] = [
+    programmed("equal", 50_000, 200_000, Verdict::Same),
+    programmed("waits-1", 50_000, 202_500, Verdict::Same),
+    programmed("waits-3", 50_000, 207_500, Verdict::Slower),
+    programmed("waits-8", 50_000, 220_000, Verdict::Slower),
+    programmed("works-1", 50_500, 202_000, Verdict::Same),
+    programmed("works-3", 51_500, 206_000, Verdict::Slower),
+    programmed("works-8", 54_000, 216_000, Verdict::Slower),
+    programmed("trades", 40_000, 210_000, Verdict::Same),
+];
+
+/// A fixed number of operations, of which the last one ends the clock: a fixed time would cut one in two.
+const WORKLOAD: &str = "[workload.microbenchmarks]\nsteps = [\"point-query\"]\noperations = 6\nconnections = [1]\n\
+    table_size = 1\nload_connections = 1\nindex_before_load = true\nsettle_wait = \"0s\"\nverify = \"off\"\n";
+
+#[test]
+fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_right_accounts() {
+    let _turn = turn();
+    let desk = Desk::new();
+    let (mut running, mut plan) = (Vec::new(), "name = \"truth\"\nblocks = 5\n".to_owned());
+    for server in std::iter::once(&BASE).chain(&VARIANTS) {
+        let (process, variant) = Server::start(&desk, server);
+        running.push(process);
+        plan.push_str(&variant);
+    }
+    desk.write("p.toml", &(plan + WORKLOAD));
+    desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!(faults(&findings), [""; 0]);
+    let step = point_query(&findings.workloads[0].steps);
+    // Each says how late it was itself when it ends.
+    drop(running);
+    let wrong: Vec<String> =
+        VARIANTS.iter().flat_map(|server| wrong(server, of(step, server.name), of(step, "base"))).collect();
+    eprintln!("{}", evidence(&desk, step));
+    assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), evidence(&desk, step));
+    let run = desk.run_dir();
+    for server in &VARIANTS {
+        let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
+        let slower = i32::from(server.verdict == Some(Verdict::Slower));
+        desk.dbdyno(&["compare", &base, &new]).expect_code(slower);
+    }
+}
+
+/// All that is told of a variant and not true.
+fn wrong(server: &Programmed, told: &VariantStep, base: &VariantStep) -> Vec<String> {
+    let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
+    let ratio = told.ratio.as_ref().unwrap().value;
+    let (cpu, waiting) = factors(told.account.as_ref().unwrap());
+    let true_ratio = total(&BASE) / total(server);
+    let true_cpu = f64::from(BASE.burn_us) / f64::from(server.burn_us);
+    let mut wrong = Vec::new();
+    if told.verdict != server.verdict {
+        wrong.push(format!("{}: {:?}, not {:?}", server.name, told.verdict, server.verdict));
+    }
+    let mut expect = |what: &str, is: f64, truth: f64, tolerance: f64| {
+        if (is / truth - 1.0).abs() > tolerance {
+            wrong.push(format!("{}: {what} {is:.5}, not {truth:.5}", server.name));
+        }
+    };
+    expect("ratio", ratio, true_ratio, 0.003);
+    expect("factor of CPU", cpu, true_cpu, 0.015);
+    expect("factor of waiting", waiting, true_ratio / true_cpu, 0.015);
+    expect("product of the factors", cpu * waiting, ratio, 1e-9);
+    // What the protocol costs, and the looking out for the due time, come on top.
+    expect("CPU an operation", cpu_us(told), f64::from(server.burn_us), 0.03);
+    expect("CPU an operation of the base", cpu_us(base), f64::from(BASE.burn_us), 0.03);
+    wrong
+}
+
+/// A statement costs half as much CPU again, and nothing else takes time: that is what the account must hold.
+#[test]
+fn a_server_that_only_works_is_charged_for_all_of_its_time() {
+    let _turn = turn();
+    let desk = Desk::new();
+    let server = |name, burn_us| Programmed { name, burn_us, delay_us: 0, verdict: None };
+    let (_base, base) = Server::start(&desk, &server("base", 2_000));
+    let (_dear, dear) = Server::start(&desk, &server("dear", 3_000));
+    let workload = WORKLOAD.replace("operations = 6", "operations = 500");
+    desk.write("p.toml", &format!("name = \"burn\"\n{base}{dear}{workload}"));
+    desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
+    let findings = findings(&desk.run_dir());
+    let step = point_query(&findings.workloads[0].steps);
+    let (base, dear) = (of(step, "base"), of(step, "dear"));
+    let more_us = cpu_us(dear) - cpu_us(base);
+    assert!((970.0..1_030.0).contains(&more_us), "{more_us}\n{}", evidence(&desk, step));
+    let (cpu, waiting) = factors(dear.account.as_ref().unwrap());
+    assert!((cpu / (cpu_us(base) / cpu_us(dear)) - 1.0).abs() < 1e-9, "{}", evidence(&desk, step));
+    assert!(
+        (cpu * waiting / dear.ratio.as_ref().unwrap().value - 1.0).abs() < 1e-9,
+        "{}",
+        evidence(&desk, step)
+    );
+    assert!((cpu * 1.5 - 1.0).abs() < 0.02, "{}", evidence(&desk, step));
+}
+
+fn point_query(steps: &[StepFindings]) -> &StepFindings {
+    steps.iter().find(|step| step.name == "point-query").unwrap()
+}
+
+fn of<'a>(step: &'a StepFindings, name: &str) -> &'a VariantStep {
+    step.variants.iter().find(|variant| variant.variant == name).unwrap()
+}
+
+/// CPU of the server for one operation: mean over the blocks.
+fn cpu_us(variant: &VariantStep) -> f64 {
+    let blocks: Vec<f64> = variant.runs.iter().map(|run| run.cost.server_cpu_us.unwrap()).collect();
+    blocks.iter().sum::<f64>() / blocks.len() as f64
+}
+
+/// Of CPU an operation, user and kernel together, and of all that is no work.
+fn factors(account: &Account) -> (f64, f64) {
+    let of = |causes: [Cause; 2]| -> f64 {
+        account.parts.iter().filter(|part| causes.contains(&part.cause)).map(|part| part.factor).product()
+    };
+    (of([Cause::CpuUser, Cause::CpuKernel]), of([Cause::IoWait, Cause::Idle]))
+}
+
+/// What a failed test shows of each variant; last how late its server was by its own count, where that has ended.
+fn evidence(desk: &Desk, step: &StepFindings) -> String {
+    let line = |variant: &VariantStep| {
+        let name = &variant.variant;
+        let rates: Vec<f64> = variant.runs.iter().map(|run| run.rate).collect();
+        let account = variant.account.as_ref().map(factors);
+        let (cpu, verdict) = (cpu_us(variant), variant.verdict);
+        let stats = std::fs::read_to_string(desk.path(&format!("{name}.json"))).unwrap_or_default();
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap_or_default();
+        let late = ["p50_us", "p90_us", "max_us"].map(|figure| stats["late"][figure].as_f64());
+        format!(
+            "{name}: {cpu:.0} us, {account:.4?}, {verdict:?}, {rates:.3?} operations/s, late {late:.0?} us"
+        )
+    };
+    step.variants.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Tests of this binary run one at a time.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// `dbdyno ARGS`, which gets a CPU before any ordinary program of this machine does, where that is allowed (root): what others
+/// do at the same time is no difference between servers.
+fn urgent(desk: &Desk, args: &[&str]) -> Command {
+    static IS_ALLOWED: LazyLock<bool> = LazyLock::new(|| {
+        Command::new("chrt").args(["-f", "1", "true"]).status().is_ok_and(|status| status.success())
+    });
+    if !*IS_ALLOWED {
+        return desk.command(args);
+    }
+    let mut command = Command::new("chrt");
+    command.args(["-f", "1", env!("CARGO_BIN_EXE_dbdyno")]).args(args);
+    desk.prepare(&mut command);
+    command
+}
+
+/// A server that ends with the test.
+struct Server(Child);
+
+impl Server {
+    /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered at once.
+    fn start(desk: &Desk, programmed: &Programmed) -> (Self, String) {
+        let name = programmed.name;
+        let socket = desk.path(name);
+        let options = ["known-answer", "--protocol", "mysql", "--threads", "1", "--prepared-only"];
+        let mut command = urgent(desk, &options);
+        command.arg("--burn").arg(format!("{}us", programmed.burn_us));
+        if programmed.delay_us > 0 {
+            command.arg("--delay").arg(format!("constant {}us", programmed.delay_us));
+        }
+        command.arg("--socket").arg(&socket);
+        command.arg("--stats").arg(desk.path(&format!("{name}.json")));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let server = Self(command.spawn().unwrap());
+        wait_for("the server to listen", || socket.exists().then_some(()));
+        let address = format!("mysql://any@localhost/any?socket={}", socket.display());
+        (server, format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.0.id()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+        }
+        let _ = self.0.wait();
+    }
+}
