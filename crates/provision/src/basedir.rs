@@ -221,8 +221,13 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
 #[cfg(test)]
 impl BaseDir {
     /// A base directory that exists on no disk, for tests of pure parts.
-    pub(crate) fn sample(product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
-        let path = PathBuf::from("/s/base");
+    pub(crate) fn sample(product: Product, version: (u32, u32, u32)) -> Self {
+        Self::sample_in(Path::new("/s/base"), product, version)
+    }
+
+    /// The same for one that may exist.
+    pub(crate) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
+        let path = path.to_path_buf();
         Self {
             prefix: path.clone(),
             program: path.join("bin/mysqld"),
