@@ -100,7 +100,9 @@ impl BaseDir {
         })?;
         let share_dir = first_with(&prefix, SHARE_DIRS, "english/errmsg.sys");
         let plugin_dir = first_with(&prefix, PLUGIN_DIRS, "");
-        let installer = first_with(&prefix, INSTALLERS, "");
+        // Some archives hold a link to one as an empty file.
+        let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let installer = INSTALLERS.iter().map(|name| prefix.join(name)).find(has_text);
         Ok(Self { path, prefix, program, product, version, share_dir, plugin_dir, installer })
     }
 

@@ -26,9 +26,8 @@ const LIBRARY_DIRS: [&str; 6] =
     ["lib", "lib64", "libs", "lib/private", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"];
 
 /// Variables that installers and servers obey when they make files: locale, time zone (`initdb` writes it into
-/// `postgresql.conf`), rights of files, other libraries. So do all that begin with `LC_`.
-const VARIABLES: [&str; 8] =
-    ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR", "LD_LIBRARY_PATH", "LD_PRELOAD"];
+/// `postgresql.conf`), rights of files. So do all that begin with `LC_`.
+const VARIABLES: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "TZDIR", "UMASK", "UMASK_DIR"];
 
 /// An option that initialising obeys, and that leaves no trace in what it makes.
 const WITHOUT_TRACE: &str = "innodb_use_native_aio";

@@ -30,7 +30,7 @@ pub(crate) fn engine(base: &Base) -> &'static str {
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     match base {
-        Base::Mysql(base) => mysql_help(name, base),
+        Base::Mysql(base) => mysql_help(name, base).unwrap_or_else(|| of_variables(running)),
         Base::Postgres(base) => {
             let help = output(Command::new(base.program().with_file_name("initdb")).arg("--help"));
             let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
@@ -41,8 +41,15 @@ pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     }
 }
 
-/// The table at the end of `mysqld --help --verbose`.
-fn mysql_help(name: &str, base: &BaseDir) -> Values {
+/// Options by the variables that they set, and two that are called otherwise.
+fn of_variables(running: &Values) -> Values {
+    let others = [("transaction_isolation", &running["tx_isolation"]), ("ssl", &running["have_ssl"])];
+    let others = others.map(|(name, value)| (name.to_owned(), value.replace("DISABLED", "OFF")));
+    running.clone().into_iter().chain(others).collect()
+}
+
+/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB 10.1.8.
+fn mysql_help(name: &str, base: &BaseDir) -> Option<Values> {
     let folder = new_folder();
     let mut command = Command::new(base.program());
     command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix().display()));
@@ -58,6 +65,9 @@ fn mysql_help(name: &str, base: &BaseDir) -> Values {
         }
     }
     let help = output(command.args(["--help", "--verbose"]));
+    if help.is_empty() {
+        return None;
+    }
     let table =
         help.rsplit_once("Variables (--variable-name=value)").unwrap_or_else(|| panic!("{name}: {help}")).1;
     let lines = table.lines().skip(3).take_while(|line| !line.trim().is_empty());
@@ -66,7 +76,7 @@ fn mysql_help(name: &str, base: &BaseDir) -> Values {
         let value = value.trim().replace("(No default value)", "");
         (name.replace('-', "_"), value)
     };
-    lines.map(pair).collect()
+    Some(lines.map(pair).collect())
 }
 
 fn output(command: &mut Command) -> String {
