@@ -45,7 +45,7 @@ fn on_xfs(test: &str, check: impl FnOnce(&Path)) {
 
 /// Bytes of the filesystem that are taken, once all writes have reached it.
 fn used(folder: &Path) -> u64 {
-    nix::unistd::syncfs(&File::open(folder).unwrap()).unwrap();
+    nix::unistd::syncfs(File::open(folder).unwrap()).unwrap();
     let space = statvfs(folder).unwrap();
     (space.blocks() - space.blocks_free()) * space.fragment_size()
 }
