@@ -11,7 +11,8 @@ use crate::home::MYSQL_SOCKET;
 use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute, absolute_log};
-use crate::{BaseDir, Error, Home, datadir, launch, ready, template};
+use crate::template::Template;
+use crate::{BaseDir, Error, Home, datadir, launch, ready};
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ pub struct ServerSpec {
     pub data_dir: PathBuf,
     /// File for the server's log and output. It is appended to; a name without extension gets `.log`.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied.
+    /// Folder that keeps an initialised data directory for each build, to be copied; it may be kept, and shared by processes.
     pub template_dir: PathBuf,
     /// Time from spawning to the first greeting.
     pub start_timeout: Duration,
@@ -75,9 +76,7 @@ impl Server {
 
         match data {
             Data::Fresh => {
-                let template = template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?;
-                datadir::prepare(&data_dir)?;
-                datadir::fill(&template, &data_dir)?;
+                Template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?.copy_to(&data_dir)?;
             }
             Data::AsItIs => datadir::check_at_rest(&data_dir)?,
         }

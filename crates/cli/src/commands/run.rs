@@ -18,6 +18,7 @@ use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
+use crate::templates::{self, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
 
 /// Name of the report file in a run directory.
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
+    let kept_templates = templates::kept(args.templates.as_deref())?;
     let ready = match &args.resume {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,
@@ -47,6 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
+    let templates = Templates::choose(kept_templates, &data_root);
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
     let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
@@ -59,6 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         cancel,
         runtime,
         data_root: data_root.clone(),
+        templates: templates.clone(),
         server_cpus,
     };
     let refused = match plan.parity {
@@ -70,7 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     drop(conductor);
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
-        let _ = std::fs::remove_dir_all(data_root.join("templates"));
+        templates.remove_own();
         let _ = std::fs::remove_dir_all(data_root.join("snapshots"));
         let _ = std::fs::remove_dir(&data_root);
     }

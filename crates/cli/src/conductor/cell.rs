@@ -98,7 +98,7 @@ impl Conductor<'_> {
     pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> Place {
         Place {
             data_dir: self.data_dir(id),
-            template_dir: self.data_root.join("templates"),
+            template_dir: self.templates.folder.clone(),
             log,
             config_dir: self.writer.dir().join("configs"),
             server_cpus: self.server_cpus.clone(),

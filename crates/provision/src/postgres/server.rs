@@ -40,7 +40,7 @@ pub struct PgServerSpec {
     pub data_dir: PathBuf,
     /// File for the server's log and output. It is appended to.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied.
+    /// Folder that keeps an initialised data directory for each build, to be copied; it may be kept, and shared by processes.
     pub template_dir: PathBuf,
     /// Time from spawning to the first session.
     pub start_timeout: Duration,

@@ -1,8 +1,7 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::{
-    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, SettleBy,
-    Verify,
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, Verify,
 };
 use dbdyno_record::Deviation;
 
@@ -56,10 +55,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
         );
     }
-    let settle = options.settling();
-    if settle.by == SettleBy::State {
-        let here = format!("cleanup, then until the server's state is quiet, {} at most", settle.cap);
-        add("settle", "tests begin at once", &here);
+    if let Some(quiet) = options.settling().until_quiet() {
+        add("settle", "tests begin at once", &format!("cleanup, then {quiet}"));
     }
     if options.verify != Verify::Off {
         add(
