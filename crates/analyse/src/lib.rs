@@ -58,6 +58,8 @@ pub mod statistics;
 mod steadiness;
 mod step_findings;
 mod steps;
+mod sweep;
+mod sweep_table;
 mod tables;
 mod validity;
 mod verdict;
@@ -93,6 +95,7 @@ pub use steadiness::Steadiness;
 pub use step_findings::{
     Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
 };
+pub use sweep::{Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.

@@ -14,6 +14,7 @@ enum TableKind {
     Sla,
     Control,
     Groups,
+    Sweep,
 }
 
 /// A table of the summary with what must be said below it.
@@ -42,16 +43,22 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
     tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.groups.iter().map(|table| (TableKind::Groups, table)));
+    tables.extend(summary.sweeps.iter().map(|table| (TableKind::Sweep, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
     tables.extend(summary.control.as_ref().map(|table| (TableKind::Control, table)));
     let mut said: Vec<String> = Vec::new();
     let mut sections = Vec::new();
     for (kind, table) in tables {
-        let missing: Vec<String> = missing(table).into_iter().filter(|line| !said.contains(line)).collect();
+        // The table of rates has said of each step why it has none.
+        let lines = if kind == TableKind::Sweep { Vec::new() } else { missing(table) };
+        let missing: Vec<String> = lines.into_iter().filter(|line| !said.contains(line)).collect();
         said.extend(missing.iter().cloned());
-        let groups = kind == TableKind::Groups;
-        let heads = if groups { ["group", "figure"] } else { ["variant", "step"] };
-        sections.push(Section { table, heads, turns: !groups, legend: legend(kind, table), missing });
+        let (heads, turns) = match kind {
+            TableKind::Groups => (["group", "figure"], false),
+            TableKind::Sweep => (["connections", "figure"], false),
+            _ => (["variant", "step"], true),
+        };
+        sections.push(Section { table, heads, turns, legend: legend(kind, table), missing });
     }
     sections
 }
