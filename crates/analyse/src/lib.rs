@@ -52,6 +52,7 @@ mod relative;
 mod relative_metrics;
 mod schedule;
 mod settling;
+mod short_steps;
 mod span;
 mod statements;
 pub mod statistics;

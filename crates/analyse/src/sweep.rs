@@ -36,10 +36,10 @@ pub struct SweepVariant {
 pub struct SweepRung {
     /// Of the median second of the window; of the whole window where it has no whole second.
     pub median_rate: f64,
-    /// Response times of the headline's kind.
-    pub p50_us: f64,
-    pub p95_us: f64,
-    pub p99_us: f64,
+    /// Response times of the headline's kind; `None` where nothing was answered.
+    pub p50_us: Option<f64>,
+    pub p95_us: Option<f64>,
+    pub p99_us: Option<f64>,
     pub blocks: usize,
 }
 
@@ -90,13 +90,14 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     let of_time = |time: fn(&crate::Latency) -> u64| {
         let kinds =
             runs.iter().filter_map(|run| run.kinds.iter().find(|kind| kind.kind == step.headline_kind));
-        median(&kinds.map(|kind| time(&kind.response) as f64).collect::<Vec<_>>())
+        let times = kinds.map(|kind| &kind.response).filter(|response| response.count > 0);
+        median(&times.map(|response| time(response) as f64).collect::<Vec<_>>())
     };
     Some(SweepRung {
         median_rate: median(&rates)?,
-        p50_us: of_time(|times| times.p50_us)?,
-        p95_us: of_time(|times| times.p95_us)?,
-        p99_us: of_time(|times| times.p99_us)?,
+        p50_us: of_time(|times| times.p50_us),
+        p95_us: of_time(|times| times.p95_us),
+        p99_us: of_time(|times| times.p99_us),
         blocks: runs.len(),
     })
 }

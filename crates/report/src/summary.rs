@@ -24,6 +24,8 @@ pub(crate) struct Section<'a> {
     pub(crate) heads: [&'static str; 2],
     /// It has fewer rows than columns: in a terminal, which is higher than wide, columns become rows.
     pub(crate) turns: bool,
+    /// Its columns are figures of variants.
+    pub(crate) has_figures: bool,
     /// Colours that the table uses, each with what it says there.
     pub(crate) legend: Vec<(Colour, &'static str)>,
     /// Why cells have no value, unless an earlier table said the same.
@@ -31,6 +33,18 @@ pub(crate) struct Section<'a> {
 }
 
 impl Section<'_> {
+    /// A column's head on two lines. In a sweep each variant has several columns, and the figure stands below its name.
+    pub(crate) fn column_head(&self, column: &str) -> (String, String) {
+        if !self.has_figures {
+            return (one_line(column), String::new());
+        }
+        let figure = ["p50", "p95", "p99"].into_iter().find_map(|figure| {
+            let variant = column.strip_prefix(figure)?.strip_prefix(' ')?;
+            Some((one_line(variant), format!("{figure} ms")))
+        });
+        figure.unwrap_or_else(|| (one_line(column), "rate".to_owned()))
+    }
+
     /// Signs and their meanings on one line; empty when the table shows none.
     pub(crate) fn legend_text(&self) -> String {
         let entries = self.legend.iter().map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)));
@@ -58,7 +72,8 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
             TableKind::Sweep => (["connections", "figure"], false),
             _ => (["variant", "step"], true),
         };
-        sections.push(Section { table, heads, turns, legend: legend(kind, table), missing });
+        let (legend, has_figures) = (legend(kind, table), kind == TableKind::Sweep);
+        sections.push(Section { table, heads, turns, has_figures, legend, missing });
     }
     sections
 }

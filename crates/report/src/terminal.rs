@@ -312,12 +312,13 @@ mod tests {
         let table = text.split("\nConnections: read-only\n").nth(1).expect("there is one");
         insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
         By number of connections.
-        connections  rollback  p95 rollback   <b>&"  p95 <b>&"
-        ──────────────────────────────────────────────────────
-        1                1000          0.50    1200       0.50
-        2                2000          1.00    2400       1.00
-        4                4000          2.00    4800       2.00
-        1024             2000       2000.00  failed     failed
+        connections  rollback  rollback   <b>&"   <b>&"
+                         rate    p95 ms    rate  p95 ms
+        ───────────────────────────────────────────────
+        1                1000      0.50    1200    0.50
+        2                2000      1.00    2400    1.00
+        4                4000      2.00    4800    2.00
+        1024             2000   2000.00  failed  failed
         "#);
     }
 

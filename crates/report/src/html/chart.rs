@@ -13,7 +13,7 @@ pub(super) struct Line {
     /// Position of the variant in the report; decides the look.
     pub(super) variant: usize,
     pub(super) name: String,
-    /// 0 for all together.
+    /// 0 for all together; then each point has a marker.
     pub(super) block: u32,
     /// Places on the two axes: second and value.
     pub(super) points: Vec<(f64, f64)>,
@@ -89,7 +89,8 @@ pub(super) fn chart_on(
     axes(across, up, &mut out);
     for line in &lines {
         let blocks = lines.iter().filter(|other| other.variant == line.variant).count();
-        let detail = Detail { points: points_a_line, markers: (MARKERS / blocks).max(2) };
+        let markers = if line.block > 0 { (MARKERS / blocks).max(2) } else { line.points.len() };
+        let detail = Detail { points: points_a_line, markers };
         draw(line, across, up, detail, &mut out);
     }
     labels(&lines, up, &mut out);

@@ -14,8 +14,8 @@ const POINTS: usize = usize::MAX;
 /// axis is logarithmic; so is that of response times, which grow with them.
 pub(super) fn sweep_charts(sweep: &Sweep, names: &[String]) -> Vec<(String, String)> {
     let across = across(sweep);
-    let rates = lines(sweep, names, |rung| rung.median_rate);
-    let times = lines(sweep, names, |rung| (rung.p95_us / 1e3).log10());
+    let rates = lines(sweep, names, |rung| Some(rung.median_rate));
+    let times = lines(sweep, names, |rung| Some((rung.p95_us? / 1e3).log10()));
     let greatest = values(&rates).fold(0.0, f64::max);
     let caption = |what: &str| format!("{}: {what}, by connections.", sweep.test);
     let rate_caption = caption(&format!("{} of the median second", sweep.rate_label));
@@ -43,7 +43,7 @@ fn place(sweep: &Sweep, connections: u32) -> f64 {
     f64::from(connections).log2() - sweep.connections.first().map_or(0.0, |least| f64::from(*least).log2())
 }
 
-fn lines(sweep: &Sweep, names: &[String], value: fn(&SweepRung) -> f64) -> Vec<Line> {
+fn lines(sweep: &Sweep, names: &[String], value: fn(&SweepRung) -> Option<f64>) -> Vec<Line> {
     let line = |(at, of): (usize, &dbdyno_analyse::SweepVariant)| Line {
         variant: names.iter().position(|name| *name == of.variant).unwrap_or(at),
         name: of.variant.clone(),
@@ -52,7 +52,7 @@ fn lines(sweep: &Sweep, names: &[String], value: fn(&SweepRung) -> f64) -> Vec<L
             .connections
             .iter()
             .zip(&of.rungs)
-            .filter_map(|(number, rung)| Some((place(sweep, *number), value(rung.as_ref()?))))
+            .filter_map(|(number, rung)| Some((place(sweep, *number), value(rung.as_ref()?)?)))
             .filter(|(_, value)| value.is_finite())
             .collect(),
     };
@@ -99,6 +99,7 @@ mod tests {
             for label in ["1", "2", "4", "1024"] {
                 assert!(svg.contains(&format!(">{label}</text>")), "{label}: {svg}");
             }
+            assert_eq!(svg.matches("class=\"m s").count(), 7, "a marker a rung: {svg}");
             assert!(svg.contains(">connections</text>") && !svg.contains("block"), "{svg}");
         }
         // 0.5 ms to 2 s: powers of ten from 0.1 to 10,000.
