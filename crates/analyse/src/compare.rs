@@ -252,13 +252,12 @@ fn both(
 
 /// Adjusts the p-values over the steps of this comparison and finds the words.
 fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
+    // A ratio is not invalid; one of a single block gets no word.
+    for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
+        step.verdict = None;
+    }
     if !looks.is_empty() {
-        judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
-        // One block in common gives a ratio and no word.
-        for step in steps.iter_mut().filter(|step| step.ratio.is_some() && step.inference.is_none()) {
-            step.verdict = None;
-        }
-        return;
+        return judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
     }
     adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
     for step in steps {

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::counters::Counters;
 use crate::levels::{is_bytes, megabytes, value, words};
-use crate::measured::Hosting;
 use crate::{StepFindings, StepRun, WorkloadFindings};
 
 /// Less growth than this is an idle server's.
@@ -19,8 +18,9 @@ const STEPS_NAMED: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Debt {
     pub levels: Vec<DebtLevel>,
-    /// Bytes that the server's process gave to the device or the page cache between its first and last sample of the
-    /// step; of an embedded database the client's. `None` where neither is seen.
+    /// Bytes written to the data directory's device between its first and last sample of the step; `None` where it is
+    /// not seen. Not the kernel's `write_bytes` of the server's process, which counts whole folios of the page cache for
+    /// each small write to one: ten times what was written was seen.
     pub written_bytes: Option<i64>,
 }
 
@@ -69,21 +69,20 @@ impl Debt {
 }
 
 /// From the two readings of the counter file `debt`; `None` for a step without both.
-pub(crate) fn debt(counters: &Counters, hosting: Hosting) -> Option<Debt> {
+pub(crate) fn debt(counters: &Counters) -> Option<Debt> {
     let [before, .., after] = counters.get("debt")?.lines.as_slice() else { return None };
     let level = |(name, &was): (&String, &i64)| {
         let after = *after.values.get(name)?;
         Some(DebtLevel { name: name.clone(), words: words(name).to_owned(), before: was, after })
     };
     let levels = before.values.iter().filter_map(level).collect();
-    Some(Debt { levels, written_bytes: written_bytes(counters, hosting) })
+    Some(Debt { levels, written_bytes: written_bytes(counters) })
 }
 
-fn written_bytes(counters: &Counters, hosting: Hosting) -> Option<i64> {
-    let source = if hosting == Hosting::Embedded { "client" } else { "server" };
-    let lines = &counters.get(source)?.lines;
+fn written_bytes(counters: &Counters) -> Option<i64> {
+    let lines = &counters.get("disk")?.lines;
     let (first, last) = (lines.first()?, lines.last()?);
-    let written = last.values.get("write_bytes")? - first.values.get("write_bytes")?;
+    let written = last.values.get("written_bytes")? - first.values.get("written_bytes")?;
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
@@ -123,11 +122,11 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     ))
 }
 
-/// `l.i1 ended with 512.0 MB more dirty pages (41 % of the 1.2 MB written)`
+/// `l.i1 ended with 512.0 MB more dirty pages (41 % of the 1.2 GB written)`
 fn grown(step: &str, debt: &Debt, level: &DebtLevel) -> String {
     let share = match (debt.share_of_written(level), debt.written_bytes) {
         (Some(share), Some(written)) => {
-            format!(" ({:.0} % of the {} it wrote)", 100.0 * share, megabytes(written))
+            format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
         }
         _ => String::new(),
     };
@@ -145,8 +144,8 @@ mod tests {
         let mut counters =
             series("debt", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
         counters.extend(series(
-            "server",
-            &["write_bytes"],
+            "disk",
+            &["written_bytes"],
             &[(0, vec![0]), (1_000_000, vec![written / 2]), (2_000_000, vec![written])],
         ));
         counters
@@ -154,7 +153,7 @@ mod tests {
 
     #[test]
     fn debt_is_the_change_from_before_to_after_and_a_share_of_what_was_written() {
-        let debt = debt(&counters(513_000_000, 1_024_000_000), Hosting::Process).unwrap();
+        let debt = debt(&counters(513_000_000, 1_024_000_000)).unwrap();
         let [dirty, history] = debt.levels.as_slice() else { panic!("{debt:?}") };
         assert_eq!((dirty.more(), history.more()), (512_000_000, -1_000));
         assert_eq!((debt.share_of_written(dirty), debt.share_of_written(history)), (Some(0.5), None));
@@ -164,15 +163,15 @@ mod tests {
 
     #[test]
     fn one_reading_alone_says_nothing_and_what_is_not_seen_is_not_written() {
-        assert_eq!(debt(&series("debt", &["dirty_bytes"], &[(0, vec![1])]), Hosting::Process), None);
-        let embedded = debt(&counters(2_000_000, 5), Hosting::Embedded).unwrap();
-        assert_eq!(embedded.written_bytes, None);
+        assert_eq!(debt(&series("debt", &["dirty_bytes"], &[(0, vec![1])])), None);
+        let mut unseen = counters(2_000_000, 5);
+        unseen.remove("disk");
+        assert_eq!(debt(&unseen).unwrap().written_bytes, None);
     }
 
     #[test]
     fn little_growth_is_not_told() {
-        let worst =
-            |after, written| debt(&counters(after, written), Hosting::Process).unwrap().worst().cloned();
+        let worst = |after, written| debt(&counters(after, written)).unwrap().worst().cloned();
         assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
         assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
         assert!(worst(5_000_000, 10_000_000).is_some());
@@ -188,7 +187,7 @@ mod tests {
         let cells = vec![cell(1, "a", vec![step(513_000_000)]), cell(2, "a", vec![step(257_000_000)])];
         let told = analyse(&run(&["a"], 2, cells)).warnings;
         let found: Vec<_> = told.iter().filter(|text| text.contains("left work")).collect();
-        insta::assert_snapshot!(found[0], @"a left work to later steps: l.i0 ended with 512.0 MB more dirty pages (50 % of the 1024.0 MB it wrote). The tables `Debt` have all of it.");
+        insta::assert_snapshot!(found[0], @"a left work to later steps: l.i0 ended with 512.0 MB more dirty pages (50 % of the 1024.0 MB written). The tables `Debt` have all of it.");
         assert_eq!(found.len(), 1, "{told:?}");
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         lookup_seconds,
         steadiness: steadiness(&step.spec, &seconds),
         seconds,
-        debt: debt(&step.counters, around.hosting),
+        debt: debt(&step.counters),
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use dbdyno_record::{CellEvent, CellRecord, Run};
+use dbdyno_record::{CellRecord, Run};
 use nix::sys::signal::Signal;
 
-use crate::support::{Desk, faults, findings, wait_until_in_step};
+use crate::support::cells::{rows_after, run_of, works};
+use crate::support::{Desk, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
 fn oltp(options: &str) -> String {
@@ -19,33 +20,7 @@ fn oltp(options: &str) -> String {
 /// Names of the steps of a cell, in order, and of its upkeep that stops, changes or starts something.
 fn told(cell: &CellRecord) -> (String, String) {
     let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
-    let works: Vec<&str> = cell
-        .events
-        .iter()
-        .filter_map(|event| match event {
-            CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
-                Some(name.as_str())
-            }
-            _ => None,
-        })
-        .collect();
-    (steps.join(" "), works.join(", "))
-}
-
-/// Rows that the check after step `name` found in all tables.
-fn rows_after(cell: &CellRecord, name: &str) -> i128 {
-    let step = cell.steps.iter().find(|step| step.name == name).unwrap();
-    let parts = step.checks().into_iter().flat_map(|check| &check.parts);
-    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
-}
-
-fn run_of(desk: &Desk, options: &str) -> Run {
-    desk.write("p.toml", &oltp(options));
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
-    let dir = desk.run_dir();
-    assert_eq!(faults(&findings(&dir)), Vec::<String>::new());
-    assert!(!dir.join("data").exists(), "data are left");
-    Run::open(&dir).unwrap()
+    (steps.join(" "), works(cell))
 }
 
 const ALL: &str = "load index insert.c1 delete.c1 update-index.c1";
@@ -53,7 +28,7 @@ const MEASURED: &str = "insert.c1 delete.c1 update-index.c1";
 
 #[test]
 fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows() {
-    let run = run_of(&Desk::new(), "data = \"restore-each-step\"");
+    let run = run_of(&Desk::new(), &oltp("data = \"restore-each-step\""));
     assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore, restore, restore".to_owned()));
     assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore, restore, restore".to_owned()));
     for cell in &run.cells {
@@ -65,7 +40,7 @@ fn restored_before_each_step_every_step_of_every_block_begins_on_the_loaded_rows
 
 #[test]
 fn restored_before_each_block_the_load_runs_once_and_steps_go_on_with_each_others_rows() {
-    let run = run_of(&Desk::new(), "data = \"restore\"");
+    let run = run_of(&Desk::new(), &oltp("data = \"restore\""));
     assert_eq!(told(&run.cells[0]), (ALL.to_owned(), "snapshot, restore".to_owned()));
     assert_eq!(told(&run.cells[1]), (MEASURED.to_owned(), "restore".to_owned()));
     for cell in &run.cells {
@@ -76,7 +51,7 @@ fn restored_before_each_block_the_load_runs_once_and_steps_go_on_with_each_other
 #[test]
 fn reset_loads_again_before_each_step_and_keeps_those_loads_apart() {
     let desk = Desk::new();
-    let run = run_of(&desk, "data = \"reset\"");
+    let run = run_of(&desk, &oltp("data = \"reset\""));
     for cell in &run.cells {
         assert_eq!(told(cell), (ALL.to_owned(), String::new()));
         assert_eq!(rows_after(cell, "update-index.c1"), 2000);

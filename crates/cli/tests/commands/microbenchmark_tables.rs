@@ -1,55 +1,20 @@
 //! The tables of the microbenchmarks on SQLite: what each step finds, ids beyond 32 bits, ways to load.
 
-use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
+use dbdyno_record::{CellRecord, StepEvent};
 
-use crate::support::{Desk, faults, findings};
+use crate::support::Desk;
+use crate::support::cells::{rows_after, run_of, step, told};
 
 /// Two blocks of few steps, the first of which only fills caches.
 const STEPS: &str = "steps = [\"point-query.warm\", \"point-query.pre\", \"update-index\", \"read-write_range=100\", \
     \"point-query\", \"delete\", \"insert\"]\noperations = 50\n";
 
-fn run_of(desk: &Desk, options: &str) -> Run {
-    desk.write(
-        "p.toml",
-        &format!(
-            "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-             pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.microbenchmarks]\n\
-             tables = 2\ntable_size = 500\nsettle_wait = \"0s\"\nconnections = [2]\n{options}\n"
-        ),
-    );
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
-    let dir = desk.run_dir();
-    assert_eq!(faults(&findings(&dir)), [""; 0]);
-    assert!(!dir.join("data").exists(), "data are left");
-    Run::open(&dir).unwrap()
-}
-
-/// What a cell did, in order: steps by their names, work between them in brackets.
-fn told(cell: &CellRecord) -> String {
-    let work = |event: &CellEvent| match event {
-        CellEvent::Work { at, name, .. } if name != "create tables" => {
-            Some((at.clone(), format!("({name})")))
-        }
-        _ => None,
-    };
-    let start = |step: &StepRecord| match &step.events[0] {
-        StepEvent::Started { at, .. } => (at.clone(), step.name.clone()),
-        other => panic!("{other:?}"),
-    };
-    let mut told: Vec<_> = cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
-    // Work of the same millisecond stays in its order, and before the step that it is for.
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
-}
-
-fn step<'a>(cell: &'a CellRecord, name: &str) -> &'a StepRecord {
-    cell.steps.iter().find(|step| step.name == name).unwrap()
-}
-
-/// Rows that the check behind step `name` found in all tables.
-fn rows_after(cell: &CellRecord, name: &str) -> i128 {
-    let parts = step(cell, name).checks().into_iter().flat_map(|check| &check.parts);
-    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
+fn plan(options: &str) -> String {
+    format!(
+        "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
+         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.microbenchmarks]\n\
+         tables = 2\ntable_size = 500\nsettle_wait = \"0s\"\nconnections = [2]\n{options}\n"
+    )
 }
 
 fn state(cell: &CellRecord, name: &str) -> String {
@@ -58,7 +23,7 @@ fn state(cell: &CellRecord, name: &str) -> String {
 
 #[test]
 fn one_table_goes_through_the_sequence_unless_the_plan_says_otherwise() {
-    let run = run_of(&Desk::new(), STEPS);
+    let run = run_of(&Desk::new(), &plan(STEPS));
     for cell in &run.cells {
         insta::allow_duplicates! {
             insta::assert_snapshot!(told(cell), @"load index point-query.warm (cleanup) point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
@@ -70,7 +35,7 @@ fn one_table_goes_through_the_sequence_unless_the_plan_says_otherwise() {
 
 #[test]
 fn restored_before_each_step_nothing_ages_and_a_warm_up_stays_with_its_step() {
-    let run = run_of(&Desk::new(), &format!("{STEPS}data = \"restore-each-step\""));
+    let run = run_of(&Desk::new(), &plan(&format!("{STEPS}data = \"restore-each-step\"")));
     insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
     insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre (restore) update-index (restore) read-write_range=100 (restore) point-query (restore) delete (restore) insert");
     for cell in &run.cells {
@@ -82,7 +47,7 @@ fn restored_before_each_step_nothing_ages_and_a_warm_up_stays_with_its_step() {
 
 #[test]
 fn restored_before_each_block_the_load_runs_once_and_tables_age_within_a_block() {
-    let run = run_of(&Desk::new(), &format!("{STEPS}data = \"restore\""));
+    let run = run_of(&Desk::new(), &plan(&format!("{STEPS}data = \"restore\"")));
     insta::assert_snapshot!(told(&run.cells[0]), @"load index (cleanup) (snapshot) (restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
     insta::assert_snapshot!(told(&run.cells[1]), @"(restore) point-query.warm point-query.pre update-index read-write_range=100 (cleanup) point-query delete insert");
     for cell in &run.cells {
@@ -93,7 +58,7 @@ fn restored_before_each_block_the_load_runs_once_and_tables_age_within_a_block()
 #[test]
 fn reset_loads_before_each_step_and_keeps_those_loads_apart() {
     let desk = Desk::new();
-    let run = run_of(&desk, &format!("{STEPS}data = \"reset\""));
+    let run = run_of(&desk, &plan(&format!("{STEPS}data = \"reset\"")));
     for cell in &run.cells {
         assert_eq!(rows_after(cell, "insert"), 1050);
     }
@@ -106,7 +71,7 @@ fn reset_loads_before_each_step_and_keeps_those_loads_apart() {
 #[test]
 fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
     let options = "id = \"bigint\"\nfirst_id = 5_000_000_000\noperations = 20\ndelete_refill = true\n";
-    let run = run_of(&Desk::new(), options);
+    let run = run_of(&Desk::new(), &plan(options));
     let cell = &run.cells[0];
     assert_eq!(cell.steps.len(), 2 + 1 + 42);
     let parts = step(cell, "load").checks()[0].parts.clone();
@@ -134,7 +99,7 @@ fn tables_are_loaded_in_the_ways_of_the_classic_workload() {
         ("load_method = \"stream\"", "prepared", "load index scan"),
         ("index_before_load = true\nprofile = \"sysbench-0.5\"\ndata = \"restore\"", "text", "load scan"),
     ] {
-        let run = run_of(&Desk::new(), &format!("steps = [\"scan\"]\n{options}"));
+        let run = run_of(&Desk::new(), &plan(&format!("steps = [\"scan\"]\n{options}")));
         let names: Vec<&str> = run.cells[0].steps.iter().map(|step| step.name.as_str()).collect();
         assert_eq!(names.join(" "), steps);
         assert_eq!(run.cells[0].steps[0].spec.kinds[0].protocol, protocol);

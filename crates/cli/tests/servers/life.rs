@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_record::{CellEvent, CellRecord, Outcome, Run};
+use dbdyno_record::{CellRecord, Outcome, Run};
 use nix::sys::signal::Signal;
 
+use crate::support::cells::works;
 use crate::support::{Desk, faults, findings, wait_until_in_step};
 use crate::watch::{process_is_there, server, server_of, wait_until_gone};
 use crate::{MARIADB_10_11, MY_CNF, MYSQL_8_0, POSTGRES_15, variant};
@@ -15,16 +16,6 @@ fn oltp(variants: &str, options: &str) -> String {
         "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\ntests = [\"insert\", \"update-index\"]\n\
          table_size = 2000\ntime = \"1s\"\n{options}\n"
     )
-}
-
-fn works(cell: &CellRecord) -> String {
-    let names = cell.events.iter().filter_map(|event| match event {
-        CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
-            Some(name.as_str())
-        }
-        _ => None,
-    });
-    names.collect::<Vec<_>>().join(", ")
 }
 
 fn cells_of<'a>(run: &'a Run, variant: &str) -> Vec<&'a CellRecord> {

@@ -1,8 +1,9 @@
 //! The tables of the microbenchmarks on real servers: put back before each step, with ids beyond 32 bits, streamed.
 
-use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
+use dbdyno_record::StepEvent;
 
-use crate::support::{Desk, faults, findings};
+use crate::support::Desk;
+use crate::support::cells::{rows_after, run_of, told};
 use crate::{MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, variant};
 
 fn plan(variants: &str, options: &str) -> String {
@@ -10,37 +11,6 @@ fn plan(variants: &str, options: &str) -> String {
         "name = \"test\"\n{variants}\n[workload.microbenchmarks]\ntables = 2\ntable_size = 500\nsettle_wait = \"0s\"\n\
          operations = 40\n{options}\n"
     )
-}
-
-fn run_of(desk: &Desk, text: &str) -> Run {
-    desk.write("p.toml", text);
-    desk.dbdyno(&["run", "p.toml"]).expect_ok();
-    let dir = desk.run_dir();
-    assert_eq!(faults(&findings(&dir)), [""; 0]);
-    Run::open(&dir).unwrap()
-}
-
-/// Steps and, in brackets, the work between them that moves data.
-fn told(cell: &CellRecord) -> String {
-    let work = |event: &CellEvent| match event {
-        CellEvent::Work { at, name, .. } if name != "create tables" => {
-            Some((at.clone(), format!("({name})")))
-        }
-        _ => None,
-    };
-    let start = |step: &StepRecord| match &step.events[0] {
-        StepEvent::Started { at, .. } => (at.clone(), step.name.clone()),
-        other => panic!("{other:?}"),
-    };
-    let mut told: Vec<_> = cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
-    told.sort_by(|one, other| one.0.cmp(&other.0));
-    told.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
-}
-
-fn rows_after(cell: &CellRecord, name: &str) -> i128 {
-    let step = cell.steps.iter().find(|step| step.name == name).unwrap();
-    let parts = step.checks().into_iter().flat_map(|check| &check.parts);
-    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What tests of the command share: a folder of their own, the built `dbdyno` run in it, its output made comparable.
 
+pub(crate) mod cells;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;

@@ -59,6 +59,7 @@ fn rendered(template: &str, about: &str, page: impl Serialize) -> Result<String,
     engine.set_syntax(syntax.build().map_err(failed)?);
     engine.add_template(TEMPLATE, include_str!("page.html")).map_err(failed)?;
     engine.add_template(HISTORY_TEMPLATE, include_str!("history.html")).map_err(failed)?;
+    engine.add_template("grid.html", include_str!("grid.html")).map_err(failed)?;
     engine.add_template("head.html", include_str!("head.html")).map_err(failed)?;
     engine.add_template("page.css", include_str!("page.css")).map_err(failed)?;
     engine.add_template("page.js", include_str!("page.js")).map_err(failed)?;

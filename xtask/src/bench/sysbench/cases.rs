@@ -13,6 +13,11 @@ pub(super) struct Case {
     pub(super) test: &'static str,
     /// sysbench's test.
     pub(super) peer_test: &'static str,
+    /// What the tables call it.
+    pub(super) title: &'static str,
+    /// Options of the plan's workload beside those of every case, and the same for sysbench.
+    pub(super) options: &'static str,
+    pub(super) peer_options: &'static [&'static str],
     pub(super) connections: u32,
     /// Client CPU over sysbench's, at most.
     pub(super) most_cpu: f64,
@@ -26,14 +31,31 @@ pub(super) struct Case {
 pub(super) const MOST_OVER_FLOOR: f64 = 1.25;
 const FLOOR_ASKED_AT: u32 = 16;
 
+/// Simple ranges of 100 rows alone, each a transaction of its own.
+const RANGE: (&str, &[&str]) = (
+    "point_selects = 0\nsum_ranges = 0\norder_ranges = 0\ndistinct_ranges = 0\nskip_trx = true\n",
+    &["--point-selects=0", "--sum-ranges=0", "--order-ranges=0", "--distinct-ranges=0", "--skip-trx=on"],
+);
+
 const fn point(connections: u32, most_cpu: f64, least_rate: Option<f64>, has_floor: bool) -> Case {
     let (test, peer_test) = ("point-select", "oltp_point_select");
-    Case { test, peer_test, connections, most_cpu, least_rate, has_floor }
+    Case { connections, most_cpu, least_rate, has_floor, ..step(test, peer_test) }
 }
 
 const fn read_write(connections: u32) -> Case {
-    let (test, peer_test) = ("read-write", "oltp_read_write");
-    Case { test, peer_test, connections, most_cpu: 0.70, least_rate: None, has_floor: false }
+    Case { connections, ..step("read-write", "oltp_read_write") }
+}
+
+const fn range() -> Case {
+    let (options, peer_options) = RANGE;
+    Case { title: "range", options, peer_options, ..step("read-only", "oltp_read_only") }
+}
+
+/// A test with its own options at 16 connections.
+const fn step(test: &'static str, peer_test: &'static str) -> Case {
+    let (options, peer_options) = ("", &[] as &[&str]);
+    let (connections, most_cpu, least_rate, has_floor) = (16, 0.70, None, false);
+    Case { test, peer_test, title: test, options, peer_options, connections, most_cpu, least_rate, has_floor }
 }
 
 const MARIADB: &[Case] = &[
@@ -43,6 +65,10 @@ const MARIADB: &[Case] = &[
     read_write(1),
     read_write(16),
     read_write(64),
+    range(),
+    step("update-index", "oltp_update_index"),
+    step("update-non-index", "oltp_update_non_index"),
+    step("insert", "oltp_insert"),
 ];
 
 const POSTGRES: &[Case] = &[
@@ -52,6 +78,10 @@ const POSTGRES: &[Case] = &[
     read_write(1),
     read_write(16),
     read_write(64),
+    range(),
+    step("update-index", "oltp_update_index"),
+    step("update-non-index", "oltp_update_non_index"),
+    step("insert", "oltp_insert"),
 ];
 
 /// Servers by the beginning of their names, with their cases.
@@ -60,7 +90,7 @@ pub(super) const SERVERS: &[(&str, &[Case])] = &[("mariadb-10.11", MARIADB), ("p
 impl Case {
     pub(super) fn what(&self) -> String {
         let plural = if self.connections == 1 { "" } else { "s" };
-        format!("{}, {} connection{plural}", self.test, self.connections)
+        format!("{}, {} connection{plural}", self.title, self.connections)
     }
 }
 
@@ -70,11 +100,11 @@ pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&
     if let Some(cpus) = client_cpus {
         let _ = write!(text, "[host]\nclient_cpus = \"{}\"\n\n", machine::list(Some(cpus)));
     }
-    let Case { test, connections, .. } = case;
+    let Case { test, connections, options, .. } = case;
     let _ = write!(
         text,
         "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{test}\"]\n\
-         connections = [{connections}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n"
+         connections = [{connections}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}"
     );
     text
 }

@@ -67,12 +67,12 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
 }
 
 fn peers(host: &Host, case: &Case) -> Result<Used> {
-    peer::measured(host, case.peer_test, case.connections, SECONDS, ROWS)
+    peer::measured(host, case.peer_test, case.peer_options, case.connections, SECONDS, ROWS)
 }
 
 fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> {
     let (_, cpus) = machine::halves();
-    let name = format!("{}-c{}", case.test, case.connections);
+    let name = format!("{}-c{}", case.title, case.connections);
     let folder = setting.folder.join(host.title.replace(' ', "-")).join(round.to_string());
     let text = cases::plan(&name, &host.address, case, cpus.as_deref());
     let report = runs::measured(&setting.dbdyno, &folder, &name, &text, &[])?;

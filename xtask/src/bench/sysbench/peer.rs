@@ -23,21 +23,21 @@ pub(in crate::bench) fn prepare(host: &Host, rows: u32) -> Result<()> {
     sysbench(host, "oltp_read_write", &["--tables=1", &size, "--threads=1"], "prepare").map(|_| ())
 }
 
-/// Runs `test` (`oltp_point_select`) for `seconds` on `threads` connections, uniformly over `rows` rows.
-pub(super) fn measured(host: &Host, test: &str, threads: u32, seconds: u32, rows: u32) -> Result<Used> {
+/// Runs `test` (`oltp_point_select`) with its `options` for `seconds` on `threads` connections, uniformly over `rows`
+/// rows.
+pub(super) fn measured(
+    host: &Host,
+    test: &str,
+    options: &[&str],
+    threads: u32,
+    seconds: u32,
+    rows: u32,
+) -> Result<Used> {
+    let (rows, threads) = (format!("--table-size={rows}"), format!("--threads={threads}"));
+    let time = format!("--time={seconds}");
+    let common = ["--tables=1", &rows, &threads, &time, "--rand-type=uniform"];
     let before = children_cpu_us()?;
-    let text = sysbench(
-        host,
-        test,
-        &[
-            "--tables=1",
-            &format!("--table-size={rows}"),
-            &format!("--threads={threads}"),
-            &format!("--time={seconds}"),
-            "--rand-type=uniform",
-        ],
-        "run",
-    )?;
+    let text = sysbench(host, test, &[&common, options].concat(), "run")?;
     let cpu_us = (children_cpu_us()? - before) as f64;
     let (transactions, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
     Ok(Used { cpu_us: cpu_us / transactions, rate_per_second })

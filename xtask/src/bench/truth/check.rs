@@ -5,7 +5,7 @@ use crate::bench::spread::Spread;
 /// What a figure must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Bound {
-    /// Within this share of the truth.
+    /// Within this share of the truth, and of what the server itself measured.
     Near {
         truth: f64,
         share: f64,
@@ -24,7 +24,7 @@ pub(super) struct Check {
     pub(super) figure: String,
     pub(super) bound: Bound,
     pub(super) samples: Vec<f64>,
-    /// The same figure as the server itself measured it. Where that is off, the client is not judged.
+    /// The same figure as the server itself measured it.
     pub(super) of_server: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Check {
 pub(super) enum Verdict {
     Met,
     Missed,
-    /// The server itself was off by more than half of what is allowed.
+    /// The server itself was off by more than is allowed, so that nothing is known of the client.
     ServerWasOff,
     /// There is nothing to reach.
     None,
@@ -57,11 +57,13 @@ impl Check {
             Bound::Shown => return Verdict::None,
             Bound::AtMost(most) => self.median() <= most,
             Bound::Near { truth, share } => {
-                let off = |value: f64| (value / truth - 1.0).abs();
-                if self.server_median().is_some_and(|median| off(median) > share / 2.0) {
+                let is_near = |value: f64, truth: f64| (value / truth - 1.0).abs() <= share;
+                let own = self.server_median();
+                if own.is_some_and(|own| !is_near(own, truth)) {
                     return Verdict::ServerWasOff;
                 }
-                off(self.median()) <= share
+                // Errors of the two must not cancel.
+                is_near(self.median(), truth) && own.is_none_or(|own| is_near(self.median(), own))
             }
         };
         if is_met { Verdict::Met } else { Verdict::Missed }
@@ -124,8 +126,11 @@ mod tests {
         assert_eq!((checks.0.len(), checks.0[0].verdict()), (1, Verdict::Met));
         checks.add_with_server("a", "mean", bound, 104.0, 101.0);
         assert_eq!((checks.0[0].verdict(), checks.is_met()), (Verdict::Missed, false));
-        checks.0[0].of_server = vec![101.6; 4];
+        checks.0[0].of_server = vec![103.1; 4];
         assert_eq!((checks.0[0].verdict(), checks.is_met()), (Verdict::ServerWasOff, false));
+        checks.0[0].samples = vec![101.0];
+        checks.0[0].of_server = vec![97.5];
+        assert_eq!(checks.0[0].verdict(), Verdict::Missed, "one error hides the other");
     }
 
     #[test]

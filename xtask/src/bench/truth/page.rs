@@ -72,8 +72,8 @@ truth. Medians over the rounds; the distance is that of the median.
 {table}
 
 * **Delays.** Truth is the mean and the quantiles of the distribution by formula. *Server's own* is the same figure of the
-  server's actual times, from having read a request to having written its answer: where it is off by more than half
-  of what is allowed, the server was late, and the client is not judged.
+  server's actual times, from having read a request to having written its answer. The client must be within what is
+  allowed of both; where the server itself was off by more, nothing is known of the client.
 * **Freeze.** At half load a freeze of 200 ms every 10 s delays 4 % of all arrivals, evenly between 0 and 200 ms: during it the wait
   falls by a millisecond for every two that pass, since those who arrive later wait for a shorter rest and a longer queue, and after
   it by as much, since the queue is served twice as fast as it grows. So P(wait > x) = 0.04 (1 - x / 200 ms): 150 ms at p99, 195 ms at

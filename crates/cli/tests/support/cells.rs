@@ -1,0 +1,54 @@
+//! What the record of a cell says: its steps, the work between them, and the rows that checks found.
+
+use dbdyno_record::{CellEvent, CellRecord, Run, StepEvent, StepRecord};
+
+use super::{Desk, faults, findings};
+
+/// Runs a plan to its end without a fault, and opens its record.
+pub(crate) fn run_of(desk: &Desk, plan: &str) -> Run {
+    desk.write("p.toml", plan);
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    assert_eq!(faults(&findings(&dir)), [""; 0]);
+    assert!(!dir.join("data").exists(), "data are left");
+    Run::open(&dir).unwrap()
+}
+
+pub(crate) fn step<'a>(cell: &'a CellRecord, name: &str) -> &'a StepRecord {
+    cell.steps.iter().find(|step| step.name == name).unwrap()
+}
+
+/// Rows that the check behind step `name` found in all tables.
+pub(crate) fn rows_after(cell: &CellRecord, name: &str) -> i128 {
+    let parts = step(cell, name).checks().into_iter().flat_map(|check| &check.parts);
+    parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()
+}
+
+/// Names of the work that stops, changes or starts something, in order.
+pub(crate) fn works(cell: &CellRecord) -> String {
+    let names = cell.events.iter().filter_map(|event| match event {
+        CellEvent::Work { name, .. } if !["cleanup", "create tables"].contains(&name.as_str()) => {
+            Some(name.as_str())
+        }
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// What a cell did, in order: steps by their names, work between them in brackets.
+pub(crate) fn told(cell: &CellRecord) -> String {
+    let work = |event: &CellEvent| match event {
+        CellEvent::Work { at, name, .. } if name != "create tables" => {
+            Some((at.clone(), format!("({name})")))
+        }
+        _ => None,
+    };
+    let start = |step: &StepRecord| match &step.events[0] {
+        StepEvent::Started { at, .. } => (at.clone(), step.name.clone()),
+        other => panic!("{other:?}"),
+    };
+    let mut told: Vec<_> = cell.events.iter().filter_map(work).chain(cell.steps.iter().map(start)).collect();
+    // Work of the same millisecond stays in its order, and before the step that it is for.
+    told.sort_by(|one, other| one.0.cmp(&other.0));
+    told.into_iter().map(|(_, name)| name).collect::<Vec<_>>().join(" ")
+}
