@@ -240,6 +240,11 @@ pub(crate) enum HistoryFailOn {
 pub(crate) struct ListArgs {
     #[arg(value_enum)]
     pub(crate) what: Listed,
+    /// For `list workloads`: one workload, with each of its steps, what it sends, with which parameters, and what it is for.
+    pub(crate) name: Option<String>,
+    /// For `list workloads`: the steps of NAME, or of all workloads, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Folder with run directories, for `list runs`.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,

@@ -34,8 +34,13 @@ impl Connection {
         Ok(())
     }
 
-    pub(crate) async fn close(self) {
-        if let Some(session) = self.session {
+    pub(crate) async fn close(mut self) {
+        self.leave().await;
+    }
+
+    /// Logs out; [`Connection::open`] logs in again.
+    pub(crate) async fn leave(&mut self) {
+        if let Some(session) = self.session.take() {
             session.close().await;
         }
     }

@@ -18,9 +18,11 @@ mod lists;
 mod microbenchmark_tables;
 mod microbenchmarks;
 mod oltp;
+mod oltp_options;
 mod parity;
 mod run;
 mod servers;
+mod stall;
 #[path = "../support/mod.rs"]
 mod support;
 

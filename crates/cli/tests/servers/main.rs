@@ -25,7 +25,10 @@ mod parity;
 mod plans;
 mod postgres;
 mod restart;
+mod sent;
 mod settle;
+mod shapes;
+mod statement_logs;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;

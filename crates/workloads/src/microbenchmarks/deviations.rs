@@ -8,7 +8,7 @@ use dbdyno_record::Deviation;
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-const SHARED: [&str; 9] = [
+pub(super) const SHARED: [&str; 10] = [
     "random numbers",
     "tables",
     "load",
@@ -17,6 +17,7 @@ const SHARED: [&str; 9] = [
     "id",
     "first_id",
     "errors",
+    "duplicate keys",
     "timed interval",
 ];
 

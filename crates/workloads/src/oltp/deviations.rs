@@ -41,6 +41,39 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "the mean of special_iterations uniform draws, as version 1.0",
         );
     }
+    list.extend(of_operations(options));
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    if let Some(quiet) = options.settling().until_quiet() {
+        add("settle", "tests begin at once", &format!("cleanup, then {quiet}"));
+    }
+    if options.verify != Verify::Off {
+        add(
+            "verify",
+            "nothing is checked",
+            "row counts and sums of k are read and compared outside the clock; reading brings whole tables through memory",
+        );
+    }
+    list
+}
+
+/// How operations begin, end and fail.
+fn of_operations(options: &Options) -> Vec<Deviation> {
+    let mut list = Vec::new();
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    if options.ignore_errors.is_none() {
+        add(
+            "duplicate keys",
+            "an INSERT that finds its id taken begins the operation again on PostgreSQL, and ends the run on MySQL",
+            "it begins the operation again on every product",
+        );
+    }
+    if options.events.is_some() {
+        add(
+            "events",
+            "connections take from one number of operations, beginning behind the warm-up; time ends the run if it comes first",
+            "each connection has an equal part of the operations, without a warm-up; time is not looked at",
+        );
+    }
     if options.pace != OltpPace::Closed {
         add(
             "rate",
@@ -53,16 +86,6 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "auto_inc",
             "ids of the test insert are a permutation of 32-bit numbers, in tables that begin empty",
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
-        );
-    }
-    if let Some(quiet) = options.settling().until_quiet() {
-        add("settle", "tests begin at once", &format!("cleanup, then {quiet}"));
-    }
-    if options.verify != Verify::Off {
-        add(
-            "verify",
-            "nothing is checked",
-            "row counts and sums of k are read and compared outside the clock; reading brings whole tables through memory",
         );
     }
     list
@@ -87,8 +110,8 @@ fn always() -> Vec<Deviation> {
         ),
         deviation(
             "errors",
-            "deadlocks and lock waits begin the operation again, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
-            "a ROLLBACK comes before the operation begins again; repetitions are counted",
+            "deadlocks and lock waits begin the operation again with new draws, without an end, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
+            "a ROLLBACK comes before the operation begins again, with the same draws; repetitions are counted, and 1000 of one operation end the step",
         ),
         deviation(
             "timed interval",

@@ -4,13 +4,13 @@
 //! differs, [`deviations`] says so in every record.
 
 pub(crate) mod deviations;
-mod distribution;
-mod draws;
+pub(crate) mod distribution;
+pub(crate) mod draws;
 pub(crate) mod explained;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
-mod operation;
+pub(crate) mod operation;
 pub(crate) mod rows;
 mod sample;
 mod scramble;
@@ -19,6 +19,7 @@ pub(crate) mod steps;
 mod tables;
 mod text;
 pub(crate) mod verify;
+mod words;
 mod zipf;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use crate::oltp::verify::Contents;
 use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
+pub(crate) use words::words;
 
 /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
 pub const VERSION: u32 = 1;
@@ -242,16 +244,15 @@ impl Workload for Oltp {
 
     fn warmup(&self, index: usize) -> Duration {
         match self.steps[index].kind {
-            StepKind::Test { .. } => self.shared.options.warmup.0,
+            StepKind::Test { .. } => self.shared.options.warmup_length(),
             StepKind::Load | StepKind::Index => Duration::ZERO,
         }
     }
 
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let options = &self.shared.options;
-        let length = options.warmup.0 + options.time.0;
-        let is_test = matches!(self.steps[index].kind, StepKind::Test { .. });
-        is_test.then(|| length.mul_f64(options.time_cap) + PATIENCE)
+        let length = options.length().filter(|_| matches!(self.steps[index].kind, StepKind::Test { .. }))?;
+        Some(length.mul_f64(options.time_cap) + PATIENCE)
     }
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
