@@ -62,6 +62,8 @@ pub(crate) enum Message {
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop.
 const POLL: Duration = Duration::from_millis(50);
+/// The same while connections are held open for nothing but the sample at the window's end.
+const POLL_HELD: Duration = Duration::from_millis(2);
 
 /// Losses and returns of connections that are written down one by one; enough for every connection to come and go once.
 const MOST_OUTAGE_EVENTS: u32 = 10_000;
@@ -167,8 +169,10 @@ impl<'a> Collector<'a> {
         cap: Option<(Instant, Duration)>,
         cancelled: &dyn Fn() -> bool,
     ) {
+        let mut is_held = true;
         while self.ended < self.workers {
-            match messages.recv_timeout(POLL) {
+            let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { POLL };
+            match messages.recv_timeout(poll) {
                 Ok(Message::WorkerEnded { ends }) => {
                     self.ended += 1;
                     self.ends.extend(ends);
@@ -177,7 +181,8 @@ impl<'a> Collector<'a> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if cancelled() {
+            let is_cancelled = cancelled();
+            if is_cancelled {
                 self.control.stop(StopReason::Interrupted);
             }
             if let Some((start, cap)) = cap
@@ -186,6 +191,10 @@ impl<'a> Collector<'a> {
                 self.control.stop(StopReason::TimeCap(cap));
             }
             self.look_for_window();
+            if is_held && (is_cancelled || self.may_close()) {
+                self.control.let_close();
+                is_held = false;
+            }
         }
         for (_, (_, batch)) in std::mem::take(&mut self.pending) {
             self.write(batch);
@@ -281,6 +290,12 @@ impl<'a> Collector<'a> {
             self.event(&StepEvent::Window { from_us, to_us });
             self.observer.window_ended();
         }
+    }
+
+    /// Whether nobody needs the connections any more: the end of the window has been looked at, or there will be none.
+    fn may_close(&mut self) -> bool {
+        let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
+        self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
     }
 
     /// Where the common window begins: at its end if that comes before the warm-up's.
