@@ -11,6 +11,7 @@ mod configs;
 mod end_to_end;
 mod external;
 mod faults;
+mod ids;
 mod killed;
 mod life;
 mod loads;
