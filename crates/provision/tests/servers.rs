@@ -6,7 +6,8 @@
 #[allow(dead_code, unused_macros, reason = "shared with tests that need more of it")]
 mod support;
 
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -74,6 +75,8 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         assert_eq!(ask(&server, "SELECT COUNT(*) FROM mysql.user WHERE user=''"), "0", "{name}");
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
+        let temporary = PathBuf::from(ask(&server, "SELECT @@tmpdir"));
+        lies_beside(&temporary, server.data_dir());
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(
@@ -84,7 +87,41 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let stopped = server.stop().unwrap();
         assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{name}: {stopped:?}");
         assert!(!process_is_there(pid), "{name}");
+        assert!(!temporary.exists(), "{name}: {} is left", temporary.display());
     }
+}
+
+/// Sorts and temporary tables are on the device of the data, which is sampled.
+fn lies_beside(temporary: &Path, data: &Path) {
+    assert_eq!((temporary.parent(), temporary.is_dir()), (data.parent(), true), "{}", temporary.display());
+    let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
+    assert_eq!(device(temporary), device(data));
+}
+
+/// A colon in a path would end the name of a folder in the list that tmpdir is.
+#[test]
+fn below_a_folder_with_a_colon_a_server_starts_and_says_where_its_temporary_files_lie() {
+    let folder = new_folder();
+    let below = folder.path().join("12:30");
+    std::fs::create_dir(&below).unwrap();
+    let server = Server::start(&spec(&require("mariadb-10.11"), &below)).unwrap();
+    let temporary = ask(&server, "SELECT @@tmpdir");
+    assert_eq!(Path::new(&temporary).parent(), server.socket().parent());
+    assert!(server.notes().iter().any(|note| note.contains(&temporary)), "{:?}", server.notes());
+}
+
+#[test]
+fn a_folder_for_temporary_files_of_the_option_file_is_left_alone() {
+    let folder = new_folder();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let base = require("mysql-8.0.");
+    let text = format!("[mysqld]\ntmpdir = {}\n", own.display());
+    let server = Server::start(&with_my_cnf(&base, folder.path(), &text)).unwrap();
+    assert_eq!(ask(&server, "SELECT @@tmpdir"), own.display().to_string());
+    assert!(!folder.path().join("data.tmp").exists());
+    server.stop().unwrap();
+    assert!(own.exists());
 }
 
 #[test]
@@ -245,8 +282,14 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
     holder.kill().unwrap();
     holder.wait().unwrap();
     wait_until_gone(pid);
-    // And its data directory may be used again.
-    Server::start(&spec(&require("mariadb-10.11"), folder.path())).unwrap();
+    let spec = spec(&require("mariadb-10.11"), folder.path());
+    let temporary = spec.data_dir.with_extension("tmp");
+    std::fs::write(temporary.join("ibXYZ"), "what a sort has left").unwrap();
+    // And its data directory may be used again, with empty temporary files, which go with the server.
+    let server = Server::start(&spec).unwrap();
+    assert!(temporary.is_dir() && !temporary.join("ibXYZ").exists());
+    drop(server);
+    assert!(!temporary.exists());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
 use crate::watch::server_of;
-use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
+use crate::{MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
@@ -151,6 +151,39 @@ fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_
     desk.write("p.toml", &format!("name = \"p\"\n{more}{workload}"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(4);
-    let why = "the plan prepares 18432 statements (each kind on each table, for each connection), and the server holds 16382";
+    let why = "the plan prepares 18944 statements (each kind on each table, BEGIN and COMMIT, for each connection), and the server holds 16382";
     assert!(ended.err.contains(why), "{}", ended.err);
+}
+
+/// The folder that InnoDB sorts in holds less than the entries of an index.
+#[test]
+fn an_index_that_the_server_cannot_build_ends_the_cell() {
+    let workloads = [
+        ("oltp", "index", "tests = [\"point-select\"]\ntable_size = 50_000\ntime = \"1s\"\n"),
+        ("insert-benchmark", "l.x", "clients = 1\nload_rows = 50_000\nsettle_wait = \"0s\"\n"),
+    ];
+    for (workload, step, options) in workloads {
+        let desk = Desk::new();
+        let small = desk.path("small");
+        std::fs::create_dir(&small).unwrap();
+        let sorting = format!("innodb_tmpdir = {}\ninnodb_sort_buffer_size = 64K\n", small.display());
+        desk.write("my.cnf", &format!("{MY_CNF}{sorting}"));
+        let more = "my_cnf = \"my.cnf\"";
+        let variants = variant("maria", MARIADB_10_11, more) + &variant("mysql", MYSQL_8_0, more);
+        let load = "[load]\nlost_connections = \"reconnect\"\n";
+        desk.write("p.toml", &format!("name = \"p\"\n{variants}{load}[workload.{workload}]\n{options}"));
+        let script = "mount -t tmpfs -o size=256k small small && $DBDYNO run p.toml";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));
+        desk.prepare(&mut command);
+        let ended = desk.ended(&mut command);
+        ended.expect_code(4);
+        let run = Run::open(&desk.run_dir()).unwrap();
+        assert_eq!(run.cells.len(), 2);
+        for cell in &run.cells {
+            let last = cell.steps.last().unwrap();
+            assert_eq!((last.name.as_str(), last.outcome()), (step, Some(Outcome::Failed)), "{}", ended.err);
+            assert_eq!(cell.outcome(), Some(Outcome::Failed));
+        }
+    }
 }

@@ -13,6 +13,7 @@ mod explained;
 mod external;
 mod faults;
 mod fsyncs;
+mod ids;
 mod killed;
 mod life;
 mod loads;

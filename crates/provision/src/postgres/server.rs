@@ -109,6 +109,7 @@ impl PgServer {
             cpus: spec.cpus.as_deref(),
             home,
             data_dir,
+            tmp_dir: None,
             log,
             timeout: spec.start_timeout,
             notes,

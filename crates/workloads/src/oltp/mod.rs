@@ -33,7 +33,6 @@ use serde_json::{Map, Value};
 
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
-use crate::oltp::load::LoadPlan;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
@@ -72,12 +71,6 @@ impl Setup {
 
     pub(crate) fn tables(&self) -> Vec<String> {
         (1..=self.options.tables).map(Self::table).collect()
-    }
-
-    /// The ids of a fresh table are 1 to its size without a gap: nobody else has set the server's counters, or the client
-    /// gives them.
-    pub(crate) fn knows_ids(&self) -> bool {
-        self.context.owned || LoadPlan::new(self).with_ids
     }
 
     /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND 5000+99`.

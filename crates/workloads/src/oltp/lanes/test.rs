@@ -90,7 +90,7 @@ impl TestLane {
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await?;
+        self.open_connection().await?;
         let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
         self.senders.clear();
         self.places.clear();
@@ -106,6 +106,11 @@ impl TestLane {
             self.places.push(place);
         }
         Ok(())
+    }
+
+    async fn open_connection(&mut self) -> Result<(), Failure> {
+        let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == Kind::NewRow);
+        if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
     }
 
     /// A sender for each table; a bracket has none, and one sender.
