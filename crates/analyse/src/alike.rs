@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dbdyno_record::{HostInfo, Manifest, Run, ServerInfo, WorkloadInfo};
+use serde_json::{Map, Value};
 use toml::Table;
 
 use crate::overview::servers;
@@ -146,16 +147,31 @@ fn workload_differences(base: &WorkloadInfo, new: &WorkloadInfo) -> Vec<String> 
     if base.version != new.version {
         all.push(format!("version of {} {} and {}", base.name, base.version, new.version));
     }
-    let keys = base.options.keys().chain(new.options.keys().filter(|key| !base.options.contains_key(*key)));
-    for key in keys {
-        let text = |workload: &WorkloadInfo| {
-            workload.options.get(key).map_or("not set".to_owned(), ToString::to_string)
-        };
-        if text(base) != text(new) {
-            all.push(format!("{}.{key} {} and {}", base.name, text(base), text(new)));
+    option_differences(&base.name, &base.options, &new.options, &mut all);
+    all
+}
+
+/// Options that hold others, such as `settle`, are compared one by one: `insert-benchmark.settle.wait "0s" and "1s"`.
+fn option_differences(
+    path: &str,
+    base: &Map<String, Value>,
+    new: &Map<String, Value>,
+    all: &mut Vec<String>,
+) {
+    for key in base.keys().chain(new.keys().filter(|key| !base.contains_key(*key))) {
+        let path = format!("{path}.{key}");
+        match (base.get(key), new.get(key)) {
+            (Some(Value::Object(base)), Some(Value::Object(new))) => {
+                option_differences(&path, base, new, all)
+            }
+            (base, new) if base == new => {}
+            (base, new) => {
+                let [base, new] =
+                    [base, new].map(|value| value.map_or("not set".to_owned(), ToString::to_string));
+                all.push(format!("{path} {base} and {new}"));
+            }
         }
     }
-    all
 }
 
 #[cfg(test)]
@@ -181,7 +197,9 @@ mod tests {
 
     #[test]
     fn every_difference_is_named_with_both_values() {
-        let one = run(&["a"], 3, Vec::new());
+        let mut one = run(&["a"], 3, Vec::new());
+        let settle = json!({"by": "wait", "wait": "0s"});
+        one.manifest.workloads[0].options.insert("settle".to_owned(), settle);
         let mut two = run(&["a"], 3, Vec::new());
         let manifest = &mut two.manifest;
         manifest.name = "other".to_owned();
@@ -193,7 +211,8 @@ mod tests {
         manifest.host.hostname = "elsewhere".to_owned();
         manifest.workloads[0].version = 2;
         manifest.workloads[0].options.insert("load_rows".to_owned(), json!(1_000));
-        assert_snapshot!(of(&one, &two).join("\n"), @r"
+        manifest.workloads[0].options.insert("settle".to_owned(), json!({"by": "wait", "wait": "1s"}));
+        assert_snapshot!(of(&one, &two).join("\n"), @r#"
         plan small and other
         seed 7 and 8
         build release and debug
@@ -201,8 +220,9 @@ mod tests {
         memory in GiB 0 and 32
         CPUs of the server 0-1 and any
         version of insert-benchmark 1 and 2
+        insert-benchmark.settle.wait "0s" and "1s"
         insert-benchmark.load_rows not set and 1000
-        ");
+        "#);
     }
 
     #[test]
