@@ -22,7 +22,7 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
-/// CPU time of a server whose connections are all closed, up to now.
+/// CPU time of a server whose connections are all closed, up to now. Less by up to two ticks a process.
 fn used_us(pid: u32) -> i64 {
     let own: i64 = ticks(pid).unwrap().iter().sum();
     let of_children: i64 = children(pid).into_iter().filter_map(ticks).map(|ticks| ticks[0] + ticks[1]).sum();
@@ -76,7 +76,7 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
             // Connections that open and close, the verification, the server's own chores.
             let outside_us = 300_000 + (to_us - from_us) / 50;
             assert!(
-                (0..outside_us).contains(&(then_us - to_us)),
+                (-200_000..outside_us).contains(&(then_us - to_us)),
                 "{prefix} {}: {from_us} to {to_us} µs within the window, {then_us} µs after the step",
                 step.spec.name
             );
