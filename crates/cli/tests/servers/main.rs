@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod catalogue;
+mod charged;
 mod configs;
 mod end_to_end;
 mod explained;

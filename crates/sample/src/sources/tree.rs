@@ -8,7 +8,8 @@
 //! counts with all but memory, which it has none any more.
 //!
 //! `cpu_us` of all processes is read first and at once, in some µs a process, before the files that take longer: it is
-//! that of the sample's time however many connections there are.
+//! that of the sample's time however many connections there are. `cpu_user_us` and `cpu_kernel_us` are whole ticks of
+//! each process, so with many connections that have used a few ms each they are far from adding up to it.
 //!
 //! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory (RssAnon) of all, plus the
 //! greatest shared memory (RssShmem) and the greatest mapped files (RssFile) of one: an estimate, too high by what children
