@@ -87,7 +87,8 @@ mod tests {
         let micro = "[workload.microbenchmarks]\ntables = 2\nconnections = [8]\nsteps = ";
         assert_eq!(most(&format!("{micro}[\"point-query\", \"insert\"]")), 16);
         assert_eq!(most(&format!("{micro}[\"read-write*\"]")), (9 * 2 + 2) * 8);
-        assert_eq!(most(&format!("{micro}[\"read-only-sum*\"]")), (2 * 2 + 2) * 8);
+        let sum = "[\"read-only-sum*\"]\nsequence = \"32\"";
+        assert_eq!(most(&format!("{micro}{sum}")), (2 * 2 + 2) * 8);
         assert_eq!(most("[workload.insert-benchmark]"), 0);
     }
 
