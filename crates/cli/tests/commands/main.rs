@@ -22,7 +22,6 @@ mod oltp_options;
 mod parity;
 mod run;
 mod servers;
-mod stall;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -11,6 +11,8 @@
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
 
+mod stall;
+
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -111,9 +113,9 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     let _turn = turn();
     let desk = Desk::new();
     let server = |name, burn_us| Programmed { name, burn_us, delay_us: 0, verdict: None };
-    let (_base, base) = Server::start(&desk, &server("base", 2_000));
+    let (_base, base) = Server::start(&desk, &server("base", 20_000));
     let (_dear, dear) = Server::start(&desk, &server("dear", 4_000));
-    let workload = WORKLOAD.replace("operations = 6", "operations = 500");
+    let workload = WORKLOAD.replace("operations = 6", "operations = 60");
     desk.write("p.toml", &format!("name = \"burn\"\nblocks = 3\n{base}{dear}{workload}"));
     desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
     let findings = findings(&desk.run_dir());

@@ -7,6 +7,7 @@ use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
 use crate::support::{Desk, wait_for};
+use crate::{turn, urgent};
 
 /// Answers take 1 ms, and once in this time nothing is served for a second.
 const PERIOD_SECONDS: f64 = 1.4;
@@ -16,11 +17,12 @@ const CONNECTIONS: f64 = 4.0;
 
 /// Starts the server, runs a step of `options` against it, and gives what its queries took, and the report.
 fn stalled(options: &str) -> (KindResult, String) {
+    let _turn = turn();
     let desk = Desk::new();
     let socket = desk.path("answers");
     let freeze = format!("1s every {}ms", PERIOD_SECONDS * 1e3);
     let mut command =
-        desk.command(&["known-answer", "--protocol", "mysql", "--threads", "1", "--delay", "constant 1ms"]);
+        urgent(&desk, &["known-answer", "--protocol", "mysql", "--threads", "1", "--delay", "constant 1ms"]);
     command.args(["--freeze", &freeze, "--socket"]).arg(&socket).stdout(Stdio::null()).stderr(Stdio::null());
     let mut server = command.spawn().unwrap();
     wait_for("the server to listen", || socket.exists().then_some(()));
@@ -32,7 +34,7 @@ fn stalled(options: &str) -> (KindResult, String) {
         socket.display()
     );
     desk.write("p.toml", &plan);
-    let ended = desk.dbdyno(&["run", "p.toml"]);
+    let ended = desk.ended(&mut urgent(&desk, &["run", "p.toml"]));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(server.id()).unwrap()), Signal::SIGTERM)
         .unwrap();
     server.wait().unwrap();
