@@ -34,7 +34,7 @@ fn sampled_us(step: &StepRecord) -> [i64; 3] {
     let (from_us, to_us) = step.window().unwrap();
     let server = &step.counters["server"];
     let at = |us: u64| server.nearest("cpu_us", i64::try_from(us).unwrap()).unwrap().1;
-    [server.lines[0].values["cpu_us"], at(from_us), at(to_us)]
+    [server.value("cpu_us", 0).unwrap(), at(from_us), at(to_us)]
 }
 
 /// Each connection has a process, whose work is known by the process alone until its parent has asked for it.

@@ -114,7 +114,7 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     let desk = Desk::new();
     let server = |name, burn_us| Programmed { name, burn_us, delay_us: 0, verdict: None };
     let (_base, base) = Server::start(&desk, &server("base", 20_000));
-    let (_dear, dear) = Server::start(&desk, &server("dear", 4_000));
+    let (_dear, dear) = Server::start(&desk, &server("dear", 40_000));
     let workload = WORKLOAD.replace("operations = 6", "operations = 60");
     desk.write("p.toml", &format!("name = \"burn\"\nblocks = 3\n{base}{dear}{workload}"));
     desk.ended(&mut urgent(&desk, &["run", "p.toml"])).expect_ok();
@@ -122,7 +122,7 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
     let step = point_query(&findings.workloads[0].steps);
     let (base, dear) = (of(step, "base"), of(step, "dear"));
     let more_us = cpu_us(dear) - cpu_us(base);
-    assert!((1_940.0..2_060.0).contains(&more_us), "{more_us}\n{}", evidence(&desk, step));
+    assert!((19_400.0..20_600.0).contains(&more_us), "{more_us}\n{}", evidence(&desk, step));
     let (cpu, waiting) = factors(dear.account.as_ref().unwrap());
     assert!(
         (cpu * waiting / dear.ratio.as_ref().unwrap().value - 1.0).abs() < 1e-9,
