@@ -1,6 +1,6 @@
 //! `cargo xtask servers`: gets servers of the catalogue into the servers folder.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
@@ -11,11 +11,14 @@ use dbdyno_provision::{list, servers, servers_dir};
 use crate::terminal;
 
 /// The servers that the tests start: one of each line that dbdyno promises, the oldest and newest kind of initialisation
-/// and login of each product among them. All but two come from archives that do not change; those of Debian move within
+/// and login of each product among them, and all that the shipped plans name. All but two come from archives that do not change; those of Debian move within
 /// their line (`mysql-9-sid` goes when sid goes on to another).
 const CI_SET: &[&str] = &[
     "mariadb-10.1.23",
+    "mariadb-10.2.11",
+    "mariadb-10.5.23",
     "mariadb-10.11.5",
+    "mariadb-11.4.5",
     "mariadb-11.8-debian",
     "mysql-5.5.9",
     "mysql-5.6.24",
@@ -73,11 +76,16 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Installs sysbench, which the tests run beside dbdyno, where it is missing.
-pub(crate) fn install_peer() -> Result<()> {
-    let is_there = Command::new("sysbench").arg("--version").output().is_ok();
-    let missing: Vec<String> = if is_there { Vec::new() } else { vec!["sysbench".to_owned()] };
-    Ok(fetch::install_tools(&missing, &mut |line| terminal::note(line))?)
+/// Programs that the tests run, and the Debian packages that bring them: what runs beside dbdyno, and a filesystem whose copies
+/// share blocks.
+const HELPERS: [(&str, &str); 2] = [("sysbench", "sysbench"), ("mkfs.xfs", "xfsprogs")];
+
+/// Installs the programs that the tests run beside servers, where they are missing.
+pub(crate) fn install_helpers() -> Result<()> {
+    let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
+    let missing = HELPERS.iter().filter(|(program, _)| !is_there(program));
+    let packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
+    Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
 /// Gets `entries`, one after the other: Maven's and npm's caches are not made for two at once, and the network is what
@@ -93,9 +101,25 @@ pub(crate) fn get(entries: &[Entry]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::places;
 
     #[test]
     fn the_servers_of_the_tests_are_in_the_catalogue() {
         assert_eq!(ci_set().unwrap().len(), CI_SET.len());
+    }
+
+    /// What nobody could get yet is no part of it: other servers stand for it in the tests.
+    #[test]
+    fn the_servers_of_the_tests_are_all_that_the_plans_name() {
+        for plan in
+            std::fs::read_dir(places::root().join("plans")).unwrap().map(|entry| entry.unwrap().path())
+        {
+            let text = if plan.is_file() { std::fs::read_to_string(&plan).unwrap() } else { continue };
+            let named = text.lines().filter_map(|line| line.strip_prefix("server = \"")?.strip_suffix('"'));
+            for name in named.filter(|name| *name != "sqlite") {
+                let is_got = CI_SET.contains(&name) || fetch::by_name(name).unwrap().untested;
+                assert!(is_got, "{}: {name}", plan.display());
+            }
+        }
     }
 }

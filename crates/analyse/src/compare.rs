@@ -86,7 +86,8 @@ pub struct ComparedStep {
 /// class of host, memory of the servers, load client and kind of build. [`Error::NotAlike`] says what differs, unless
 /// `anyway` was chosen; then it is a note.
 pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
-    let one_run = base.run.manifest.run_id == new.run.manifest.run_id;
+    // Ids of runs on two machines can be equal: they are a second and a name.
+    let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base)?;
     let mut notes = Vec::new();

@@ -9,6 +9,9 @@ use crate::span::Span;
 /// Counter files of one step by source.
 pub(crate) type Counters = BTreeMap<String, CounterSeries>;
 
+/// The source of a server's own counters.
+const STATUS: &str = "status";
+
 /// The increase of one counter, or of a sum of counters, between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
@@ -26,20 +29,26 @@ impl Change {
 /// The increase of the sum of `keys` of `source` over `window`.
 ///
 /// `None` when the source or one of the keys was not sampled, when both edges have the same nearest sample, or when a
-/// counter went back (its server was restarted).
+/// counter went back (its server was restarted): a server's own at any sample between, for it may have passed its old
+/// value again. The kernel's may: its time of waiting for IO goes back a little now and then.
 pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: Span) -> Option<Change> {
     let series = counters.get(source)?;
     let (mut value, mut between) = (0, None);
     for key in keys {
         let (from_us, first) = series.nearest(key, window.from_us)?;
         let (to_us, last) = series.nearest(key, window.to_us)?;
-        if to_us <= from_us || last < first {
+        if to_us <= from_us || last < first || (source == STATUS && falls(series, key, from_us, to_us)) {
             return None;
         }
         value += last - first;
         between = Some(Span { from_us, to_us });
     }
     Some(Change { value: value as f64, between: between? })
+}
+
+fn falls(series: &CounterSeries, key: &str, from_us: i64, to_us: i64) -> bool {
+    let between = series.values(key).filter(|(at_us, _)| (from_us..=to_us).contains(at_us));
+    !between.map(|(_, value)| value).is_sorted()
 }
 
 /// The value of `key` at the sample nearest to the window's end.
@@ -49,7 +58,7 @@ pub(crate) fn at_end(counters: &Counters, source: &str, key: &str, window: Span)
 
 /// The greatest value that `key` had in any sample of the step.
 pub(crate) fn greatest(counters: &Counters, source: &str, key: &str) -> Option<i64> {
-    counters.get(source)?.lines.iter().filter_map(|line| line.values.get(key)).max().copied()
+    counters.get(source)?.values(key).map(|(_, value)| value).max()
 }
 
 #[cfg(test)]
@@ -82,6 +91,14 @@ mod tests {
     fn a_counter_that_went_back_has_no_change() {
         let restarted = series("status", &["Queries"], &[(0, vec![500]), (1_000_000, vec![3])]);
         assert_eq!(change(&restarted, "status", &["Queries"], Span::new(0, 1_000_000)), None);
+        let samples = [(0, vec![500]), (1_000_000, vec![3]), (2_000_000, vec![900])];
+        let passed = series("status", &["Queries"], &samples);
+        assert_eq!(change(&passed, "status", &["Queries"], Span::new(0, 2_000_000)), None);
+        let kernel = series("host", &["cpu_iowait_us"], &samples);
+        assert_eq!(
+            change(&kernel, "host", &["cpu_iowait_us"], Span::new(0, 2_000_000)).unwrap().value,
+            400.0
+        );
     }
 
     #[test]

@@ -70,19 +70,18 @@ impl Debt {
 
 /// From the two readings of the counter file `debt`; `None` for a step without both.
 pub(crate) fn debt(counters: &Counters) -> Option<Debt> {
-    let [before, .., after] = counters.get("debt")?.lines.as_slice() else { return None };
-    let level = |(name, &was): (&String, &i64)| {
-        let after = *after.values.get(name)?;
-        Some(DebtLevel { name: name.clone(), words: words(name).to_owned(), before: was, after })
+    let readings = counters.get("debt").filter(|readings| readings.len() > 1)?;
+    let level = |name: &str| {
+        let (before, after) = (readings.value(name, 0)?, readings.value(name, readings.len() - 1)?);
+        Some(DebtLevel { name: name.to_owned(), words: words(name).to_owned(), before, after })
     };
-    let levels = before.values.iter().filter_map(level).collect();
+    let levels = readings.keys().filter_map(level).collect();
     Some(Debt { levels, written_bytes: written_bytes(counters) })
 }
 
 fn written_bytes(counters: &Counters) -> Option<i64> {
-    let lines = &counters.get("disk")?.lines;
-    let (first, last) = (lines.first()?, lines.last()?);
-    let written = last.values.get("written_bytes")? - first.values.get("written_bytes")?;
+    let disk = counters.get("disk").filter(|disk| !disk.is_empty())?;
+    let written = disk.value("written_bytes", disk.len() - 1)? - disk.value("written_bytes", 0)?;
     Some(written).filter(|bytes| *bytes >= 0)
 }
 

@@ -17,6 +17,7 @@ use crate::relative_metrics::RelativeMetrics;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::step_findings::StepRun;
+use crate::sweep::Sweep;
 use crate::verdict::{Inference, Verdict};
 
 /// All findings of one run.
@@ -95,6 +96,9 @@ pub struct WorkloadFindings {
     /// Ratios over groups of steps; empty where the steps belong to none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFindings>,
+    /// Tests on three or more numbers of connections, by number; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sweeps: Vec<Sweep>,
     pub steps: Vec<StepFindings>,
 }
 
@@ -110,6 +114,9 @@ pub struct Summary {
     /// several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Table>,
+    /// Rows = numbers of connections, columns = rates and response times by variant; one for each test on a ladder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sweeps: Vec<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
     /// The base against itself; `None` for a run without A/A.

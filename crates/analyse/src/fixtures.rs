@@ -22,7 +22,9 @@ pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -
         at_us: *at_us,
         values: keys.iter().map(|key| (*key).to_owned()).zip(values.iter().copied()).collect(),
     };
-    BTreeMap::from([(source.to_owned(), CounterSeries { header, lines: samples.iter().map(line).collect() })])
+    let mut series = CounterSeries::new(header);
+    samples.iter().map(line).for_each(|line| series.push(&line));
+    BTreeMap::from([(source.to_owned(), series)])
 }
 
 pub(crate) fn interval(from_us: u64, to_us: u64, client: u32, kind: &str, done: u64, rows: u64) -> Interval {

@@ -61,16 +61,14 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
 
 /// When a counter of `load` was last seen to have risen; `None` when it never was.
 fn last_change_us(counters: &Counters, key: &str) -> Option<i64> {
-    let lines = &counters.get("load")?.lines;
-    let values = lines.iter().filter_map(|line| Some((line.at_us, *line.values.get(key)?)));
-    let values: Vec<(i64, i64)> = values.collect();
+    let values: Vec<(i64, i64)> = counters.get("load")?.values(key).collect();
     values.windows(2).filter(|pair| pair[1].1 != pair[0].1).map(|pair| pair[1].0).next_back()
 }
 
 /// Names of the load threads that were sampled.
 fn threads(counters: &Counters) -> Vec<String> {
-    let Some(last) = counters.get("load").and_then(|series| series.lines.last()) else { return Vec::new() };
-    last.values.keys().filter_map(|key| Some(key.strip_suffix(".cpu_us")?.to_owned())).collect()
+    let Some(load) = counters.get("load") else { return Vec::new() };
+    load.keys().filter_map(|key| Some(key.strip_suffix(".cpu_us")?.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -30,9 +30,7 @@ pub(crate) fn merge(
     clock: Clock,
     window: Span,
 ) -> Result<Option<Histogram<u64>>, dbdyno_record::Error> {
-    let mut inside = spans.iter().filter(|span| {
-        span.kind == kind && span.clock == clock && window.share_of(span.from_us, span.to_us) > 0.5
-    });
+    let mut inside = inside(spans, kind, clock, window);
     let Some(first) = inside.next() else { return Ok(None) };
     let mut merged = first.histogram()?;
     merged.auto(true);
@@ -40,6 +38,25 @@ pub(crate) fn merge(
         span.add_to(&mut merged)?;
     }
     Ok(Some(merged))
+}
+
+fn inside<'a>(
+    spans: &'a [HistogramSpan],
+    kind: &str,
+    clock: Clock,
+    window: Span,
+) -> impl Iterator<Item = &'a HistogramSpan> {
+    spans.iter().filter(move |span| {
+        span.kind == kind && span.clock == clock && window.share_of(span.from_us, span.to_us) > 0.5
+    })
+}
+
+/// Whether service and response times were recorded as the same, which they are in a closed loop: what is due when it is
+/// sent has no other time. Unpacking them is most of an analysis.
+pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
+    let service = inside(spans, kind, Clock::Service, window);
+    let response = inside(spans, kind, Clock::Response, window);
+    service.map(HistogramSpan::content).eq(response.map(HistogramSpan::content))
 }
 
 /// Percentiles of one histogram; `count` 0 for none.
@@ -93,6 +110,19 @@ mod tests {
 
     fn merged(values: &[u64]) -> Option<Histogram<u64>> {
         merge(&[span("q", Clock::Service, 0, 1, values)], "q", Clock::Service, Span::new(0, 1)).unwrap()
+    }
+
+    #[test]
+    fn equal_times_on_both_clocks_are_known_by_every_second() {
+        let of = |clock, at: u64, values: &[u64]| span("q", clock, at, at + 1_000_000, values);
+        let (service, response) = (Clock::Service, Clock::Response);
+        let mut spans = vec![of(service, 0, &[5, 7]), of(response, 0, &[5, 7]), of(service, 1_000_000, &[9])];
+        let is_one = |spans: &[HistogramSpan]| is_one_on_both_clocks(spans, "q", Span::new(0, 2_000_000));
+        assert!(!is_one(&spans), "one second of one clock is missing");
+        spans.push(of(response, 1_000_000, &[9]));
+        assert!(is_one(&spans));
+        spans[3] = of(response, 1_000_000, &[10]);
+        assert!(!is_one(&spans));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
 //! blocks. `judge` turns ratios over blocks into verdicts, by the methods of `statistics` and with the margins of `margins`,
-//! once or at the `looks` of a run with a budget. `tables`, `relative`, `control` and `colours` make the summary, `warnings`
+//! once or at the `looks` of a run with a budget. `tables`, `relative`, `control`, `sweep` and `colours` make the summary, `warnings`
 //! says what to know before reading it, `parity` in what the variants were not set alike. `account` and `factorial` say what differences
 //! come from. `noise` and `forecast` say what the next plan can detect. Each figure's formula and
 //! source are in docs/reference/metrics.md.
@@ -43,7 +43,6 @@ mod metrics;
 mod noise;
 mod outages;
 mod overview;
-mod parallel;
 pub mod parity;
 mod query_plans;
 mod rates;
@@ -53,12 +52,15 @@ mod relative;
 mod relative_metrics;
 mod schedule;
 mod settling;
+mod short_steps;
 mod span;
 mod statements;
 pub mod statistics;
 mod steadiness;
 mod step_findings;
 mod steps;
+mod sweep;
+mod sweep_table;
 mod tables;
 mod validity;
 mod verdict;
@@ -94,6 +96,7 @@ pub use steadiness::Steadiness;
 pub use step_findings::{
     Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
 };
+pub use sweep::{Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.

@@ -19,6 +19,9 @@ pub(crate) enum Hosting {
     Nothing,
 }
 
+/// The kind of an operation that reads all rows of a table.
+const SCAN: &str = "scan";
+
 impl Hosting {
     /// Of a variant in one step. A server that somebody else runs is a process like any other where it was sampled.
     pub(crate) fn in_step(variant: &VariantInfo, counters: &Counters) -> Self {
@@ -55,9 +58,10 @@ impl Measured<'_> {
         rates::rate(self.spec, self.intervals, &self.spec.headline.kind, self.window)
     }
 
-    /// The kind whose rows are inserts: the headline where that counts rows, else the background inserts, if any.
+    /// The kind whose rows are inserts: the headline where that counts rows that come in or are indexed, else the
+    /// background inserts, if any. A scan's rows are neither.
     pub(crate) fn insert_kind(&self) -> Option<&str> {
-        if self.spec.headline.unit == Unit::Rows {
+        if self.spec.headline.unit == Unit::Rows && self.spec.headline.kind != SCAN {
             return Some(&self.spec.headline.kind);
         }
         self.spec.kinds.iter().map(|kind| kind.kind.as_str()).find(|kind| *kind == "insert")

@@ -9,9 +9,15 @@ pub(crate) struct Outage {
     seconds: f64,
     /// Lost, the sum over all connections.
     connection_seconds: f64,
-    losses: u64,
     reconnects: u64,
+    /// Not every loss and return was written down.
+    is_cut: bool,
+    /// Still lost at the end.
+    down: u64,
 }
+
+/// As many losses and returns are written down one by one, as the load engine has it.
+const MOST_EVENTS: u64 = 10_000;
 
 /// The outage of a step; `None` when it lost no connection and opened it again.
 pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
@@ -30,18 +36,19 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
     if losses == 0 {
         return None;
     }
-    // Connections that did not come back were lost up to the end; the intervals know since when.
-    spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).filter_map(|interval| {
+    // Connections that did not come back were lost up to the end; the intervals know for how long.
+    spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
         let length_us = interval.to_us - interval.from_us;
-        // All of them down all the time: an interval that lies wholly in the outage.
-        (interval.down_us >= length_us * interval.down).then_some((interval.from_us, interval.to_us))
+        (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
     }));
-    let down_us: u64 = step.intervals.iter().map(|interval| interval.down_us).sum();
+    let end_us = step.intervals.iter().map(|interval| interval.to_us).max();
+    let last = step.intervals.iter().filter(|interval| Some(interval.to_us) == end_us);
     Some(Outage {
         seconds: union_us(spans) as f64 / 1e6,
-        connection_seconds: down_us as f64 / 1e6,
-        losses,
+        connection_seconds: step.intervals.iter().map(|interval| interval.down_us).sum::<u64>() as f64 / 1e6,
         reconnects,
+        is_cut: losses + reconnects >= MOST_EVENTS,
+        down: last.map(|interval| interval.down).sum(),
     })
 }
 
@@ -63,12 +70,13 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
     };
-    let lost = match outage.losses - outage.reconnects.min(outage.losses) {
+    let lost = match outage.down {
         0 => String::new(),
         lost => format!(", {} not back at the end", times(lost, "connection")),
     };
+    let at_least = if outage.is_cut { "at least " } else { "" };
     Some(format!(
-        "Outage in block {} {} {}: {:.1} s, {}{lost}; connections were lost for {:.1} s in all. Rates and times hold it.",
+        "Outage in block {} {} {}: {:.1} s, {at_least}{}{lost}; connections were lost for {:.1} s in all. Rates and times hold it.",
         cell.id.block,
         cell.id.variant,
         step.name,
@@ -92,21 +100,35 @@ mod tests {
         StepEvent::Reconnected { at_us, client: 1, kind: "insert".to_owned(), down_us, attempts: 3 }
     }
 
-    fn told(events: Vec<StepEvent>, down_us: u64) -> Option<String> {
+    fn told(events: Vec<StepEvent>, down_us: u64, down: u64) -> Option<String> {
         let mut step = load_step(1_000);
-        step.intervals[0].down_us = down_us;
+        let last = step.intervals.last_mut().unwrap();
+        (last.down_us, last.down) = (down_us, down);
         step.events.extend(events);
         warning(&cell(1, "a", Vec::new()), &step)
     }
 
     #[test]
     fn outages_of_several_connections_count_once_as_time_and_each_as_a_reconnect() {
-        assert_eq!(told(Vec::new(), 0), None);
+        assert_eq!(told(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
-        insta::assert_snapshot!(told(overlapping, 6_100_000).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates and times hold it.");
-        let apart =
-            vec![lost(0), back(500_000, 500_000), lost(2_000_000), back(2_250_000, 250_000), lost(3_000_000)];
-        insta::assert_snapshot!(told(apart, 750_000).unwrap(), @"Outage in block 1 a l.i0: 0.8 s, 2 reconnects, 1 connection not back at the end; connections were lost for 0.8 s in all. Rates and times hold it.");
+        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates and times hold it.");
+    }
+
+    #[test]
+    fn connections_that_stay_away_are_down_from_their_loss_to_the_end() {
+        let interval = load_step(1_000).intervals.pop().unwrap();
+        let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
+        assert!(length_us >= 500_000, "{length_us}");
+        let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
+        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates and times hold it.");
+    }
+
+    #[test]
+    fn more_losses_than_are_written_down_are_said_to_be_more() {
+        let events = (0..5_000).flat_map(|at| [lost(at), back(at + 100_000, 100_000)]).collect();
+        let text = told(events, 0, 0).unwrap();
+        assert!(text.contains(", at least 5000 reconnects; connections"), "{text}");
     }
 }

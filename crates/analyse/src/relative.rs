@@ -13,6 +13,7 @@ pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rul
     let base = rules.base;
     let cell = |variant: &VariantStep| match &variant.ratio {
         Some(ratio) => judged_cell(ratio, variant.verdict, variant.decided, base),
+        None if variant.rate == Some(0.0) => absent("n/a", "nothing was done".to_owned()),
         None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
         None => missing(variant, cells),
     };

@@ -8,7 +8,7 @@ use crate::efficiency::efficiency;
 use crate::fsyncs::Binlog;
 use crate::headroom;
 use crate::host_check::host_check;
-use crate::latency::{buckets, latency, merge};
+use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
 use crate::rates::{per_second, seconds, seconds_on_target};
@@ -107,7 +107,11 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
             None
         })
     };
-    let (service, response) = (histogram(Clock::Service), histogram(Clock::Response));
+    let service = histogram(Clock::Service);
+    let response = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
+        true => service.clone(),
+        false => histogram(Clock::Response),
+    };
     let lag = histogram(Clock::Lag);
     let result = KindResult {
         kind: spec.kind.clone(),

@@ -11,13 +11,15 @@ use crate::judge::Rules;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
 use crate::relative::relative;
+use crate::sweep::Sweep;
+use crate::sweep_table;
 use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
 pub(crate) fn summary(
     steps: &[StepFindings],
     cells: &[&CellRecord],
-    groups: &[GroupFindings],
+    (groups, sweeps): (&[GroupFindings], &[Sweep]),
     rules: Rules<'_>,
 ) -> Summary {
     Summary {
@@ -25,6 +27,7 @@ pub(crate) fn summary(
         relative: relative(steps, cells, rules),
         effects: effects(steps, rules),
         groups: groups_table::tables(groups, rules.base),
+        sweeps: sweep_table::tables(sweeps, steps, cells),
         sla: sla(steps, cells),
         control: control(steps, rules),
     }
@@ -219,7 +222,7 @@ pub(crate) fn absent(text: &str, note: String) -> Cell {
 }
 
 /// Whole numbers as in the original; decimals only where a slow step would lose its figures.
-fn rate_text(rate: f64) -> String {
+pub(crate) fn rate_text(rate: f64) -> String {
     match rate {
         rate if rate < 10.0 => format!("{rate:.2}"),
         rate if rate < 100.0 => format!("{rate:.1}"),

@@ -18,6 +18,7 @@ use crate::parity::Parity;
 use crate::rates::keeps_target;
 use crate::ratio::valid;
 use crate::settling;
+use crate::short_steps;
 use crate::tables::end_message;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -44,6 +45,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
+    all.extend(short_steps::warning(workloads));
     all.extend(settling::warnings(run));
     all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));

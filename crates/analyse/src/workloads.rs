@@ -10,14 +10,15 @@ use crate::groups::groups;
 use crate::hosts::hosting_of;
 use crate::judge::Rules;
 use crate::measured::Hosting;
-use crate::parallel;
 use crate::query_plans::plans_of;
 use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
+use crate::sweep::sweeps;
 use crate::tables::summary;
 use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use dbdyno_record::parallel;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
 pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
@@ -37,7 +38,8 @@ pub(crate) fn workload_findings(
         steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
     let groups = groups(&counted, rules);
-    let summary = summary(&counted, &cells_of(run, info), &groups, rules);
+    let sweeps = sweeps(&counted);
+    let summary = summary(&counted, &cells_of(run, info), (&groups, &sweeps), rules);
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -48,6 +50,7 @@ pub(crate) fn workload_findings(
         deviations: info.deviations.clone(),
         summary,
         groups,
+        sweeps,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }

@@ -73,6 +73,12 @@ pub(crate) struct RunArgs {
     /// every look.
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<PlanDuration>,
+    /// Folder in which initialised data directories are kept, one for each build and set of options that shape them. Later runs
+    /// copy them instead of initialising servers again, which takes 2 to 30 s each; several runs may share it at a time. Best on
+    /// the filesystem of the data directories. When left out: $DBDYNO_TEMPLATES; without it each run makes its own, which go
+    /// with its data.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) templates: Option<PathBuf>,
     /// Go on with a run that was stopped or killed. Cells that ended stay as they are; the others run from their start, in
     /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
@@ -234,6 +240,11 @@ pub(crate) enum HistoryFailOn {
 pub(crate) struct ListArgs {
     #[arg(value_enum)]
     pub(crate) what: Listed,
+    /// For `list workloads`: one workload, with each of its steps, what it sends, with which parameters, and what it is for.
+    pub(crate) name: Option<String>,
+    /// For `list workloads`: the steps of NAME, or of all workloads, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
     /// Folder with run directories, for `list runs`.
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,

@@ -152,14 +152,15 @@ pub(crate) async fn check_server(
 
 /// MySQL and MariaDB hold so many prepared statements for all connections together, and refuse the next with error 1461.
 async fn check_prepared(session: &mut AnySession, target: &Target, plan: &Plan) -> Result<(), String> {
-    let need = plan.most_prepared_statements();
-    if need == 0 || !matches!(target, Target::Mysql(_)) {
+    if plan.most_prepared_statements(true) == 0 || !matches!(target, Target::Mysql(_)) {
         return Ok(());
     }
+    // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared ends with it.
+    let need = plan.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
     let Ok(cells) = session.rows("SELECT @@max_prepared_stmt_count").await else { return Ok(()) };
     match first_i64(&cells).and_then(|most| u64::try_from(most).ok()) {
         Some(most) if need > most => Err(format!(
-            "the plan prepares {need} statements (each kind on each table, for each connection), and the server holds {most} \
+            "the plan prepares {need} statements (each kind on each table, BEGIN and COMMIT, for each connection), and the server holds {most} \
              (max_prepared_stmt_count); raise it there, plan fewer tables or connections, or send text: protocol = \"text\""
         )),
         _ => Ok(()),

@@ -15,6 +15,7 @@ mod parity;
 mod power;
 mod progress;
 mod signals;
+mod templates;
 mod terminal;
 mod time;
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::Estimate;
 use dbdyno_record::{CellId, Interval, StepSpec, Unit};
-use dbdyno_sample::Sampler;
+use dbdyno_sample::{Mark, Sampler};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{terminal, time};
@@ -162,6 +162,8 @@ pub(crate) struct Watcher<'a> {
     pub(crate) forecast: Duration,
     /// When the clock of the step was started.
     pub(crate) barrier: Option<Instant>,
+    /// The sample at the window's end.
+    pub(crate) mark: Mark,
 }
 
 impl Observer for Watcher<'_> {
@@ -195,7 +197,11 @@ impl Observer for Watcher<'_> {
     }
 
     fn window_ended(&mut self) {
-        self.sampler.mark();
+        self.mark = self.sampler.mark();
+    }
+
+    fn has_looked(&mut self) -> bool {
+        self.mark.is_taken()
     }
 }
 

@@ -52,16 +52,29 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_as`], for a session that may send rows with [`AnySession::load_rows`].
+    /// As [`Endpoint::connect_as`], for a session whose rows get keys from the server: they go up by 1, whatever the server's
+    /// own settings say (`auto_increment_increment` of MySQL and MariaDB).
     ///
     /// # Errors
-    /// As [`Endpoint::connect`].
+    /// As [`Endpoint::connect`]; the server's refusal, where its settings say otherwise.
+    pub async fn connect_to_insert(&self, class: &str) -> Result<AnySession, DbError> {
+        let mut session = self.connect_as(class).await?;
+        if let AnySession::Mysql(mysql) = &mut session {
+            mysql::one_by_one(mysql).await?;
+        }
+        Ok(session)
+    }
+
+    /// As [`Endpoint::connect_to_insert`], for a session that may send rows with [`AnySession::load_rows`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect_to_insert`].
     pub async fn connect_to_load(&self, class: &str) -> Result<AnySession, DbError> {
         let mut endpoint = self.clone();
         if let Target::Mysql(options) = &mut endpoint.target {
             options.local_infile = true;
         }
-        endpoint.connect_as(class).await
+        endpoint.connect_to_insert(class).await
     }
 
     /// What the connections made so far agreed on; `None` where TLS was not asked for.

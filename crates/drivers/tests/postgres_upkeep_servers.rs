@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "shared with the tests of the PostgreSQL session, which need more of it")]
 mod server;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::postgres::capabilities;
@@ -18,37 +18,50 @@ use server::{Server, found, required};
 
 const WAIT: Duration = Duration::from_secs(2);
 
-#[tokio::test]
-async fn postgres_9_6_comes_to_rest() {
-    check_all(required("pg-9.6.")).await;
+const SIDE_BY_SIDE: usize = 4;
+
+#[test]
+fn postgres_9_6_comes_to_rest() {
+    check_all(&required("pg-9.6."));
 }
 
-#[tokio::test]
-async fn postgres_18_comes_to_rest() {
-    check_all(required("pg-18.")).await;
+#[test]
+fn postgres_18_comes_to_rest() {
+    check_all(&required("pg-18."));
 }
 
 /// Further servers are not required; each that lies in the folder is tested.
-#[tokio::test]
-async fn every_further_server_found_comes_to_rest() {
-    for prefix in ["pg-1", "pg-2"] {
-        check_all(found(prefix).into_iter().filter(|base| !base.ends_with("pg-18.6")).collect()).await;
+#[test]
+fn every_further_server_found_comes_to_rest() {
+    let further = ["pg-1", "pg-2"].into_iter().flat_map(found).filter(|base| !base.ends_with("pg-18.6"));
+    check_all(&further.collect::<Vec<_>>());
+}
+
+/// Some side by side: they wait more than they work.
+fn check_all(bases: &[PathBuf]) {
+    for some in bases.chunks(SIDE_BY_SIDE) {
+        std::thread::scope(|scope| {
+            for base in some {
+                scope.spawn(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                    runtime.unwrap().block_on(check(base));
+                });
+            }
+        });
     }
 }
 
-async fn check_all(bases: Vec<PathBuf>) {
-    for base in bases {
-        let server = Server::start(&base).await;
-        let target = Target::Postgres(server.root());
-        let mut session = Endpoint { target, capabilities: capabilities() }.connect().await.unwrap();
-        check_description(&server, &mut session).await;
-        fill(&mut session).await;
-        check_counters(&server, &mut session).await;
-        check_owned(&server, &mut session).await;
-        check_foreign(&mut session).await;
-        check_quiet(&server, &mut session).await;
-        assert!(!drop_binlog(&mut session, &capabilities()).await.unwrap());
-    }
+async fn check(base: &Path) {
+    let server = Server::start(base).await;
+    let target = Target::Postgres(server.root());
+    let mut session = Endpoint { target, capabilities: capabilities() }.connect().await.unwrap();
+    check_description(&server, &mut session).await;
+    fill(&mut session).await;
+    check_counters(&server, &mut session).await;
+    check_owned(&server, &mut session).await;
+    check_foreign(&mut session).await;
+    check_quiet(&server, &mut session).await;
+    assert!(!drop_binlog(&mut session, &capabilities()).await.unwrap());
 }
 
 /// Two tables, half of whose rows are dead.

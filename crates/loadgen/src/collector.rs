@@ -62,6 +62,8 @@ pub(crate) enum Message {
 
 /// How long the collector sleeps at most before it looks at the clock and at the user's wish to stop.
 const POLL: Duration = Duration::from_millis(50);
+/// The same while connections are held open for nothing but the sample at the window's end.
+const POLL_HELD: Duration = Duration::from_millis(2);
 
 /// Losses and returns of connections that are written down one by one; enough for every connection to come and go once.
 const MOST_OUTAGE_EVENTS: u32 = 10_000;
@@ -76,6 +78,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) control: &'a Control,
     pub(crate) kinds: &'a [String],
     pub(crate) workers: usize,
+    /// Workers that have ended.
+    ended: usize,
     /// By the end and start of the time they are of: from how many workers, and the sum of theirs. Joined at once and
     /// not kept apart, because a blocked thread lets seconds of all the others wait for it.
     pub(crate) pending: BTreeMap<(u64, u64), (usize, Batch)>,
@@ -112,6 +116,7 @@ impl<'a> Collector<'a> {
             seen_errors: HashSet::new(),
             schedules,
             outage_events: 0,
+            ended: 0,
             window_written: false,
             warmup: Duration::ZERO,
             ends: Vec::new(),
@@ -129,8 +134,14 @@ impl<'a> Collector<'a> {
         let mut ready = HashSet::new();
         let mut longest = Duration::ZERO;
         let mut all_logins = histogram();
-        while ready.len() < self.workers {
+        while ready.len() + self.ended < self.workers {
             match messages.recv_timeout(POLL) {
+                // It could not even begin, and the others would wait for its lanes to end.
+                Ok(Message::WorkerEnded { ends }) => {
+                    self.ended += 1;
+                    self.ends.extend(ends);
+                    self.control.abandon();
+                }
                 Ok(Message::Ready { worker, took, logins }) => {
                     // Ranges that grow: adding cannot fail.
                     let _ = all_logins.add(*logins);
@@ -158,18 +169,20 @@ impl<'a> Collector<'a> {
         cap: Option<(Instant, Duration)>,
         cancelled: &dyn Fn() -> bool,
     ) {
-        let mut left = self.workers;
-        while left > 0 {
-            match messages.recv_timeout(POLL) {
+        let mut is_held = true;
+        while self.ended < self.workers {
+            let poll = if is_held && self.control.end_ns().is_some() { POLL_HELD } else { POLL };
+            match messages.recv_timeout(poll) {
                 Ok(Message::WorkerEnded { ends }) => {
-                    left -= 1;
+                    self.ended += 1;
                     self.ends.extend(ends);
                 }
                 Ok(message) => self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            if cancelled() {
+            let is_cancelled = cancelled();
+            if is_cancelled {
                 self.control.stop(StopReason::Interrupted);
             }
             if let Some((start, cap)) = cap
@@ -178,6 +191,10 @@ impl<'a> Collector<'a> {
                 self.control.stop(StopReason::TimeCap(cap));
             }
             self.look_for_window();
+            if is_held && (is_cancelled || self.may_close()) {
+                self.control.let_close();
+                is_held = false;
+            }
         }
         for (_, (_, batch)) in std::mem::take(&mut self.pending) {
             self.write(batch);
@@ -273,6 +290,12 @@ impl<'a> Collector<'a> {
             self.event(&StepEvent::Window { from_us, to_us });
             self.observer.window_ended();
         }
+    }
+
+    /// Whether nobody needs the connections any more: the end of the window has been looked at, or there will be none.
+    fn may_close(&mut self) -> bool {
+        let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
+        self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())
     }
 
     /// Where the common window begins: at its end if that comes before the warm-up's.

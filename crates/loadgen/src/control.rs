@@ -40,6 +40,8 @@ pub(crate) struct Control {
     deciders_left: AtomicUsize,
     end_ns: AtomicU64,
     ended: Notify,
+    closing: AtomicBool,
+    may_close: Notify,
 }
 
 impl Control {
@@ -65,6 +67,8 @@ impl Control {
             deciders_left: AtomicUsize::new(deciders().count()),
             end_ns: AtomicU64::new(u64::MAX),
             ended: Notify::new(),
+            closing: AtomicBool::new(false),
+            may_close: Notify::new(),
         }
     }
 
@@ -190,6 +194,18 @@ impl Control {
         Some(self.end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
+    /// Lets connections be closed.
+    pub(crate) fn let_close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.may_close.notify_waiters();
+    }
+
+    /// Waits until connections may be closed, but not longer than `limit`: whoever looks at them may hang.
+    pub(crate) async fn wait_to_close(&self, limit: Duration) {
+        let allowed = wait(&self.may_close, || self.closing.load(Ordering::Acquire));
+        let _ = tokio::time::timeout(limit, allowed).await;
+    }
+
     /// Waits until every lane of every thread has ended.
     pub(crate) async fn wait_for_end(&self) -> u64 {
         wait(&self.ended, || self.end_ns().is_some()).await;
@@ -212,4 +228,21 @@ async fn wait(notify: &Notify, condition: impl Fn() -> bool) {
 
 pub(crate) fn since(start: Instant) -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(start).as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {
+        let control = Control::new(1, &[], WindowRule::FirstEnded);
+        let began = Instant::now();
+        control.wait_to_close(Duration::from_millis(50)).await;
+        assert!(began.elapsed() >= Duration::from_millis(50), "{:?}", began.elapsed());
+        control.let_close();
+        let began = Instant::now();
+        control.wait_to_close(Duration::from_secs(60)).await;
+        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    }
 }

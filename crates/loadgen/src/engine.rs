@@ -19,6 +19,8 @@ use crate::{Connections, Error, Lane, LaneEnd, LaneSpec, Pace, Threads};
 
 /// The clock starts this long after the last connection is open: time for samplers to take their first sample.
 const LEAD: Duration = Duration::from_millis(50);
+/// And this much later for each connection: a server may have a process for each, whose files are all read.
+const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
 /// One step to run. `F` builds a lane on the thread that will run it.
 pub struct Step<'a, F> {
@@ -40,8 +42,12 @@ pub trait Observer {
     fn barrier(&mut self, _start: Instant) {}
     /// What all clients did between two cuts (usually one second).
     fn second(&mut self, _intervals: &[Interval]) {}
-    /// The common window has just ended.
+    /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
     fn window_ended(&mut self) {}
+    /// Whether all has been looked at that was to be when the common window ended.
+    fn has_looked(&mut self) -> bool {
+        true
+    }
 }
 
 /// How a step ended.
@@ -99,9 +105,10 @@ where
     collector.warmup = step.warmup;
     let cancelled = || step.cancel.load(Ordering::Relaxed);
     let connect = collector.wait_until_ready(&messages, &cancelled);
-    let start = Instant::now() + LEAD;
+    let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
+    let start = Instant::now() + LEAD + LEAD_PER_CONNECTION * connections;
     if !control.is_stopping() {
-        describe_barrier(&mut collector, &specs, connect);
+        describe_barrier(&mut collector, &specs, connections, connect);
         collector.observer.barrier(start);
         control.begin(start);
     }
@@ -133,8 +140,7 @@ fn outcome(control: &Control) -> (Outcome, Option<String>) {
 }
 
 /// Writes down what is about to start: connections, and what open loops are asked for.
-fn describe_barrier(collector: &mut Collector<'_>, specs: &[LaneSpec], connect: Duration) {
-    let connections = u32::try_from(specs.len()).unwrap_or(u32::MAX);
+fn describe_barrier(collector: &mut Collector<'_>, specs: &[LaneSpec], connections: u32, connect: Duration) {
     collector.event(&StepEvent::Barrier { at: now_utc(), connections, connect_us: micros(connect) });
     for event in scheduled(specs, collector.kinds) {
         collector.event(&event);

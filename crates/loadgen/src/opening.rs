@@ -63,7 +63,9 @@ async fn open<L: Lane>(shared: &Shared, mut lane: L) -> (L, Option<u64>) {
         return (lane, None);
     }
     let began = Instant::now();
-    match lane.open().await {
+    // A login has a limit of its own; what follows it (a statement to prepare, a look-up) ends with the step at the latest.
+    let Some(opened) = shared.abandon.unless(lane.open()).await else { return (lane, None) };
+    match opened {
         Ok(()) => {
             let took_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
             (lane, Some(took_us))

@@ -24,6 +24,9 @@ use crate::{Lane, LaneEnd, LaneSpec, LostConnections};
 /// Time for answers that are on their way when a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long connections are held open at the end of a step, at most. As long as a sampler may take for a sample.
+const HOLD: Duration = Duration::from_secs(15);
+
 /// What a worker thread is given.
 pub(crate) struct Job<F> {
     pub(crate) index: usize,
@@ -120,6 +123,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         messages: job.messages,
     });
     let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
+    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
 
     let opening = Instant::now();
     let unopened = job.lanes.into_iter().map(|lane| (lane.number, (lane.factory)()));
@@ -135,7 +139,6 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
-    let patience = tokio::task::spawn_local(abandon_after_stop(Rc::clone(&shared)));
     let mut ends = Vec::new();
     let mut lanes = Vec::new();
     for task in tasks {
@@ -156,6 +159,8 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     cutter.abort();
     patience.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
+    // A server with a process for each connection loses it, and what it tells of itself, when the connection is closed.
+    shared.control.wait_to_close(HOLD).await;
     for lane in lanes {
         lane.close().await;
     }

@@ -27,7 +27,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
-fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 11] {
+fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 13] {
     let statements = 10_000;
     [
         ("range_size", oltp.range_size.into(), 1, MOST_RANGE),
@@ -36,6 +36,8 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 11] {
         ("sum_ranges", oltp.sum_ranges.into(), 0, statements),
         ("order_ranges", oltp.order_ranges.into(), 0, statements),
         ("distinct_ranges", oltp.distinct_ranges.into(), 0, statements),
+        ("count_ranges", oltp.count_ranges.into(), 0, statements),
+        ("events", oltp.events.unwrap_or(1), 1, u64::MAX),
         ("index_updates", oltp.index_updates.into(), 0, statements),
         ("non_index_updates", oltp.non_index_updates.into(), 0, statements),
         ("delete_inserts", oltp.delete_inserts.into(), 0, statements),
@@ -47,7 +49,9 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 11] {
 fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
     let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
-    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
+    let range =
+        if greatest == u64::MAX { format!("at least {least}") } else { format!("{least} to {greatest}") };
+    Some((key, format!("{key} is {value}, but must be {range}")))
 }
 
 pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
@@ -76,6 +80,10 @@ fn tests_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
 
 fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     match oltp.pace {
+        OltpPace::Constant | OltpPace::Poisson if oltp.events.is_some() => Some((
+            "events",
+            "events is for pace = \"closed\"; with a rate, time says how many there are".to_owned(),
+        )),
         OltpPace::Closed if !oltp.rates.is_empty() => {
             let paces = "pace = \"constant\" and pace = \"poisson\"";
             Some(("rates", format!("rates are for {paces}; a closed loop has none")))

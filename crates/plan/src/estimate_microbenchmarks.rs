@@ -1,12 +1,9 @@
 //! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed speeds.
 
 use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
-use crate::estimate_oltp::{ROW_FACTOR, table_bytes, table_steps};
+use crate::estimate_oltp::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
 use crate::speed::{Speed, assumed};
 use crate::{MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
-
-/// Operations that a connection is taken to do a second, for steps that end with their operations.
-const OPERATIONS_PER_SECOND: f64 = 2_000.0;
 
 /// The forecast of one cell.
 pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate {

@@ -16,6 +16,8 @@ const COLUMN_BYTES: f64 = 188.0;
 const PAGE_FACTOR: f64 = 1.25;
 /// One row of an index on a whole number.
 const INDEX_BYTES: f64 = 20.0;
+/// Operations that a connection is taken to do a second, for steps that end with their operations.
+pub(crate) const OPERATIONS_PER_SECOND: f64 = 2_000.0;
 /// Rows that tests are taken to write a second, for redo and binary logs.
 const WRITES_PER_SECOND: f64 = 20_000.0;
 
@@ -68,7 +70,10 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
         let name = Oltp::step_name(test, connections, rate);
         let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
         let unit = if connections == 1 { "connection" } else { "connections" };
-        steps.push(step(&name, &format!("{} on {connections} {unit}{at}", oltp.time), length(oltp)));
+        let what = oltp
+            .events
+            .map_or_else(|| oltp.time.to_string(), |events| format!("{} operations", grouped(events)));
+        steps.push(step(&name, &format!("{what} on {connections} {unit}{at}"), length(oltp, connections)));
     }
     let checks = checks(oltp);
     if checks > 0 {
@@ -79,8 +84,10 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     steps
 }
 
-fn length(oltp: &Oltp) -> Duration {
-    oltp.warmup.0 + oltp.time.0
+/// Of one step; guessed where it ends with its operations.
+fn length(oltp: &Oltp, connections: u32) -> Duration {
+    let guessed = || oltp.events.unwrap_or(0) as f64 / f64::from(connections.max(1)) / OPERATIONS_PER_SECOND;
+    oltp.length().unwrap_or_else(|| seconds(guessed()))
 }
 
 /// Steps after which tables are read: those that write.
@@ -98,8 +105,9 @@ fn writing_steps(oltp: &Oltp) -> usize {
 }
 
 fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
-    let steps = u32::try_from(writing_steps(oltp)).unwrap_or(u32::MAX);
-    table_bytes(oltp, size, length(oltp).saturating_mul(steps))
+    let writing = oltp.test_steps().into_iter().filter(|(test, ..)| test.writes());
+    let lengths = writing.map(|(_, connections, _)| length(oltp, connections));
+    table_bytes(oltp, size, lengths.fold(Duration::ZERO, Duration::saturating_add))
 }
 
 /// Tables and logs, behind `writing` of steps that write.

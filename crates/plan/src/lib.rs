@@ -26,6 +26,7 @@ mod microbenchmark_turns;
 mod microbenchmarks;
 mod model;
 mod oltp;
+mod oltp_words;
 mod overrides;
 mod parse;
 mod pattern;
@@ -48,7 +49,8 @@ pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroSequence, Mic
 pub use microbenchmark_tests::MicroTest;
 pub use microbenchmarks::{MicroRung, Microbenchmarks};
 pub use model::{Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
-pub use oltp::{Distribution, IdType, LoadMethod, Oltp, OltpPace, OltpProfile, OltpTest, Think};
+pub use oltp::Oltp;
+pub use oltp_words::{Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think};
 pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
 pub use settle::{Settle, SettleAfter, SettleBy, SettleWait};
 pub use units::{CpuList, PlanDuration};

@@ -8,7 +8,7 @@ use toml::de::Deserializer;
 use crate::document::{Document, Texts};
 use crate::error::Error;
 use crate::explain::explain;
-use crate::{Plan, check};
+use crate::{Plan, Settle, check};
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
@@ -65,17 +65,19 @@ pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> R
 
 /// Short forms and what is left out are written in the long form, so that a record tells how a run settled.
 fn spell_out(plan: &mut Plan) {
-    if let Some(benchmark) = &mut plan.workload.insert_benchmark {
-        benchmark.settle = Some(benchmark.settling());
-        benchmark.settle_wait = None;
+    fn long<Short>(settling: Settle, settle: &mut Option<Settle>, settle_wait: &mut Option<Short>) {
+        *settle = Some(settling);
+        *settle_wait = None;
     }
-    if let Some(oltp) = &mut plan.workload.oltp {
-        oltp.settle = Some(oltp.settling());
-        oltp.settle_wait = None;
+    let workload = &mut plan.workload;
+    if let Some(of) = &mut workload.insert_benchmark {
+        long(of.settling(), &mut of.settle, &mut of.settle_wait);
     }
-    if let Some(microbenchmarks) = &mut plan.workload.microbenchmarks {
-        microbenchmarks.settle = Some(microbenchmarks.settling());
-        microbenchmarks.settle_wait = None;
+    if let Some(of) = &mut workload.oltp {
+        long(of.settling(), &mut of.settle, &mut of.settle_wait);
+    }
+    if let Some(of) = &mut workload.microbenchmarks {
+        long(of.settling(), &mut of.settle, &mut of.settle_wait);
     }
 }
 

@@ -4,24 +4,28 @@ use crate::{MicroTest, Microbenchmarks, Oltp, OltpTest, Plan, Protocol};
 
 impl Plan {
     /// Prepared statements of the step that has the most, all connections together: one for each kind of statement, table
-    /// and connection. BEGIN and COMMIT and the Insert Benchmark's few are not in it.
-    pub fn most_prepared_statements(&self) -> u64 {
-        let oltp = self.workload.oltp.as_ref().map_or(0, of_oltp);
-        oltp.max(self.workload.microbenchmarks.as_ref().map_or(0, of_microbenchmarks))
+    /// and connection, and of transactions COMMIT and BEGIN, the latter where the server prepares it (`with_begin`). The Insert
+    /// Benchmark's few are not in it.
+    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
+        let oltp = self.workload.oltp.as_ref().map_or(0, |options| of_oltp(options, with_begin));
+        let micro = self.workload.microbenchmarks.as_ref();
+        oltp.max(micro.map_or(0, |options| of_microbenchmarks(options, with_begin)))
     }
 }
 
-fn of_oltp(options: &Oltp) -> u64 {
+/// What a connection prepares: `kinds` on each of `tables`, and what is around a transaction.
+fn of_connection(kinds: u64, tables: u32, is_transaction: bool, with_begin: bool) -> u64 {
+    let around = if is_transaction { 1 + u64::from(with_begin) } else { 0 };
+    kinds.saturating_mul(tables.into()).saturating_add(around)
+}
+
+fn of_oltp(options: &Oltp, with_begin: bool) -> u64 {
     if options.protocol == Protocol::Text {
         return 0;
     }
-    let reads = [
-        options.point_selects,
-        options.simple_ranges,
-        options.sum_ranges,
-        options.order_ranges,
-        options.distinct_ranges,
-    ];
+    let ranges = [options.simple_ranges, options.sum_ranges, options.order_ranges, options.distinct_ranges];
+    let ranges = if options.range_selects { ranges } else { [0; 4] };
+    let reads = [&[options.point_selects], &ranges[..]].concat();
     let writes = [options.index_updates, options.non_index_updates];
     let used = |counts: &[u32]| counts.iter().filter(|count| **count > 0).count() as u64;
     // A DELETE and the INSERT of the same row.
@@ -34,25 +38,35 @@ fn of_oltp(options: &Oltp) -> u64 {
         _ => 1,
     };
     let connections = options.connections.iter().copied().max().unwrap_or(0);
-    let most = options.tests.iter().map(kinds).max().unwrap_or(0);
-    u64::from(connections).saturating_mul(options.tables.into()).saturating_mul(most)
+    let of_test = |test: &OltpTest| {
+        let is_transaction = test.is_transaction() && !options.skip_trx;
+        of_connection(kinds(test), options.tables, is_transaction, with_begin)
+    };
+    let most = options.tests.iter().map(of_test).max().unwrap_or(0);
+    u64::from(connections).saturating_mul(most)
 }
 
-fn of_microbenchmarks(options: &Microbenchmarks) -> u64 {
+fn of_microbenchmarks(options: &Microbenchmarks, with_begin: bool) -> u64 {
     if options.protocol == Protocol::Text {
         return 0;
     }
-    let kinds = |test: MicroTest| match test {
-        MicroTest::ReadOnly => 5,
-        MicroTest::WriteOnly => 4,
-        MicroTest::ReadWrite => 9,
-        MicroTest::Insert | MicroTest::Scan if options.protocol == Protocol::Auto => 0,
-        _ => 1,
+    // Kinds of statements, and whether they are in a transaction.
+    let of_test = |test: MicroTest| match test {
+        MicroTest::ReadOnly => (5, true),
+        MicroTest::ReadOnlySimple
+        | MicroTest::ReadOnlySum
+        | MicroTest::ReadOnlyOrder
+        | MicroTest::ReadOnlyDistinct => (2, true),
+        MicroTest::WriteOnly => (4, true),
+        MicroTest::ReadWrite => (9, true),
+        MicroTest::Insert | MicroTest::Scan if options.protocol == Protocol::Auto => (0, false),
+        _ => (1, false),
     };
-    let rungs = options.rungs();
-    let most =
-        rungs.iter().map(|rung| u64::from(rung.connections) * kinds(rung.step.test)).max().unwrap_or(0);
-    most.saturating_mul(options.tables.into())
+    let of_rung = |(connections, test): (u32, MicroTest)| {
+        let (kinds, is_transaction) = of_test(test);
+        u64::from(connections) * of_connection(kinds, options.tables, is_transaction, with_begin)
+    };
+    options.rungs().iter().map(|rung| of_rung((rung.connections, rung.step.test))).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -61,18 +75,36 @@ mod tests {
 
     fn most(workload: &str) -> u64 {
         let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");
-        parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}")).most_prepared_statements()
+        parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}")).most_prepared_statements(true)
     }
 
     #[test]
     fn each_connection_has_each_kind_on_each_table() {
         let sweep = "tests = [\"read-write\"]\ntables = 4\nconnections = \"1..4096\"";
-        assert_eq!(most(&format!("[workload.oltp]\n{sweep}")), 9 * 4 * 4096);
+        assert_eq!(most(&format!("[workload.oltp]\n{sweep}")), (9 * 4 + 2) * 4096);
         assert_eq!(most(&format!("[workload.oltp]\n{sweep}\nprotocol = \"text\"")), 0);
         assert_eq!(most("[workload.oltp]\ntests = [\"point-select\"]\nconnections = [16]\ntables = 2"), 32);
         let micro = "[workload.microbenchmarks]\ntables = 2\nconnections = [8]\nsteps = ";
         assert_eq!(most(&format!("{micro}[\"point-query\", \"insert\"]")), 16);
-        assert_eq!(most(&format!("{micro}[\"read-write*\"]")), 9 * 2 * 8);
+        assert_eq!(most(&format!("{micro}[\"read-write*\"]")), (9 * 2 + 2) * 8);
+        let sum = "[\"read-only-sum*\"]\nsequence = \"32\"";
+        assert_eq!(most(&format!("{micro}{sum}")), (2 * 2 + 2) * 8);
         assert_eq!(most("[workload.insert-benchmark]"), 0);
+    }
+
+    #[test]
+    fn what_is_around_a_transaction_counts_where_it_is_prepared() {
+        let plan = |options: &str| {
+            let text = format!(
+                "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.oltp]\n{options}\n"
+            );
+            parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+        };
+        let transaction = plan("tests = [\"read-write\"]\nconnections = [1000]");
+        assert_eq!(transaction.most_prepared_statements(true), 11_000);
+        assert_eq!(transaction.most_prepared_statements(false), 10_000);
+        let without =
+            plan("tests = [\"read-write\"]\nconnections = [1000]\nskip_trx = true\nrange_selects = false");
+        assert_eq!(without.most_prepared_statements(true), 5_000);
     }
 }

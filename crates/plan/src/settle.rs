@@ -111,6 +111,12 @@ impl Settle {
         }
     }
 
+    /// What ends a rest by state, for the record: where it stands for the original's fixed pause.
+    pub fn until_quiet(&self) -> Option<String> {
+        let by_state = self.by == SettleBy::State;
+        by_state.then(|| format!("until the server's state is quiet, {} at most", self.cap))
+    }
+
     /// The forecast's words behind `where_it_is`: `after l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {

@@ -100,7 +100,9 @@ impl BaseDir {
         })?;
         let share_dir = first_with(&prefix, SHARE_DIRS, "english/errmsg.sys");
         let plugin_dir = first_with(&prefix, PLUGIN_DIRS, "");
-        let installer = first_with(&prefix, INSTALLERS, "");
+        // Some archives hold a link to one as an empty file.
+        let has_text = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        let installer = INSTALLERS.iter().map(|name| prefix.join(name)).find(has_text);
         Ok(Self { path, prefix, program, product, version, share_dir, plugin_dir, installer })
     }
 
@@ -221,8 +223,13 @@ fn parse_version(line: &str) -> Option<(Product, Version)> {
 #[cfg(test)]
 impl BaseDir {
     /// A base directory that exists on no disk, for tests of pure parts.
-    pub(crate) fn sample(product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
-        let path = PathBuf::from("/s/base");
+    pub(crate) fn sample(product: Product, version: (u32, u32, u32)) -> Self {
+        Self::sample_in(Path::new("/s/base"), product, version)
+    }
+
+    /// The same for one that may exist.
+    pub(crate) fn sample_in(path: &Path, product: Product, (major, minor, patch): (u32, u32, u32)) -> Self {
+        let path = path.to_path_buf();
         Self {
             prefix: path.clone(),
             program: path.join("bin/mysqld"),

@@ -62,7 +62,10 @@ impl Cgroup {
     /// # Errors
     /// [`Error::Cgroup`] with what this machine lacks.
     pub fn with_memory(bytes: u64) -> Result<Self, Error> {
-        let place = Place::find().map_err(|why| Error::Cgroup { why })?;
+        Self::make(&Place::find().map_err(|why| Error::Cgroup { why })?, bytes)
+    }
+
+    fn make(place: &Place, bytes: u64) -> Result<Self, Error> {
         let own = std::process::id();
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{own}-{}-{number}", started(own).unwrap_or_default());
@@ -286,6 +289,41 @@ mod tests {
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")));
         set("user.slice/user-0.slice/session.scope", "memory\n");
         assert_eq!(found.parent_v2(), Some(mount.path().join("user.slice/user-0.slice")), "not the own one");
+    }
+
+    /// The kernel's files, in a folder of an ordinary filesystem: what is written into them, and what is read.
+    #[test]
+    fn in_version_2_the_limit_the_swap_the_groups_above_and_the_kills_are_files_of_their_own() {
+        let mount = tempfile::tempdir().unwrap();
+        let parent = mount.path().join("user.slice");
+        fs::create_dir(&parent).unwrap();
+        let made = |bytes| {
+            let place = Place {
+                version: CgroupVersion::V2,
+                mount: mount.path().to_path_buf(),
+                parent: parent.clone(),
+            };
+            Cgroup::make(&place, bytes).unwrap()
+        };
+        let read = |group: &Cgroup, file: &str| fs::read_to_string(group.folder().join(file)).ok();
+        let group = made(512 << 20);
+        assert_eq!((group.version(), group.memory_limit_bytes()), (CgroupVersion::V2, 512 << 20));
+        assert_eq!(read(&group, "memory.max").as_deref(), Some("536870912"));
+        assert_eq!(read(&group, "memory.swap.max"), None, "a kernel without swap accounting");
+        assert!(group.entering()[3].ends_with("/cgroup.procs"));
+        assert_eq!(group.kills(), 0);
+        fs::write(group.folder().join("memory.events"), "low 0\nmax 71\noom 2\noom_kill 1\n").unwrap();
+        assert_eq!(group.kills(), 1);
+        fs::write(parent.join("memory.max"), "max\n").unwrap();
+        let next = made(512 << 20);
+        assert_eq!(next.memory_limit_bytes(), 512 << 20, "no limit above");
+        fs::write(parent.join("memory.max"), "268435456\n").unwrap();
+        let lower = made(512 << 20);
+        assert_eq!(lower.memory_limit_bytes(), 256 << 20, "the lower one of the group above");
+        for group in [group, next, lower] {
+            // The kernel's files go with their group, these do not.
+            fs::remove_dir_all(group.folder()).unwrap();
+        }
     }
 
     #[test]

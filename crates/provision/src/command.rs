@@ -24,7 +24,8 @@ pub(crate) const FOREIGN_VARIABLES: &[&str] = &[
 pub(crate) struct Places<'a> {
     pub(crate) data_dir: &'a Path,
     pub(crate) socket: &'a Path,
-    /// The server's own: at start it removes what looks like a temporary table, also those of other servers.
+    /// The server's own: at start it removes what looks like a temporary table, also those of other servers. InnoDB sorts the rows
+    /// of an index there.
     pub(crate) tmp_dir: &'a Path,
     pub(crate) log: &'a Path,
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::copy::{copy_tree, keep_owner, sync};
 use crate::process::{is_alive, parent_of, started};
+use crate::tmp_dir;
 
 /// The file that says a data directory is dbdyno's to wipe.
 pub(crate) const MARK: &str = ".dbdyno-data";
@@ -39,11 +40,20 @@ pub fn prepare(path: &Path) -> Result<(), Error> {
     mark(path)
 }
 
-/// Removes the data directory `path`; one that is not there is fine.
+/// Removes the data directory `path`, and what a server that was killed has left of temporary files beside it; a data directory
+/// that is not there is fine.
 ///
 /// # Errors
 /// [`Error::NotOurs`] without dbdyno's mark, [`Error::StillRunning`] when a server still uses it.
 pub fn remove_data(path: &Path) -> Result<(), Error> {
+    remove_marked(path)?;
+    let temporary = tmp_dir::beside(path);
+    // What is not dbdyno's stays: no server has been told of it.
+    if temporary.join(MARK).is_file() { remove_marked(&temporary) } else { Ok(()) }
+}
+
+/// Removes one folder that has the mark; one that is not there is fine.
+pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         _ if !path.join(MARK).is_file() => {

@@ -42,7 +42,7 @@ struct Making<'a> {
 ///
 /// # Errors
 /// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output.
-pub(crate) fn initialise(base: &BaseDir, my_cnf: &MyCnf, work: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn initialise(base: &BaseDir, my_cnf: &MyCnf, work: &Path) -> Result<(), Error> {
     let making = Making {
         base,
         settings: my_cnf.initial_options(base),
@@ -66,7 +66,7 @@ pub(crate) fn initialise(base: &BaseDir, my_cnf: &MyCnf, work: &Path) -> Result<
     if identity.exists() {
         fs::remove_file(&identity).map_err(Error::io("cannot remove", identity.clone()))?;
     }
-    Ok(making.data_dir)
+    fs::remove_dir_all(&making.tmp_dir).map_err(Error::io("cannot remove", making.tmp_dir.clone()))
 }
 
 impl Making<'_> {

@@ -33,6 +33,7 @@ mod server;
 mod snapshot;
 mod template;
 mod tls;
+mod tmp_dir;
 
 pub mod address;
 pub mod external;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::launch::Line;
 use crate::process::{Process, Stopped};
+use crate::tmp_dir::TmpDir;
 use crate::{Cgroup, Error, Home, datadir, launch, log};
 
 /// Time that [`Running::stop`] gives a server to end by itself.
@@ -34,6 +35,8 @@ pub(crate) struct Start<'a> {
     pub(crate) cpus: Option<&'a [u32]>,
     pub(crate) home: Home,
     pub(crate) data_dir: PathBuf,
+    /// Of its temporary files, where they do not lie in the data directory.
+    pub(crate) tmp_dir: Option<TmpDir>,
     pub(crate) log: PathBuf,
     /// Time from spawning to the first answer.
     pub(crate) timeout: Duration,
@@ -45,9 +48,11 @@ pub(crate) struct Start<'a> {
 pub struct Running {
     title: String,
     process: Process,
-    /// Holds the socket and temporary files. `None` only once the server has been stopped and its home taken.
+    /// Holds the socket. `None` only once the server has been stopped and its home taken.
     home: Option<Home>,
     data_dir: PathBuf,
+    /// Removed once the server has ended.
+    _tmp_dir: Option<TmpDir>,
     log: PathBuf,
     command_line: Vec<String>,
     notes: Vec<String>,
@@ -61,7 +66,7 @@ impl Running {
     /// # Errors
     /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, home, data_dir, log, timeout, mut notes } = start;
+        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, mut notes } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
@@ -73,7 +78,8 @@ impl Running {
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
         let home = Some(home);
         let command_line = line.words;
-        let server = Self { title, process, home, data_dir, log, command_line, notes, log_start };
+        let server =
+            Self { title, process, home, data_dir, _tmp_dir: tmp_dir, log, command_line, notes, log_start };
         datadir::note_server(&server.data_dir, server.pid())?;
         server.wait_for_answer(timeout, answers)?;
         Ok(server)

@@ -11,7 +11,9 @@ use crate::home::MYSQL_SOCKET;
 use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute, absolute_log};
-use crate::{BaseDir, Error, Home, datadir, launch, ready, template};
+use crate::template::Template;
+use crate::tmp_dir::{TmpDir, beside, can_be_named};
+use crate::{BaseDir, Error, Home, datadir, launch, ready};
 
 /// What to start, and where.
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ pub struct ServerSpec {
     pub data_dir: PathBuf,
     /// File for the server's log and output. It is appended to; a name without extension gets `.log`.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied.
+    /// Folder that keeps an initialised data directory for each build, to be copied; it may be kept, and shared by processes.
     pub template_dir: PathBuf,
     /// Time from spawning to the first greeting.
     pub start_timeout: Duration,
@@ -67,20 +69,29 @@ impl Server {
         let socket = home.path().join(MYSQL_SOCKET);
         let log = absolute_log(&spec.log)?;
         let data_dir = absolute(&spec.data_dir)?;
-        let tmp_dir = home.empty_tmp_dir()?;
+        let has_own_tmp_dir = my_cnf.sets("tmpdir");
+        let lies_beside = can_be_named(&beside(&data_dir));
+        let tmp_dir = if lies_beside { beside(&data_dir) } else { home.empty_tmp_dir()? };
         let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
         let as_root = nix::unistd::geteuid().is_root();
         let mut options = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;
         tls_options(&spec.base, &my_cnf, home.tls().map(|tls| &tls.files), &mut options);
 
+        if !lies_beside && !has_own_tmp_dir {
+            options.notes.push(format!(
+                "temporary files lie in {}, not beside the data: tmpdir cannot name a folder with a colon",
+                tmp_dir.display()
+            ));
+        }
+
         match data {
             Data::Fresh => {
-                let template = template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?;
-                datadir::prepare(&data_dir)?;
-                datadir::fill(&template, &data_dir)?;
+                Template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?.copy_to(&data_dir)?;
             }
             Data::AsItIs => datadir::check_at_rest(&data_dir)?,
         }
+        let is_needed = lies_beside && !has_own_tmp_dir;
+        let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir)?) } else { None };
 
         let start = Start {
             title: spec.base.title(),
@@ -88,6 +99,7 @@ impl Server {
             cpus: spec.cpus.as_deref(),
             home,
             data_dir,
+            tmp_dir,
             log,
             timeout: spec.start_timeout,
             notes: options.notes,

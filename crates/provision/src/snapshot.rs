@@ -98,22 +98,7 @@ impl Snapshot {
     /// Compares names and lengths: what a failing disk or a stray hand does shows there most often, and reading all of the
     /// data before each copy would cost as much as the copy.
     fn check(&self, data: &Path) -> Result<(), Error> {
-        let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
-        let there = listed(data)?;
-        let mut pairs = there.iter().zip(&self.info.files);
-        if let Some((is, was)) = pairs.find(|(is, was)| is != was) {
-            return Err(changed(format!(
-                "{} with {} bytes in place of {} with {}",
-                is.path.display(),
-                is.bytes,
-                was.path.display(),
-                was.bytes
-            )));
-        }
-        match there.len() == self.info.files.len() {
-            true => Ok(()),
-            false => Err(changed(format!("{} files in place of {}", there.len(), self.info.files.len()))),
-        }
+        compare(data, &self.info.files)
     }
 
     fn write_info(&self) -> Result<(), Error> {
@@ -147,7 +132,30 @@ fn remove(folder: &Path) -> Result<(), Error> {
     datadir::remove_data(&folder.join(DATA))
 }
 
-fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
+/// Compares what lies in `data` with what lay there once, by names and lengths.
+///
+/// # Errors
+/// [`Error::Snapshot`] with the first difference; I/O.
+pub(crate) fn compare(data: &Path, files: &[SnapshotFile]) -> Result<(), Error> {
+    let changed = |what: String| Error::Snapshot { path: data.to_path_buf(), what };
+    let there = listed(data)?;
+    if let Some((is, was)) = there.iter().zip(files).find(|(is, was)| is != was) {
+        return Err(changed(format!(
+            "{} with {} bytes in place of {} with {}",
+            is.path.display(),
+            is.bytes,
+            was.path.display(),
+            was.bytes
+        )));
+    }
+    match there.len() == files.len() {
+        true => Ok(()),
+        false => Err(changed(format!("{} files in place of {}", there.len(), files.len()))),
+    }
+}
+
+/// All files below `data` but the mark, in order of their paths.
+pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
     let mut files = Vec::new();
     for path in files_below(data)? {
         let below = path.strip_prefix(data).unwrap_or(&path).to_path_buf();

@@ -2,102 +2,31 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-use std::path::{Path, PathBuf};
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_macros, reason = "shared with tests that need more of it")]
+mod support;
+
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::Session;
-use dbdyno_drivers::mysql::MysqlSession;
-use dbdyno_drivers::postgres::PostgresSession;
-use dbdyno_provision::{
-    Base, Data, Error, Home, PgBase, PgServer, PgServerSpec, Server, ServerSpec, Snapshot, find_named, list,
-    servers_dir,
-};
+use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Snapshot};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
-use tempfile::TempDir;
+use support::{Wanted, ask, ask_postgres, mysql, new_folder, postgres, postgres_spec, with_my_cnf};
 
 const STOP: Duration = Duration::from_secs(60);
 
 /// Old, middle and new builds of both products, and their names in the catalogue.
-const MYSQLS: [(&str, &str); 3] = [
+const MYSQLS: [Wanted; 3] = [
     ("mysql-5.6.", "mysql-5.6.24"),
     ("mariadb-10.11", "mariadb-10.11-debian"),
     ("mysql-8.0.", "mysql-8.0.31"),
 ];
-const POSTGRESES: [(&str, &str); 2] = [("pg-9.6.", "pg-9.6.24"), ("pg-18.", "pg-18.6")];
+const POSTGRESES: [Wanted; 2] = [("pg-9.6.", "pg-9.6.24"), ("pg-18.", "pg-18.6")];
 
-fn require((prefix, catalogue): (&str, &str)) -> Base {
-    let folder = servers_dir();
-    let found = list(&folder).into_iter().find(|name| name.starts_with(prefix));
-    let name = found.unwrap_or_else(|| {
-        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {catalogue}`", folder.display())
-    });
-    find_named(&name).unwrap()
-}
-
-fn mysql(wanted: (&str, &str), folder: &Path) -> ServerSpec {
-    let Base::Mysql(base) = require(wanted) else { panic!("{} is not MySQL", wanted.0) };
-    std::fs::write(folder.join("my.cnf"), "[mysqld]\ninnodb_buffer_pool_size = 32M\n").unwrap();
-    ServerSpec {
-        base,
-        my_cnf: Some(folder.join("my.cnf")),
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: template_dir(),
-        start_timeout: Duration::from_secs(120),
-        engine: "innodb".to_owned(),
-    }
-}
-
-fn postgres(base: PgBase, folder: &Path) -> PgServerSpec {
-    PgServerSpec {
-        initdb: Vec::new(),
-        base,
-        conf: None,
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: template_dir(),
-        start_timeout: Duration::from_secs(120),
-    }
-}
-
-/// Templates are shared by the tests of this file: each build is initialised once.
-fn template_dir() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("life-templates")
-}
-
-fn new_folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Sends the statements over one session; the first column of the last one's first row.
-fn ask(server: &Server, statements: &[&str]) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
-        let mut rows = Vec::new();
-        for statement in statements {
-            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
-        }
-        session.close().await;
-        rows.first().and_then(|row| row[0].clone())
-    })
-}
-
-fn ask_postgres(server: &PgServer, statements: &[&str]) -> Option<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let mut session = PostgresSession::connect(&server.options("postgres")).await.unwrap();
-        let mut rows = Vec::new();
-        for statement in statements {
-            rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
-        }
-        session.close().await;
-        rows.first().and_then(|row| row[0].clone())
-    })
+fn spec(wanted: Wanted, folder: &Path) -> ServerSpec {
+    with_my_cnf(&mysql(wanted), folder, "[mysqld]\ninnodb_buffer_pool_size = 32M\n")
 }
 
 const COUNT: &str = "SELECT COUNT(*) FROM d.t";
@@ -108,7 +37,7 @@ const MAKE: [&str; 3] = ["CREATE DATABASE d", "CREATE TABLE d.t (a INT)", ADD];
 fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_socket() {
     for wanted in MYSQLS {
         let folder = new_folder();
-        let spec = mysql(wanted, folder.path());
+        let spec = spec(wanted, folder.path());
         let server = Server::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
         ask(&server, &MAKE);
         let (socket, pid) = (server.socket(), server.pid());
@@ -116,7 +45,7 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
         assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{}", wanted.0);
 
         let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
-        assert_eq!((ask(&server, &[ADD, COUNT]).as_deref(), server.socket()), (Some("2"), socket));
+        assert_eq!((ask(&server, &[ADD, COUNT]), server.socket()), ("2".to_owned(), socket));
         assert_ne!(server.pid(), pid);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
 
@@ -124,7 +53,7 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
         for _ in 0..2 {
             taken.restore(&spec.data_dir).unwrap();
             let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
-            assert_eq!(ask(&server, &[ADD, COUNT]).as_deref(), Some("3"), "{}", wanted.0);
+            assert_eq!(ask(&server, &[ADD, COUNT]), "3", "{}", wanted.0);
             home = server.into_running().halt(STOP).unwrap().1;
         }
     }
@@ -133,9 +62,8 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
 #[test]
 fn a_postgres_starts_on_copies_of_a_snapshot_too() {
     for wanted in POSTGRESES {
-        let Base::Postgres(base) = require(wanted) else { panic!("{} is not PostgreSQL", wanted.0) };
         let folder = new_folder();
-        let spec = postgres(base, folder.path());
+        let spec = postgres_spec(&postgres(wanted), folder.path());
         let server = PgServer::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
         ask_postgres(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
@@ -144,7 +72,7 @@ fn a_postgres_starts_on_copies_of_a_snapshot_too() {
             taken.restore(&spec.data_dir).unwrap();
             let server = PgServer::start_in(home, &spec, Data::AsItIs).unwrap();
             let count = ask_postgres(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
-            assert_eq!(count.as_deref(), Some("2"), "{}", wanted.0);
+            assert_eq!(count, "2", "{}", wanted.0);
             home = server.into_running().halt(STOP).unwrap().1;
         }
     }
@@ -153,7 +81,7 @@ fn a_postgres_starts_on_copies_of_a_snapshot_too() {
 #[test]
 fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
     let folder = new_folder();
-    let spec = mysql(MYSQLS[1], folder.path());
+    let spec = spec(MYSQLS[1], folder.path());
     let server = Server::start(&spec).unwrap();
     let refused = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(0));
     assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
@@ -169,7 +97,7 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
 fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     const LIMIT: u64 = 320 << 20;
     let folder = new_folder();
-    let spec = mysql(MYSQLS[1], folder.path());
+    let spec = spec(MYSQLS[1], folder.path());
     let home = Home::new().unwrap().with_memory_limit(LIMIT).unwrap_or_else(|error| {
         panic!("a memory limit needs a control group that this process may make (run as root): {error}")
     });
@@ -200,7 +128,7 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
 #[test]
 fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
     let folder = new_folder();
-    let spec = mysql(MYSQLS[2], folder.path());
+    let spec = spec(MYSQLS[2], folder.path());
     let home = Home::new().unwrap().with_memory_limit(64 << 20).unwrap();
     let message = Server::start_in(home, &spec, Data::Fresh).unwrap_err().to_string();
     assert!(message.contains("it needed more than its memory limit of 67108864 bytes"), "{message}");
@@ -209,7 +137,7 @@ fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
 #[test]
 fn a_server_that_hangs_at_its_end_is_killed_and_its_data_are_not_called_sound() {
     let folder = new_folder();
-    let spec = mysql(MYSQLS[1], folder.path());
+    let spec = spec(MYSQLS[1], folder.path());
     let hang = |server: &Server| {
         kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGSTOP).unwrap();
     };
@@ -228,7 +156,7 @@ fn a_server_that_hangs_at_its_end_is_killed_and_its_data_are_not_called_sound() 
 #[test]
 fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
     let folder = new_folder();
-    let server = Server::start(&mysql(MYSQLS[1], folder.path())).unwrap();
+    let server = Server::start(&spec(MYSQLS[1], folder.path())).unwrap();
     kill(Pid::from_raw(i32::try_from(server.pid()).unwrap()), Signal::SIGKILL).unwrap();
     while server.is_running() {
         std::thread::sleep(Duration::from_millis(10));
@@ -242,7 +170,7 @@ fn a_server_that_was_killed_before_its_stop_is_not_at_rest() {
 #[test]
 fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let folder = new_folder();
-    let Base::Mysql(real) = require(MYSQLS[2]) else { panic!("not MySQL") };
+    let real = mysql(MYSQLS[2]);
     let fake = folder.path().join("base");
     std::fs::create_dir_all(fake.join("bin")).unwrap();
     for entry in std::fs::read_dir(real.path()).unwrap().flatten() {
@@ -257,7 +185,10 @@ fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let Base::Mysql(base) = Base::open(&fake).unwrap() else { panic!("not MySQL") };
-    let spec = ServerSpec { base, start_timeout: Duration::from_secs(2), ..mysql(MYSQLS[2], folder.path()) };
+    // A build that goes with this test, and its template with it.
+    let template_dir = folder.path().join("templates");
+    let start_timeout = Duration::from_secs(2);
+    let spec = ServerSpec { base, template_dir, start_timeout, ..spec(MYSQLS[2], folder.path()) };
     let message = Server::start(&spec).unwrap_err().to_string();
     assert!(message.contains("did not answer on its socket within 2 s and was stopped"), "{message}");
     let left = std::process::Command::new("pgrep").args(["-f", fake.to_str().unwrap()]).output().unwrap();

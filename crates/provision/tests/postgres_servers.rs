@@ -2,8 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_macros, reason = "shared with tests that need more of it")]
+mod support;
+
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -14,94 +18,46 @@ use dbdyno_provision::{
     Base, Certificates, Data, Error, Home, PgBase, PgServer, PgServerSpec, external, find_named, list,
     remove_data, servers_dir,
 };
-use tempfile::TempDir;
+use support::{
+    Wanted, block_on, new_folder, postgres, postgres_spec as spec, process_is_there, wait_until_gone,
+    with_conf,
+};
 
 /// Builds that must be there: a prefix, and the catalogue's name that gets one.
-const REQUIRED: &[(&str, &str)] = &[("pg-9.6.", "pg-9.6.24"), ("pg-15.", "pg-15.19"), ("pg-18.", "pg-18.6")];
+const REQUIRED: &[Wanted] = &[("pg-9.6.", "pg-9.6.24"), ("pg-15.", "pg-15.19"), ("pg-18.", "pg-18.6")];
 
 /// Set in the copy of this program that is killed, to the folder of its server.
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
 fn require(prefix: &str) -> PgBase {
-    let folder = servers_dir();
-    let names = list(&folder);
-    let wanted = REQUIRED.iter().find(|(required, _)| *required == prefix).map_or(prefix, |(_, name)| name);
-    let name = names.iter().find(|name| name.starts_with(prefix));
-    let name = name.unwrap_or_else(|| {
-        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {wanted}`", folder.display())
-    });
-    postgres(name).unwrap()
+    postgres(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
 }
 
 /// The base directory `name`; `None` for other products.
-fn postgres(name: &str) -> Option<PgBase> {
+fn postgres_named(name: &str) -> Option<PgBase> {
     match find_named(name).unwrap() {
         Base::Postgres(base) => Some(base),
         Base::Mysql(_) => None,
     }
 }
 
-fn spec(base: &PgBase, folder: &Path) -> PgServerSpec {
-    PgServerSpec {
-        base: base.clone(),
-        conf: None,
-        initdb: Vec::new(),
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        // Shared by the tests of this file: each build is initialised once.
-        template_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates"),
-        start_timeout: Duration::from_secs(120),
-    }
-}
-
-fn with_conf(base: &PgBase, folder: &Path, text: &str) -> PgServerSpec {
-    let path = folder.join("plan.conf");
-    std::fs::write(&path, text).unwrap();
-    PgServerSpec { conf: Some(path), ..spec(base, folder) }
-}
-
 fn started(spec: &PgServerSpec) -> PgServer {
     PgServer::start(spec).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn new_folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-/// The first column of the first row.
 fn ask(server: &PgServer, sql: &str) -> String {
-    runtime().block_on(async {
-        let mut session = PostgresSession::connect(&server.options("postgres")).await.unwrap();
-        let rows = session.rows(sql).await.unwrap_or_else(|error| panic!("{error}"));
-        session.close().await;
-        rows[0][0].clone().unwrap()
-    })
-}
-
-fn process_is_there(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn wait_until_gone(pid: u32) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while process_is_there(pid) {
-        assert!(Instant::now() < deadline, "process {pid} is still there");
-        sleep(Duration::from_millis(20));
-    }
+    support::ask_postgres(server, &[sql])
 }
 
 #[test]
 fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     REQUIRED.iter().for_each(|(prefix, _)| drop(require(prefix)));
-    for base in list(&servers_dir()).iter().filter_map(|name| postgres(name)) {
+    for base in list(&servers_dir()).iter().filter_map(|name| postgres_named(name)) {
         let name = base.title();
         let folder = new_folder();
-        let server = started(&spec(&base, folder.path()));
+        // Its own template: this is a test of initialising too.
+        let template_dir = folder.path().join("templates");
+        let server = started(&PgServerSpec { template_dir, ..spec(&base, folder.path()) });
         assert!(ask(&server, "SHOW server_version").starts_with(base.version()), "{name}");
         assert_eq!(ask(&server, "SHOW listen_addresses"), "", "{name}");
         assert_eq!(ask(&server, "SHOW server_encoding"), "UTF8", "{name}");
@@ -210,7 +166,7 @@ fn the_data_of_a_killed_server_waits_for_its_last_process() {
     let (pid, data_dir) = (server.pid(), server.data_dir().to_owned());
     let options = server.options("postgres");
     let busy = std::thread::spawn(move || {
-        runtime().block_on(async {
+        block_on(async {
             let mut session = PostgresSession::connect(&options).await.unwrap();
             session.query(b"SELECT count(*) FROM generate_series(1, 20000000)").await
         })
@@ -271,7 +227,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
         let folder = new_folder();
         let server = started(&spec(&require(prefix), folder.path()));
         let options = server.options("postgres");
-        runtime().block_on(async {
+        block_on(async {
             let claim = async |name: &str| external::claim_postgres(&options, name).await;
             let name = "load\"'test";
             assert_eq!(claim(name).await.unwrap(), external::Claim::Created);
@@ -302,7 +258,7 @@ fn over_tcp_only_the_runs_own_client_is_let_in_and_the_client_trusts_the_runs_ow
     let server = PgServer::start_in(home, &spec(&require("pg-9.6."), folder.path()), Data::Fresh)
         .unwrap_or_else(|error| panic!("{error}"));
     let come = |options: Options| {
-        let session = runtime().block_on(PostgresSession::connect(&options));
+        let session = block_on(PostgresSession::connect(&options));
         session.map(|_| ()).map_err(|error| error.to_string())
     };
     let tcp = server.options("postgres");

@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+#[path = "support/mod.rs"]
+#[allow(dead_code, unused_macros, reason = "shared with tests that need more of it")]
+mod support;
+
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -12,10 +17,13 @@ use dbdyno_drivers::mysql::MysqlSession;
 use dbdyno_provision::{
     Base, BaseDir, Error, Product, Server, ServerSpec, external, find_named, list, servers_dir,
 };
+use support::{
+    Wanted, block_on, mysql, mysql_spec as spec, new_folder, process_is_there, wait_until_gone, with_my_cnf,
+};
 use tempfile::TempDir;
 
 /// Builds that must be there: a prefix, and the catalogue's name that gets one.
-const REQUIRED: &[(&str, &str)] = &[
+const REQUIRED: &[Wanted] = &[
     ("mariadb-10.1.", "mariadb-10.1.23"),
     ("mariadb-10.11", "mariadb-10.11-debian"),
     ("mysql-5.6.", "mysql-5.6.24"),
@@ -26,76 +34,24 @@ const REQUIRED: &[(&str, &str)] = &[
 const HOLD: &str = "DBDYNO_TEST_HOLD";
 
 fn require(prefix: &str) -> BaseDir {
-    let folder = servers_dir();
-    let names = list(&folder);
-    let wanted = REQUIRED.iter().find(|(required, _)| *required == prefix).map_or(prefix, |(_, name)| name);
-    let name = names.iter().find(|name| name.starts_with(prefix));
-    let name = name.unwrap_or_else(|| {
-        panic!("no server {prefix}* in {}; get one with `cargo xtask servers {wanted}`", folder.display())
-    });
-    mysql(name).unwrap()
+    mysql(*REQUIRED.iter().find(|(required, _)| *required == prefix).unwrap())
 }
 
 /// The base directory `name`; `None` for PostgreSQL, which has tests of its own.
-fn mysql(name: &str) -> Option<BaseDir> {
+fn mysql_named(name: &str) -> Option<BaseDir> {
     match find_named(name).unwrap() {
         Base::Mysql(base) => Some(base),
         Base::Postgres(_) => None,
     }
 }
 
-/// Templates are shared by the tests of this file: each build is initialised once.
-fn template_dir() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
+/// For tests of initialising itself: a template of their own.
+fn initialised_here(spec: ServerSpec, folder: &TempDir) -> ServerSpec {
+    ServerSpec { template_dir: folder.path().join("templates"), ..spec }
 }
 
-fn spec(base: &BaseDir, folder: &Path) -> ServerSpec {
-    ServerSpec {
-        base: base.clone(),
-        my_cnf: None,
-        cpus: None,
-        data_dir: folder.join("data"),
-        log: folder.join("server.log"),
-        template_dir: template_dir(),
-        start_timeout: Duration::from_secs(120),
-        engine: "innodb".to_owned(),
-    }
-}
-
-fn with_my_cnf(base: &BaseDir, folder: &Path, text: &str) -> ServerSpec {
-    let path = folder.join("my.cnf");
-    std::fs::write(&path, text).unwrap();
-    ServerSpec { my_cnf: Some(path), ..spec(base, folder) }
-}
-
-fn new_folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-}
-
-/// The first column of the first row.
 fn ask(server: &Server, sql: &str) -> String {
-    runtime().block_on(async {
-        let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
-        let rows = session.rows(sql).await.unwrap();
-        session.close().await;
-        rows[0][0].clone().unwrap()
-    })
-}
-
-fn process_is_there(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn wait_until_gone(pid: u32) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while process_is_there(pid) {
-        assert!(Instant::now() < deadline, "process {pid} is still there");
-        sleep(Duration::from_millis(20));
-    }
+    support::ask(server, &[sql])
 }
 
 #[test]
@@ -110,15 +66,17 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
     let names = list(&servers_dir());
     assert!(names.len() >= REQUIRED.len(), "only {names:?} in {}", servers_dir().display());
     for name in names {
-        let Some(base) = mysql(&name) else { continue };
+        let Some(base) = mysql_named(&name) else { continue };
         let folder = new_folder();
-        let server =
-            Server::start(&spec(&base, folder.path())).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let server = Server::start(&initialised_here(spec(&base, folder.path()), &folder))
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
         let version = ask(&server, "SELECT VERSION()");
         assert!(version.starts_with(&base.version().to_string()), "{name} says {version}");
         assert_eq!(ask(&server, "SELECT COUNT(*) FROM mysql.user WHERE user=''"), "0", "{name}");
         assert_eq!(ask(&server, "SELECT CURRENT_USER()"), "root@localhost", "{name}");
         assert_eq!(ask(&server, "SELECT @@skip_networking"), "1", "{name}");
+        let temporary = PathBuf::from(ask(&server, "SELECT @@tmpdir"));
+        lies_beside(&temporary, server.data_dir());
         let pid = server.pid();
         let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
         assert_eq!(
@@ -129,7 +87,41 @@ fn every_build_starts_from_fresh_data_answers_and_stops_cleanly() {
         let stopped = server.stop().unwrap();
         assert_eq!((stopped.code, stopped.killed), (Some(0), false), "{name}: {stopped:?}");
         assert!(!process_is_there(pid), "{name}");
+        assert!(!temporary.exists(), "{name}: {} is left", temporary.display());
     }
+}
+
+/// Sorts and temporary tables are on the device of the data, which is sampled.
+fn lies_beside(temporary: &Path, data: &Path) {
+    assert_eq!((temporary.parent(), temporary.is_dir()), (data.parent(), true), "{}", temporary.display());
+    let device = |path: &Path| std::fs::metadata(path).unwrap().dev();
+    assert_eq!(device(temporary), device(data));
+}
+
+/// A colon in a path would end the name of a folder in the list that tmpdir is.
+#[test]
+fn below_a_folder_with_a_colon_a_server_starts_and_says_where_its_temporary_files_lie() {
+    let folder = new_folder();
+    let below = folder.path().join("12:30");
+    std::fs::create_dir(&below).unwrap();
+    let server = Server::start(&spec(&require("mariadb-10.11"), &below)).unwrap();
+    let temporary = ask(&server, "SELECT @@tmpdir");
+    assert_eq!(Path::new(&temporary).parent(), server.socket().parent());
+    assert!(server.notes().iter().any(|note| note.contains(&temporary)), "{:?}", server.notes());
+}
+
+#[test]
+fn a_folder_for_temporary_files_of_the_option_file_is_left_alone() {
+    let folder = new_folder();
+    let own = folder.path().join("own");
+    std::fs::create_dir(&own).unwrap();
+    let base = require("mysql-8.0.");
+    let text = format!("[mysqld]\ntmpdir = {}\n", own.display());
+    let server = Server::start(&with_my_cnf(&base, folder.path(), &text)).unwrap();
+    assert_eq!(ask(&server, "SELECT @@tmpdir"), own.display().to_string());
+    assert!(!folder.path().join("data.tmp").exists());
+    server.stop().unwrap();
+    assert!(own.exists());
 }
 
 #[test]
@@ -139,7 +131,8 @@ fn the_option_file_holds_also_for_what_only_initialising_can_set() {
     for (prefix, _) in REQUIRED {
         let base = require(prefix);
         let folder = new_folder();
-        let server = Server::start(&with_my_cnf(&base, folder.path(), text)).unwrap();
+        let spec = initialised_here(with_my_cnf(&base, folder.path(), text), &folder);
+        let server = Server::start(&spec).unwrap();
         assert_eq!(ask(&server, "SELECT @@innodb_buffer_pool_size"), (32 * 1024 * 1024).to_string());
         assert_eq!(ask(&server, "SELECT @@innodb_page_size"), "8192");
         server.stop().unwrap();
@@ -193,7 +186,7 @@ fn a_second_start_on_our_data_directory_begins_from_nothing() {
         let server = Server::start(&spec(&base, folder.path())).unwrap();
         let there = "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name='left'";
         assert_eq!(ask(&server, there), "0");
-        runtime().block_on(async {
+        block_on(async {
             let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
             session.query(b"CREATE DATABASE `left`").await.unwrap();
         });
@@ -289,14 +282,20 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
     holder.kill().unwrap();
     holder.wait().unwrap();
     wait_until_gone(pid);
-    // And its data directory may be used again.
-    Server::start(&spec(&require("mariadb-10.11"), folder.path())).unwrap();
+    let spec = spec(&require("mariadb-10.11"), folder.path());
+    let temporary = spec.data_dir.with_extension("tmp");
+    std::fs::write(temporary.join("ibXYZ"), "what a sort has left").unwrap();
+    // And its data directory may be used again, with empty temporary files, which go with the server.
+    let server = Server::start(&spec).unwrap();
+    assert!(temporary.is_dir() && !temporary.join("ibXYZ").exists());
+    drop(server);
+    assert!(!temporary.exists());
 }
 
 #[test]
 fn myrocks_is_loaded_where_the_build_has_it_and_named_where_not() {
     for name in list(&servers_dir()) {
-        let Some(base) = mysql(&name) else { continue };
+        let Some(base) = mysql_named(&name) else { continue };
         let folder = new_folder();
         let spec = ServerSpec { engine: "rocksdb".to_owned(), ..spec(&base, folder.path()) };
         let has_it = base.plugin_dir().is_some_and(|plugins| plugins.join("ha_rocksdb.so").exists());
@@ -316,7 +315,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
     for (prefix, _) in REQUIRED {
         let folder = new_folder();
         let server = Server::start(&spec(&require(prefix), folder.path())).unwrap();
-        runtime().block_on(async {
+        block_on(async {
             let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
             let name = "load`'test";
             assert_eq!(external::claim(&mut session, name).await.unwrap(), external::Claim::Created);

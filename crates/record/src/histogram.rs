@@ -86,6 +86,11 @@ impl HistogramSpan {
         self.clock.tag(&self.kind)
     }
 
+    /// The span's time and the stored form of its counts: equal for equal histograms.
+    pub fn content(&self) -> (u64, u64, &[u8]) {
+        (self.from_us, self.to_us, &self.compressed)
+    }
+
     /// The histogram, unpacked: values in microseconds, a range that grows with what is added to it. Fails when the
     /// bytes are no HdrHistogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {

@@ -13,6 +13,7 @@ mod interval;
 mod layout;
 mod lines;
 mod manifest;
+pub mod parallel;
 mod query_plan;
 mod reader;
 mod server_info;

@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
@@ -117,23 +117,28 @@ pub(crate) struct Lines<T> {
     pub(crate) damage: Option<Error>,
 }
 
-/// Reads a file of lines; one that is absent is empty. `parse` gets a line without its end and may pass over it with
+/// The bytes of a file of lines; one that is absent is empty.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(|source| Error::Read { path: path.into(), source }),
+    }
+}
+
+/// The lines in `bytes`, which were read from `path`. `parse` gets a line without its end and may pass over it with
 /// `Ok(None)`.
 ///
 /// A broken line is passed over only where a crash leaves one: at the end of the file or, where `resumes` says so of
 /// the next good line, before the line with which a later process went on.
-pub(crate) fn read_lines<T>(
+pub(crate) fn parse_lines<'a, T>(
     path: &Path,
-    parse: impl Fn(&[u8]) -> Result<Option<T>, String>,
+    bytes: &'a [u8],
+    parse: impl Fn(&'a [u8]) -> Result<Option<T>, String>,
     resumes: Option<fn(&T) -> bool>,
-) -> Result<Lines<T>, Error> {
-    let bytes = match std::fs::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        read => read.map_err(|source| Error::Read { path: path.into(), source })?,
-    };
+) -> Lines<T> {
     let mut lines = Lines { items: Vec::new(), cut_off: Vec::new(), damage: None };
     let mut broken: Vec<(usize, String)> = Vec::new();
-    let complete = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let complete = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     let split = complete.split(|&byte| byte == b'\n').enumerate();
     for (index, line) in split.filter(|_| !bytes.is_empty()) {
         match parse(line) {
@@ -142,7 +147,7 @@ pub(crate) fn read_lines<T>(
                 let resumed = item.as_ref().zip(resumes).is_some_and(|(item, resumes)| resumes(item));
                 if !resumed && !broken.is_empty() {
                     lines.damage = damage(path, &broken);
-                    return Ok(lines);
+                    return lines;
                 }
                 lines.cut_off.extend(broken.drain(..).map(|(line, _)| cut_off(path, line)));
                 lines.items.extend(item);
@@ -155,19 +160,20 @@ pub(crate) fn read_lines<T>(
     } else {
         lines.cut_off.extend(broken.iter().map(|(line, _)| cut_off(path, *line)));
     }
-    Ok(lines)
+    lines
 }
 
-/// `read_lines` for one JSON value a line.
+/// `parse_lines` for one JSON value a line.
 pub(crate) fn read_json_lines<T: DeserializeOwned>(
     path: &Path,
     resumes: Option<fn(&T) -> bool>,
 ) -> Result<Lines<T>, Error> {
-    read_lines(path, |line| parse_json(line).map(Some), resumes)
+    let bytes = read_file(path)?;
+    Ok(parse_lines(path, &bytes, |line| parse_json(line).map(Some), resumes))
 }
 
 /// One JSON value, or what is wrong with it and at which column.
-pub(crate) fn parse_json<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+pub(crate) fn parse_json<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(line).map_err(|error| error.to_string().replace("at line 1 column", "at column"))
 }
 

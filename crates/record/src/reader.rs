@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
 use crate::lines::read_json_lines;
 use crate::step_reader::read_step;
-use crate::{CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord};
+use crate::{CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord, parallel};
 
 /// A run as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,12 +93,18 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
 
 fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<CellRecord>, Error> {
     let mut unplanned: BTreeSet<PathBuf> = cell_folders(&dir.join(CELLS))?.into_iter().collect();
-    let mut cells = Vec::new();
+    let mut begun = Vec::new();
     for id in &manifest.order {
         let folder = dir.join(CELLS).join(cell_path(id)?);
         if unplanned.remove(&folder) {
-            cells.push(read_cell(&folder, id, manifest, warnings)?);
+            begun.push((folder, id));
         }
+    }
+    let mut cells = Vec::new();
+    for read in parallel::map(&begun, |(folder, id)| read_cell(folder, id, manifest)) {
+        let (cell, odd) = read?;
+        cells.push(cell);
+        warnings.extend(odd);
     }
     warnings.extend(
         unplanned.iter().map(|folder| {
@@ -136,14 +142,10 @@ fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-fn read_cell(
-    dir: &Path,
-    id: &CellId,
-    manifest: &Manifest,
-    warnings: &mut Vec<String>,
-) -> Result<CellRecord, Error> {
+/// The cell in `dir`, and what is odd about it.
+fn read_cell(dir: &Path, id: &CellId, manifest: &Manifest) -> Result<(CellRecord, Vec<String>), Error> {
     let events = read_json_lines(&dir.join(EVENTS), None)?;
-    warnings.extend(events.cut_off);
+    let mut warnings = events.cut_off;
     warnings.extend(events.damage.map(|damage| damage.to_string()));
     let planned = manifest.workloads.iter().find(|workload| workload.name == id.workload);
     let planned = planned.map_or(&[][..], |workload| &workload.steps);
@@ -152,6 +154,6 @@ fn read_cell(
         names.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
     }
     names.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));
-    let steps = names.iter().map(|name| read_step(&dir.join(name), name, warnings)).collect();
-    Ok(CellRecord { id: id.clone(), events: events.items, steps })
+    let steps = names.iter().map(|name| read_step(&dir.join(name), name, &mut warnings)).collect();
+    Ok((CellRecord { id: id.clone(), events: events.items, steps }, warnings))
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use serde_json::Map;
 
+use crate::counters::Sample;
 use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS};
-use crate::lines::{Lines, parse_json, read_json_lines, read_lines};
+use crate::lines::{Lines, parse_json, parse_lines, read_file, read_json_lines};
 use crate::{
-    Check, CounterHeader, CounterLine, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome,
-    StepEvent, StepSpec, Unit, WindowRule, histogram,
+    Check, CounterHeader, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome, StepEvent,
+    StepSpec, Unit, WindowRule, histogram,
 };
 
 /// One step of a cell, as it was recorded.
@@ -76,7 +77,7 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     let mut notes = Notes { warnings, damages: Vec::new() };
     let events: Vec<StepEvent> = notes.take(read_json_lines(&dir.join(EVENTS), None));
     let intervals = notes.take(read_json_lines(&dir.join(INTERVALS), None));
-    let histograms = notes.take(read_lines(&dir.join(HISTOGRAMS), histogram::parse_line, None));
+    let histograms = notes.take(read_histograms(&dir.join(HISTOGRAMS)));
     let counters = read_counters(&dir.join(COUNTERS), &mut notes);
     let spec = match events.first() {
         Some(StepEvent::Started { spec, .. }) => spec.clone(),
@@ -125,8 +126,15 @@ fn read_counters(dir: &Path, notes: &mut Notes<'_>) -> BTreeMap<String, CounterS
     for file in files {
         let Some(source) = file.strip_suffix(COUNTERS_ENDING) else { continue };
         let path = dir.join(&file);
-        let entries = notes.take(read_lines(&path, |line| parse_counters(line).map(Some), None));
-        match fill_in(entries) {
+        let bytes = match read_file(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                notes.damages.push(error.to_string());
+                continue;
+            }
+        };
+        let lines = parse_lines(&path, &bytes, |line| parse_counters(line).map(Some), None);
+        match together(notes.take(Ok(lines))) {
             Ok(series) => counters.extend(series.map(|series| (source.to_string(), series))),
             Err(message) => notes.damages.push(format!("{} {message}", path.display())),
         }
@@ -148,35 +156,37 @@ fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// A line of a counter file.
-enum CounterEntry {
-    Header(CounterHeader),
-    Line(CounterLine),
+fn read_histograms(path: &Path) -> Result<Lines<HistogramSpan>, Error> {
+    Ok(parse_lines(path, &read_file(path)?, histogram::parse_line, None))
 }
 
-fn parse_counters(line: &[u8]) -> Result<CounterEntry, String> {
+/// A line of a counter file.
+enum CounterEntry<'a> {
+    Header(CounterHeader),
+    Line(Sample<'a>),
+}
+
+fn parse_counters(line: &[u8]) -> Result<CounterEntry<'_>, String> {
     match parse_json(line) {
         Ok(line) => Ok(CounterEntry::Line(line)),
         Err(message) => parse_json(line).map(CounterEntry::Header).map_err(|_| message),
     }
 }
 
-/// Every line complete; `None` when a crash came before the header. Without a header the figures say nothing.
-fn fill_in(entries: Vec<CounterEntry>) -> Result<Option<CounterSeries>, &'static str> {
+/// All lines together; `None` when a crash came before the header. Without a header the figures say nothing.
+fn together(entries: Vec<CounterEntry<'_>>) -> Result<Option<CounterSeries>, &'static str> {
     let mut entries = entries.into_iter();
     let header = match entries.next() {
         None => return Ok(None),
         Some(CounterEntry::Header(header)) => header,
         Some(CounterEntry::Line(_)) => return Err("does not begin with a header"),
     };
-    let mut values = BTreeMap::new();
-    let mut lines = Vec::new();
+    let mut series = CounterSeries::new(header);
     for entry in entries {
         let CounterEntry::Line(line) = entry else { return Err("has a second header") };
-        values.extend(line.values);
-        lines.push(CounterLine { at_us: line.at_us, values: values.clone() });
+        series.push_sample(&line);
     }
-    Ok(Some(CounterSeries { header, lines }))
+    Ok(Some(series))
 }
 
 fn unknown_spec(name: &str) -> StepSpec {

@@ -9,11 +9,13 @@ use serde_json::json;
 
 mod charged;
 mod parity;
+mod sweep;
 mod verdicts;
 
 use self::charged::{efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
+pub(crate) use self::sweep::{sweep, with_sweep};
 use self::verdicts::{account, inference, judged, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];
@@ -111,6 +113,7 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
         }],
         summary: summary(names),
         groups: Vec::new(),
+        sweeps: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }
@@ -151,6 +154,7 @@ fn summary(names: &[&str]) -> Summary {
         relative: table("Relative", "Rate divided by that of rollback.", rows(0..10, &relative_cell), &STEPS),
         effects: None,
         groups: Vec::new(),
+        sweeps: Vec::new(),
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
         control: None,
     }

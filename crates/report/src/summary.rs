@@ -14,6 +14,7 @@ enum TableKind {
     Sla,
     Control,
     Groups,
+    Sweep,
 }
 
 /// A table of the summary with what must be said below it.
@@ -23,6 +24,8 @@ pub(crate) struct Section<'a> {
     pub(crate) heads: [&'static str; 2],
     /// It has fewer rows than columns: in a terminal, which is higher than wide, columns become rows.
     pub(crate) turns: bool,
+    /// Its columns are figures of variants.
+    pub(crate) has_figures: bool,
     /// Colours that the table uses, each with what it says there.
     pub(crate) legend: Vec<(Colour, &'static str)>,
     /// Why cells have no value, unless an earlier table said the same.
@@ -30,6 +33,18 @@ pub(crate) struct Section<'a> {
 }
 
 impl Section<'_> {
+    /// A column's head on two lines. In a sweep each variant has several columns, and the figure stands below its name.
+    pub(crate) fn column_head(&self, column: &str) -> (String, String) {
+        if !self.has_figures {
+            return (one_line(column), String::new());
+        }
+        let figure = ["p50", "p95", "p99"].into_iter().find_map(|figure| {
+            let variant = column.strip_prefix(figure)?.strip_prefix(' ')?;
+            Some((one_line(variant), format!("{figure} ms")))
+        });
+        figure.unwrap_or_else(|| (one_line(column), "rate".to_owned()))
+    }
+
     /// Signs and their meanings on one line; empty when the table shows none.
     pub(crate) fn legend_text(&self) -> String {
         let entries = self.legend.iter().map(|(colour, meaning)| format!("{} {meaning}", mark(*colour)));
@@ -42,16 +57,23 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
     tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.groups.iter().map(|table| (TableKind::Groups, table)));
+    tables.extend(summary.sweeps.iter().map(|table| (TableKind::Sweep, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
     tables.extend(summary.control.as_ref().map(|table| (TableKind::Control, table)));
     let mut said: Vec<String> = Vec::new();
     let mut sections = Vec::new();
     for (kind, table) in tables {
-        let missing: Vec<String> = missing(table).into_iter().filter(|line| !said.contains(line)).collect();
+        // The table of rates has said of each step why it has none.
+        let lines = if kind == TableKind::Sweep { Vec::new() } else { missing(table) };
+        let missing: Vec<String> = lines.into_iter().filter(|line| !said.contains(line)).collect();
         said.extend(missing.iter().cloned());
-        let groups = kind == TableKind::Groups;
-        let heads = if groups { ["group", "figure"] } else { ["variant", "step"] };
-        sections.push(Section { table, heads, turns: !groups, legend: legend(kind, table), missing });
+        let (heads, turns) = match kind {
+            TableKind::Groups => (["group", "figure"], false),
+            TableKind::Sweep => (["connections", "figure"], false),
+            _ => (["variant", "step"], true),
+        };
+        let (legend, has_figures) = (legend(kind, table), kind == TableKind::Sweep);
+        sections.push(Section { table, heads, turns, has_figures, legend, missing });
     }
     sections
 }

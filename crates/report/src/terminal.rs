@@ -306,6 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_has_a_row_a_number_of_connections() {
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::with_sweep(), options);
+        let table = text.split("\nConnections: read-only\n").nth(1).expect("there is one");
+        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
+        By number of connections.
+        connections  rollback  rollback   <b>&"   <b>&"
+                         rate    p95 ms    rate  p95 ms
+        ───────────────────────────────────────────────
+        1                1000      0.50    1200    0.50
+        2                2000      1.00    2400    1.00
+        4                4000      2.00    4800    2.00
+        1024             2000   2000.00  failed  failed
+        "#);
+    }
+
+    #[test]
     fn nothing_but_configurations_is_wider_than_the_terminal() {
         for width in [80, 100, 140] {
             let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });

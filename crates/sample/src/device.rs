@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use nix::sys::stat::{major, minor};
 
 use crate::mounts::{Mount, mount_of, parse_mounts};
-use crate::sources::parse_diskstats;
+use crate::sources::device_line;
 
 /// A block device and the filesystem on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn device_of(path: &Path) -> Option<Device> {
     let existing = existing(path)?;
     let mount = mount_at(&existing)?;
     let (major, minor) = numbers(&existing, &mount)?;
-    let name = parse_diskstats(&fs::read_to_string("/proc/diskstats").ok()?, major, minor)?.name;
+    let name = device_line(&fs::read_to_string("/proc/diskstats").ok()?, major, minor)?.name;
     Some(Device { name, major, minor, filesystem: mount.filesystem, mount_point: mount.mount_point })
 }
 
@@ -36,7 +36,7 @@ impl Device {
     /// Requests in flight now, and bytes written since the system started; `None` when the device is gone.
     pub fn traffic(&self) -> Option<(i64, i64)> {
         let stats = fs::read_to_string("/proc/diskstats").ok()?;
-        let line = parse_diskstats(&stats, self.major, self.minor)?;
+        let line = device_line(&stats, self.major, self.minor)?;
         Some((line.in_flight, line.written_bytes()))
     }
 }

@@ -37,8 +37,8 @@ pub(crate) enum Command {
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
-    /// Take a sample now.
-    Mark,
+    /// Take a sample now. It is held until the sample is taken, or until there is nobody any more to take it.
+    Mark(Arc<()>),
     /// Take a last sample and end.
     Stop,
 }
@@ -121,7 +121,7 @@ impl Lane {
                     self.sample(Moment::Boundary, None);
                     next_tick = Some(tick_after(Instant::now(), barrier, self.interval));
                 }
-                Ok(Command::Mark) => self.sample(Moment::Boundary, None),
+                Ok(Command::Mark(_held)) => self.sample(Moment::Boundary, None),
                 Ok(Command::Stop) => return self.sample(Moment::Boundary, None),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {

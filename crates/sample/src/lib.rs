@@ -5,8 +5,8 @@
 //! business of whoever reads the files. Each source stands in one file below `sources/` and says there which keys it
 //! writes, in which unit and where the kernel or the server gets them from.
 //!
-//! Sources that may hang or take long (the server's status, the walk through the data directory) have a thread each,
-//! so that the cheap ones are read on time whatever the server does.
+//! Sources that may hang or take long (the server's status, the walks through the data directory and through processes)
+//! have threads of their own, so that the cheap ones are read on time whatever the server does.
 
 mod clock;
 mod config;
@@ -29,5 +29,5 @@ pub use config::Config;
 pub use device::{Device, device_of};
 pub use error::Error;
 pub use host_info::host_info;
-pub use sampler::{Report, Sampler};
+pub use sampler::{Mark, Report, Sampler};
 pub use sources::ALL;

@@ -1,8 +1,8 @@
 //! The sampler as its user sees it: start, begin, mark, stop.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,17 @@ pub struct Sampler {
     lanes: Vec<LaneHandle>,
     tally: Arc<Tally>,
     warnings: Vec<String>,
+}
+
+/// A sample that was asked for, maybe still under way.
+#[derive(Debug, Default)]
+pub struct Mark(Weak<()>);
+
+impl Mark {
+    /// Whether all sources have been read, or cannot be any more.
+    pub fn is_taken(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 /// A lane as seen from outside.
@@ -94,9 +105,13 @@ impl Sampler {
         self.tell_all(|| Command::Begin(barrier));
     }
 
-    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`]. Does not wait.
-    pub fn mark(&self) {
-        self.tell_all(|| Command::Mark);
+    /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`]. Does not wait: the
+    /// answer tells when it is taken. Until then the load's connections should stay open, since a server that has a
+    /// process or a thread for each of them tells less of those that have ended.
+    pub fn mark(&self) -> Mark {
+        let held = Arc::new(());
+        self.tell_all(|| Command::Mark(Arc::clone(&held)));
+        Mark(Arc::downgrade(&held))
     }
 
     /// Takes a last sample, makes the files durable and ends the threads. A server that hangs delays this by 15 s at
@@ -172,16 +187,17 @@ fn spawn(spec: Spec, tally: Arc<Tally>) -> Result<LaneHandle, Error> {
     Ok(LaneHandle { name, commands, events, thread })
 }
 
-/// Sources that answer at once share a thread; a walk through many files and a server that may hang have their own.
-/// `sampler` comes last, so that it counts what the round has cost.
+/// Sources that answer at once share a thread; a walk through many files, those of the server's processes or threads too,
+/// and a server that may hang have their own. `sampler` comes last, so that it counts what the round has cost.
 fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let mut quick: Vec<(&'static str, Open)> = Vec::new();
+    let mut by_connection: Vec<(&'static str, Open)> = Vec::new();
     if let Some(pid) = config.server_pid.filter(|_| config.server_tree) {
-        quick.push(source("server", move || ServerTree::open(pid)));
-        quick.push(source("switches", move || Ok(ServerSwitches::of_tree(pid))));
+        by_connection.push(source("server", move || ServerTree::open(pid)));
+        by_connection.push(source("switches", move || Ok(ServerSwitches::of_tree(pid))));
     } else if let Some(pid) = config.server_pid {
         quick.push(source("server", move || Server::open(pid)));
-        quick.push(source("switches", move || Ok(ServerSwitches::new(pid))));
+        by_connection.push(source("switches", move || Ok(ServerSwitches::new(pid))));
     }
     if let Some(folder) = config.server_cgroup.clone() {
         quick.push(source("cgroup", move || Group::open(&folder)));
@@ -195,6 +211,9 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
     let own_tally = Arc::clone(tally);
     quick.push(source("sampler", move || Ok(Own::new(own_tally, 0))));
     let mut lanes = vec![("sampler", quick)];
+    if !by_connection.is_empty() {
+        lanes.push(("sampler-server", by_connection));
+    }
     if let Some(endpoint) = config.status.clone() {
         lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
@@ -263,6 +282,42 @@ mod tests {
         let open = source(name, move || Ok(Fake { name, takes, reads: Arc::default() }));
         let interval = Duration::from_millis(50);
         Spec { name, number, sources: vec![open], interval, cpus: None, counts_samples: number == 0 }
+    }
+
+    #[test]
+    fn a_mark_is_taken_when_every_lane_has_read_its_sources_or_is_gone() {
+        let recording = Recording::new();
+        let tally = Arc::new(Tally::default());
+        let takes = Duration::from_millis(150);
+        let specs = vec![fake_lane(0, "quick", Duration::ZERO), fake_lane(1, "slow", takes)];
+        let sampler = Sampler::start_lanes(specs, tally, |header| recording.counters(header)).unwrap();
+        sampler.begin(Instant::now());
+        let marked = Instant::now();
+        let mark = sampler.mark();
+        assert!(!mark.is_taken());
+        crate::recording::wait_for("the mark", || mark.is_taken());
+        assert!(marked.elapsed() >= takes, "{:?}", marked.elapsed());
+        let mark = sampler.mark();
+        drop(sampler);
+        crate::recording::wait_for("the end of the lanes", || mark.is_taken());
+        assert!(Sampler::off().mark().is_taken());
+    }
+
+    #[test]
+    fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
+        let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
+        let lane_of = |config: &Config, name: &str| {
+            let lanes = lanes_for(config, &Arc::default());
+            assert!(lanes.len() <= Tally::LANES);
+            let found = lanes.iter().find(|lane| lane.sources.iter().any(|source| source.0 == name));
+            found.unwrap().name
+        };
+        for (server_tree, server_lane) in [(true, "sampler-server"), (false, "sampler")] {
+            let config = server(server_tree);
+            assert_eq!(lane_of(&config, "server"), server_lane);
+            assert_eq!(lane_of(&config, "switches"), "sampler-server");
+            assert_eq!([lane_of(&config, "client"), lane_of(&config, "host")], ["sampler"; 2]);
+        }
     }
 
     #[test]

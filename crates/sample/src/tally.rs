@@ -14,7 +14,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Threads that a sampler has at most.
-    pub(crate) const LANES: usize = 4;
+    pub(crate) const LANES: usize = 5;
 
     /// The CPU time that thread number `lane` has used up to now.
     pub(crate) fn set_cpu(&self, lane: usize, cpu: Duration) {

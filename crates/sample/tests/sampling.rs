@@ -183,7 +183,9 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
             "no sample after {due_us} in {times:?}"
         );
     }
-    assert!(times.len() <= 7, "{times:?}");
+    // Before the barrier, at the mark and at the end, beside one each interval.
+    let most = 3 + 1 + usize::try_from(times[times.len() - 1] / 200_000).unwrap();
+    assert!(times.len() <= most, "{times:?}");
     assert_eq!(report.samples, times.len() as u64);
     assert!(report.cpu > Duration::ZERO);
     let sizes = recording.read("size");

@@ -28,14 +28,25 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Connection::open`], to send rows with [`Connection::load_rows`].
+    /// As [`Connection::open`], to insert rows whose keys the server gives: they go up by 1.
+    pub(crate) async fn open_to_insert(&mut self) -> Result<(), Failure> {
+        self.session = Some(self.endpoint.connect_to_insert(self.kind).await.map_err(failure)?);
+        Ok(())
+    }
+
+    /// As [`Connection::open_to_insert`], to send rows with [`Connection::load_rows`].
     pub(crate) async fn open_to_load(&mut self) -> Result<(), Failure> {
         self.session = Some(self.endpoint.connect_to_load(self.kind).await.map_err(failure)?);
         Ok(())
     }
 
-    pub(crate) async fn close(self) {
-        if let Some(session) = self.session {
+    pub(crate) async fn close(mut self) {
+        self.leave().await;
+    }
+
+    /// Logs out; [`Connection::open`] logs in again.
+    pub(crate) async fn leave(&mut self) {
+        if let Some(session) = self.session.take() {
             session.close().await;
         }
     }
@@ -109,6 +120,16 @@ pub(crate) fn fetched(answer: Answer) -> Done {
     Done { rows: answer.rows, received_bytes: answer.bytes }
 }
 
+/// What the failure of a statement means that later steps cannot do without: whatever the plan says of lost connections, the
+/// step ends, because what became of the statement is not known, and steps without an index would be other steps. Only what
+/// the server asks to send again is sent again.
+pub(crate) fn indispensable(failure: Failure) -> Failure {
+    match failure.class {
+        ErrorClass::Retry => failure,
+        _ => Failure { class: ErrorClass::Fatal, ..failure },
+    }
+}
+
 fn failure(error: DbError) -> Failure {
     let class = match error.class {
         Class::Retry => ErrorClass::Retry,
@@ -117,4 +138,21 @@ fn failure(error: DbError) -> Failure {
         Class::Fatal => ErrorClass::Fatal,
     };
     Failure { class, code: error.code, message: error.message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steps_need_is_sent_again_or_ends_the_step() {
+        let class_of = |class| {
+            let message = "no space".to_owned();
+            indispensable(Failure { class, code: "1878".to_owned(), message }).class
+        };
+        assert_eq!(class_of(ErrorClass::Retry), ErrorClass::Retry);
+        for class in [ErrorClass::Refused, ErrorClass::Lost, ErrorClass::Fatal] {
+            assert_eq!(class_of(class), ErrorClass::Fatal);
+        }
+    }
 }

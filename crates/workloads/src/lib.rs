@@ -1,5 +1,6 @@
 //! What to ask: the workloads. One more workload is one new folder and one line in [`ALL`].
 
+mod cards;
 mod cleanup;
 mod connection;
 mod digits;
@@ -10,6 +11,7 @@ pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
 
+pub use cards::{Card, CardOperation, Cards, cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
 pub use error::Error;
 pub use workload::{About, Context, Explained, Work, Workload};

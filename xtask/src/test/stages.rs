@@ -51,7 +51,7 @@ pub(super) fn help() -> String {
 
 fn packages() -> Result<()> {
     servers::install(&servers::ci_set()?)?;
-    servers::install_peer()
+    servers::install_helpers()
 }
 
 fn clippy() -> Result<()> {

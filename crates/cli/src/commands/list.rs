@@ -8,11 +8,21 @@ use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_workloads::microbenchmarks;
 
 use crate::args::{ListArgs, Listed};
-use crate::exit::Ended;
+use crate::commands::cards;
+use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
+    if args.what != Listed::Workloads && (args.name.is_some() || args.json) {
+        return Err(Ended::new(
+            USAGE,
+            "a name and --json go with `dbdyno list workloads` only; leave them out",
+        ));
+    }
     let text = match args.what {
+        Listed::Workloads if args.name.is_some() || args.json => {
+            cards::text(args.name.as_deref(), args.json)?
+        }
         Listed::Workloads => workloads(),
         Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
         Listed::Metrics => metrics(),
@@ -43,7 +53,7 @@ fn workloads() -> String {
         let statement = microbenchmarks::statement(entry.test);
         text.push_str(&format!("\n{}\n  {}\n  {statement}\n", entry.test.name(), entry.purpose));
     }
-    text.push_str("\ntheir parameters and traps: docs/reference/microbenchmarks.md\n");
+    text.push_str("\neach step with its statements, parameters and traps: dbdyno list workloads NAME\n");
     text
 }
 

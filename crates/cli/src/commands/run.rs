@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::{host_class, margins_without_step};
 use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
-    CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run, RunEvent,
-    RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
+    CellEvent, CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run,
+    RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::{About, insert_benchmark, microbenchmarks, oltp};
@@ -18,6 +18,7 @@ use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
+use crate::templates::{self, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
 
 /// Name of the report file in a run directory.
@@ -39,6 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
+    let kept_templates = templates::kept(args.templates.as_deref())?;
     let ready = match &args.resume {
         Some(dir) => resume(dir, &runtime)?,
         None => begin(args, &runtime)?,
@@ -47,6 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
+    let templates = Templates::choose(kept_templates, &data_root);
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
     let names: Vec<_> = cells.iter().map(|cell| (cell.variant.clone(), cell.workload.clone())).collect();
@@ -59,6 +62,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         cancel,
         runtime,
         data_root: data_root.clone(),
+        templates: templates.clone(),
         server_cpus,
     };
     let refused = match plan.parity {
@@ -70,7 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     drop(conductor);
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
-        let _ = std::fs::remove_dir_all(data_root.join("templates"));
+        templates.remove_own();
         let _ = std::fs::remove_dir_all(data_root.join("snapshots"));
         let _ = std::fs::remove_dir(&data_root);
     }
@@ -202,11 +206,28 @@ fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
+            if let Some(text) = lost_load(&record, cell, &to) {
+                terminal::warning(&text);
+                writer.event(&RunEvent::Warning { at: time::now(), text })?;
+            }
             writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
         }
     }
     terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
     Ok(Ready { plan, variants, writer, cells })
+}
+
+/// A cell that was set aside after its snapshot was taken goes on from there: nobody repeats a load of hours unasked. Its load
+/// steps are then in no cell of the run.
+fn lost_load(record: &Run, cell: &CellId, aside: &str) -> Option<String> {
+    let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
+    let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
+    begun.events.iter().any(is_snapshot).then(|| {
+        format!(
+            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
+             no report"
+        )
+    })
 }
 
 /// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside

@@ -29,7 +29,12 @@ impl Conductor<'_> {
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        let ending = self.provided_cell(id, &mut writer)?;
+        let mut ending = self.provided_cell(id, &mut writer)?;
+        // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is not the server's fault, and
+        // the cell is to run again.
+        if ending.0 == Outcome::Failed && self.cancelled() {
+            ending.0 = Outcome::Interrupted;
+        }
         self.progress.cell_over();
         let (outcome, message) = ending.clone();
         let connections = self.connections(id);
@@ -87,13 +92,13 @@ impl Conductor<'_> {
     }
 
     fn data_dir(&self, id: &CellId) -> PathBuf {
-        self.data_root.join(format!("{}-{}", id.block, id.variant))
+        self.data_root.join(format!("{}-{}-{}", id.block, id.variant, id.workload))
     }
 
     pub(crate) fn place(&self, id: &CellId, log: PathBuf) -> Place {
         Place {
             data_dir: self.data_dir(id),
-            template_dir: self.data_root.join("templates"),
+            template_dir: self.templates.folder.clone(),
             log,
             config_dir: self.writer.dir().join("configs"),
             server_cpus: self.server_cpus.clone(),

@@ -329,6 +329,9 @@ impl Database {
                         limit.as_secs_f64()
                     ));
                 }
+                Ok(stopped) if stopped.had_ended || stopped.code != Some(0) => {
+                    warning = Some(format!("the server did not end well: {stopped}; its log says why"));
+                }
                 Ok(_) => {}
                 Err(error) => warning = Some(error.to_string()),
             }

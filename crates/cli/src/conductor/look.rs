@@ -40,7 +40,7 @@ impl Conductor<'_> {
     fn place_to_look(&self, variant: &Prepared) -> Place {
         Place {
             data_dir: self.data_root.join(format!("look-{}", variant.info.name)),
-            template_dir: self.data_root.join("templates"),
+            template_dir: self.templates.folder.clone(),
             log: self.writer.logs_dir().join(format!("look-{}.log", variant.info.name)),
             config_dir: self.writer.dir().join("configs"),
             server_cpus: self.server_cpus.clone(),

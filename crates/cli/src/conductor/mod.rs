@@ -20,6 +20,7 @@ use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
+use crate::templates::Templates;
 use crate::time;
 
 pub(crate) use variants::{Prepared, prepare, prepare_one};
@@ -32,8 +33,9 @@ pub(crate) struct Conductor<'a> {
     pub(crate) progress: Progress,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) runtime: Runtime,
-    /// Folder for data directories and their templates.
+    /// Folder for data directories.
     pub(crate) data_root: PathBuf,
+    pub(crate) templates: Templates,
     /// CPUs of the servers that are started; those of this thread when `None`.
     pub(crate) server_cpus: Option<Vec<u32>>,
 }

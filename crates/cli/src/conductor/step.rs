@@ -6,7 +6,7 @@ use dbdyno_analyse::headline_rate;
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, CellWriter, Check, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
-use dbdyno_sample::{Config, Sampler};
+use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{Explained, Workload};
 
 use crate::conductor::Conductor;
@@ -61,6 +61,7 @@ impl StepRun<'_, '_> {
             spec: &spec,
             forecast,
             barrier: None,
+            mark: Mark::default(),
         };
         let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),

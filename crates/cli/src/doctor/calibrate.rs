@@ -14,6 +14,7 @@ use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
+use crate::templates::Templates;
 use crate::{host, limits, signals};
 
 /// Drivers, named as their protocols are.
@@ -83,6 +84,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         progress,
         cancel,
         runtime,
+        templates: Templates::choose(None, &data_root),
         data_root,
         server_cpus: server_cpus.clone(),
     };

@@ -92,10 +92,17 @@ fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_da
     let other = desk.dbdyno(&["run", "other.toml", "--set", "workload.insert-benchmark.read_write_time=1s"]);
     let named = format!("go on with it: dbdyno run --resume runs/{}", name(&dir));
     assert!(other.expect_ok().err.contains(&named), "{}", other.err);
-    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
+    let where_it_is = "its figures are in aside/1/1/a/oltp and in no report";
+    assert!(words(&resumed.expect_ok().err).contains(where_it_is), "{}", resumed.err);
     let run = Run::open(&dir).unwrap();
     assert_eq!(told(&run.cells[0]), (MEASURED.to_owned(), "restore".to_owned()), "the load is done");
     assert!(!dir.join("data").exists());
+}
+
+/// Without the line breaks of the terminal's width.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn name(dir: &Path) -> &str {

@@ -98,6 +98,92 @@ fn workloads_are_listed() {
 }
 
 #[test]
+fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose() {
+    let desk = Desk::new();
+    let text = desk.dbdyno(&["list", "workloads", "microbenchmarks"]).expect_ok().out.clone();
+    let card = |name: &str| {
+        let start = text.find(&format!("\n{name}")).unwrap_or_else(|| panic!("no {name} in {text}"));
+        text[start + 1..].split("\n\n").next().unwrap().to_owned()
+    };
+    insta::assert_snapshot!(card("update-inlist"), @"
+    update-inlist  (published as update-inlist_range=100)
+      for         several rows changed by one statement, without touching the secondary index
+      sends       update, prepared
+                    UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)
+      parameters  a new c, and update_inlist_ids ids (10), each drawn from 1 to the table's size
+      rate        updates/s
+      trap        its published name says range=100, but the original's script is never told and takes its own 10
+      groups      2021: write-heavy; 2024: writes; 2025: writes
+    ");
+    insta::assert_snapshot!(card("read-write_range=10\n"), @"
+    read-write_range=10
+      for         the whole classic transaction: ten points, four ranges of 10 or 100 rows, two updates, a delete, an insert
+      sends       transaction, prepared
+                    BEGIN
+                    10 x SELECT c FROM sbtestN WHERE id=?
+                    SELECT c FROM sbtestN WHERE id BETWEEN ? AND ?
+                    SELECT SUM(k) FROM sbtestN WHERE id BETWEEN ? AND ?
+                    SELECT c FROM sbtestN WHERE id BETWEEN ? AND ? ORDER BY c
+                    SELECT DISTINCT c FROM sbtestN WHERE id BETWEEN ? AND ? ORDER BY c
+                    UPDATE sbtestN SET k=k+1 WHERE id=?
+                    UPDATE sbtestN SET c=? WHERE id=?
+                    DELETE FROM sbtestN WHERE id=?
+                    INSERT INTO sbtestN (id, k, c, pad) VALUES (?, ?, ?, ?)
+                    COMMIT
+      parameters  each statement draws its table and id; DELETE and INSERT share both, so that the row comes back
+      rate        transactions/s
+      trap        published QPS is 20 times the transactions/s here
+      groups      2021: write-heavy; 2024: writes; 2025: writes
+    ");
+    let text = desk.dbdyno(&["list", "workloads", "insert-benchmark"]).expect_ok().out.clone();
+    insta::assert_snapshot!(text.split("\n\n").nth(5).unwrap(), @"
+    qr100
+      for         short range queries that an index answers alone, beside writes at a fixed rate: what is left for reading, and whether the rate is kept
+      sends       insert, text
+                    INSERT INTO piN (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?), ... 50 rows
+      sends       delete, text
+                    DELETE FROM piN WHERE transactionid >= ? ORDER BY transactionid ASC LIMIT 50
+      sends       query, text
+                    SELECT productid, customerid, price FROM piN FORCE INDEX (piN_marketsegment) WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
+                    SELECT cashregisterid, customerid, price FROM piN FORCE INDEX (piN_registersegment) WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
+                    SELECT price, dateandtime, customerid FROM piN FORCE INDEX (piN_pdc) WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
+      parameters  queries: a start drawn uniformly over the column's values. Inserts as in l.i1, and deletes of as many of the oldest rows, at the rate in the step's name for each client
+      rate        queries/s
+    ");
+}
+
+#[test]
+fn steps_are_listed_for_programs_too() {
+    let desk = Desk::new();
+    let lists = |args: &[&str]| -> serde_json::Value {
+        let out = desk.dbdyno(&[&["list", "workloads", "--json"], args].concat()).expect_ok().out.clone();
+        serde_json::from_str(&out).unwrap()
+    };
+    let all = lists(&[]);
+    let counts: Vec<(&str, usize)> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|list| (list["workload"].as_str().unwrap(), list["steps"].as_array().unwrap().len()))
+        .collect();
+    assert_eq!(
+        counts,
+        [("insert-benchmark", 10), ("microbenchmarks", 45), ("microbenchmarks", 40), ("oltp", 10)]
+    );
+    let oltp = lists(&["oltp"]);
+    assert_eq!(oltp.as_array().unwrap().len(), 1);
+    assert_eq!(oltp[0]["steps"][2]["operations"][0]["statements"][0], "SELECT c FROM sbtestN WHERE id=?");
+}
+
+#[test]
+fn a_workload_that_is_none_is_refused_with_those_that_are() {
+    let desk = Desk::new();
+    let refusal = |args: &[&str]| desk.refusal(&desk.dbdyno(args));
+    insta::assert_snapshot!(refusal(&["list", "workloads", "tpcc"]), @r#"exit 2: error: there is no workload "tpcc"; its name must be one of: insert-benchmark, microbenchmarks, oltp"#);
+    insta::assert_snapshot!(refusal(&["list", "drivers", "--json"]), @"exit 2: error: a name and --json go with `dbdyno list workloads` only; leave them out");
+}
+
+#[test]
 fn drivers_are_listed() {
     insta::assert_snapshot!(Desk::new().dbdyno(&["list", "drivers"]).expect_ok().out, @"
     sqlite    SQLite, embedded; no server needed

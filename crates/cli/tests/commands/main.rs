@@ -18,6 +18,7 @@ mod lists;
 mod microbenchmark_tables;
 mod microbenchmarks;
 mod oltp;
+mod oltp_options;
 mod parity;
 mod run;
 mod servers;

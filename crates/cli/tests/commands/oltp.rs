@@ -147,3 +147,34 @@ fn a_stream_of_rows_and_scrambled_draws_leave_the_same_tables() {
     assert_eq!(steps[0].spec.options["column_bytes"], 2 * 1000 * (8 + 8 + 119 + 59));
     assert_eq!(parts(&steps[0]), LOADED);
 }
+
+#[test]
+fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
+    let desk = Desk::new();
+    let options = "tests = [\"point-select\", \"read-only\"]\nconnections = [1, 2, 4]\n";
+    desk.write("p.toml", &plan(TWO_VARIANTS, options));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let dir = desk.run_dir();
+    let report = |format: &str| {
+        let ended = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", format]);
+        ended.expect_ok().out.clone()
+    };
+    for format in ["terminal", "md", "html"] {
+        let text = report(format);
+        assert!(
+            text.contains("Connections: read-only") && (text.contains("p99 wal") || text.contains("p99 ms")),
+            "{format}: {text}"
+        );
+    }
+    assert!(report("html").contains("point-select: queries/s of the median second, by connections."));
+    let json: serde_json::Value = serde_json::from_str(&report("json")).unwrap();
+    let sweeps = &json["workloads"][0]["sweeps"];
+    assert_eq!(sweeps.as_array().map(Vec::len), Some(2), "{sweeps}");
+    assert_eq!(sweeps[1]["test"], "read-only");
+    assert_eq!(sweeps[1]["connections"], serde_json::json!([1, 2, 4]));
+    for rung in sweeps[1]["variants"][1]["rungs"].as_array().unwrap() {
+        assert!(
+            rung["median_rate"].as_f64().unwrap() > 0.0 && rung["p99_us"].as_f64() >= rung["p50_us"].as_f64()
+        );
+    }
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use dbdyno_provision::{Base, Server, ServerSpec, find_named};
 use dbdyno_record::Run;
 
-use crate::support::{Desk, Ended, faults, findings};
+use crate::support::{Desk, Ended, faults, findings, templates};
 use crate::watch::{ask, server};
 use crate::{MARIADB_10_11, MYSQL_8_0, require, small_plan};
 
@@ -21,7 +21,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
-        template_dir: desk.path("templates"),
+        template_dir: templates(),
         start_timeout: std::time::Duration::from_secs(120),
         engine: "innodb".to_owned(),
     };

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
 use crate::watch::server_of;
-use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
+use crate::{MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
     "[[variant]]\nname = \"other\"\nserver = \"sqlite\"\npragmas = { synchronous = \"off\" }\n";
@@ -22,20 +22,27 @@ fn deep(desk: &Desk) -> std::path::PathBuf {
     folder
 }
 
-/// Old installers start a server on a socket of its own.
+/// Old installers start a server on a socket of its own, so each data directory is made below that folder too.
 #[test]
 fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() {
-    let desk = Desk::new();
-    let deep = deep(&desk);
-    let servers = [MARIADB_10_1, MYSQL_5_5, MYSQL_8_0, POSTGRES_18];
-    let variants: String =
-        servers.iter().enumerate().map(|(at, prefix)| variant(&format!("v{at}"), prefix, "")).collect();
-    desk.write("p.toml", &small_plan(&variants, ""));
-    let mut command = desk.command(&["run", desk.path("p.toml").to_str().unwrap()]);
-    desk.ended(command.current_dir(&deep)).expect_ok();
-    let run = std::fs::read_dir(deep.join("runs")).unwrap().next().unwrap().unwrap().path();
-    let findings = findings(&run);
-    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), servers.len()));
+    let run = |prefix: &str| {
+        let desk = Desk::new();
+        let deep = deep(&desk);
+        let workload = "[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
+        desk.write("p.toml", &format!("name = \"p\"\n{}{workload}", variant("a", prefix, "")));
+        let mut command = desk.command(&["run", desk.path("p.toml").to_str().unwrap()]);
+        desk.ended(command.current_dir(&deep).env_remove("DBDYNO_TEMPLATES")).expect_ok();
+        let run = std::fs::read_dir(deep.join("runs")).unwrap().next().unwrap().unwrap().path();
+        let findings = findings(&run);
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1), "{prefix}");
+        let log = std::fs::read_dir(run.join("logs")).unwrap().next().unwrap().unwrap().path();
+        assert!(log.as_os_str().len() > 2 * 107, "{}", log.display());
+    };
+    std::thread::scope(|scope| {
+        for prefix in [MARIADB_10_1, MYSQL_5_5, MYSQL_8_0, POSTGRES_18] {
+            scope.spawn(move || run(prefix));
+        }
+    });
 }
 
 #[test]
@@ -83,7 +90,7 @@ fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_res
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
-    let precious = dir.join("data/1-victim/precious");
+    let precious = dir.join("data/1-victim-insert-benchmark/precious");
     std::fs::create_dir_all(precious.parent().unwrap()).unwrap();
     std::fs::write(&precious, "years of work").unwrap();
     let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
@@ -144,6 +151,39 @@ fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_
     desk.write("p.toml", &format!("name = \"p\"\n{more}{workload}"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(4);
-    let why = "the plan prepares 18432 statements (each kind on each table, for each connection), and the server holds 16382";
+    let why = "the plan prepares 18944 statements (each kind on each table, BEGIN and COMMIT, for each connection), and the server holds 16382";
     assert!(ended.err.contains(why), "{}", ended.err);
+}
+
+/// The folder that InnoDB sorts in holds less than the entries of an index.
+#[test]
+fn an_index_that_the_server_cannot_build_ends_the_cell() {
+    let workloads = [
+        ("oltp", "index", "tests = [\"point-select\"]\ntable_size = 50_000\ntime = \"1s\"\n"),
+        ("insert-benchmark", "l.x", "clients = 1\nload_rows = 50_000\nsettle_wait = \"0s\"\n"),
+    ];
+    for (workload, step, options) in workloads {
+        let desk = Desk::new();
+        let small = desk.path("small");
+        std::fs::create_dir(&small).unwrap();
+        let sorting = format!("innodb_tmpdir = {}\ninnodb_sort_buffer_size = 64K\n", small.display());
+        desk.write("my.cnf", &format!("{MY_CNF}{sorting}"));
+        let more = "my_cnf = \"my.cnf\"";
+        let variants = variant("maria", MARIADB_10_11, more) + &variant("mysql", MYSQL_8_0, more);
+        let load = "[load]\nlost_connections = \"reconnect\"\n";
+        desk.write("p.toml", &format!("name = \"p\"\n{variants}{load}[workload.{workload}]\n{options}"));
+        let script = "mount -t tmpfs -o size=256k small small && $DBDYNO run p.toml";
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script]).env("DBDYNO", env!("CARGO_BIN_EXE_dbdyno"));
+        desk.prepare(&mut command);
+        let ended = desk.ended(&mut command);
+        ended.expect_code(4);
+        let run = Run::open(&desk.run_dir()).unwrap();
+        assert_eq!(run.cells.len(), 2);
+        for cell in &run.cells {
+            let last = cell.steps.last().unwrap();
+            assert_eq!((last.name.as_str(), last.outcome()), (step, Some(Outcome::Failed)), "{}", ended.err);
+            assert_eq!(cell.outcome(), Some(Outcome::Failed));
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use dbdyno_analyse::VariantStep;
-use dbdyno_record::{CounterLine, Run};
+use dbdyno_record::Run;
 
 use crate::support::{Desk, faults, findings};
 use crate::{
@@ -33,11 +33,9 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
     assert_eq!(faults(&findings), [""; 0]);
     let of = |variant: &VariantStep| {
         let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
-        let lines = &cell.steps.last().unwrap().counters["status"].lines;
-        let change = |key: &str| {
-            let value = |line: &CounterLine| line.values.get(key).copied().unwrap_or_default();
-            (value(lines.last().unwrap()) - value(&lines[0])) as f64
-        };
+        let status = &cell.steps.last().unwrap().counters["status"];
+        let value = |key: &str, sample| status.value(key, sample).unwrap_or_default();
+        let change = |key: &str| (value(key, status.len() - 1) - value(key, 0)) as f64;
         let engine = change("Innodb_data_fsyncs") / change("Com_update").max(1.0);
         Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
     };

@@ -57,6 +57,24 @@ fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str)
     assert!(!dir.join("data").exists());
 }
 
+/// As at a shutdown of the machine: the server goes first, and its cell is to run again all the same.
+#[test]
+fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repeats_it() {
+    let desk = Desk::new();
+    desk.write("p.toml", &small_plan(&variant("victim", MARIADB_10_11, ""), "read_write_time = \"3s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    let pid = server_of(&dir, "victim").pid.unwrap();
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
+    running.signal(Signal::SIGTERM);
+    running.wait().expect_code(130);
+    let outcomes = |dir| outcomes(&Run::open(dir).unwrap());
+    assert_eq!(outcomes(&dir), [("victim".to_owned(), Some(Outcome::Interrupted))]);
+    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    assert_eq!(outcomes(&dir), [("victim".to_owned(), Some(Outcome::Completed))]);
+}
+
 #[test]
 fn a_server_that_dies_at_start_shows_its_logs_last_lines_and_the_rest_goes_on() {
     let desk = Desk::new();

@@ -7,15 +7,18 @@
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
 mod catalogue;
+mod charged;
 mod configs;
 mod end_to_end;
 mod explained;
 mod external;
 mod faults;
 mod fsyncs;
+mod ids;
 mod killed;
 mod life;
 mod loads;
+mod memory;
 mod microbenchmark_tables;
 mod microbenchmarks;
 mod oltp;
@@ -24,12 +27,16 @@ mod parity;
 mod plans;
 mod postgres;
 mod restart;
+mod sent;
 mod settle;
+mod shapes;
+mod statement_logs;
 mod statements;
 #[path = "../support/mod.rs"]
 mod support;
 mod sysbench;
 mod tampering;
+mod templates;
 mod tiny;
 mod tls;
 mod watch;

@@ -54,3 +54,32 @@ fn tables_without_primary_key_and_ids_of_the_client_work_too() {
         assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2), "{options}");
     }
 }
+
+#[test]
+fn connections_open_anew_after_each_third_operation_and_ranges_are_counted() {
+    for protocol in ["text", "prepared"] {
+        let desk = Desk::new();
+        let variants = variant("maria", MARIADB_10_11, "")
+            + &variant("mysql", MYSQL_8_0, "")
+            + &variant("pg-old", POSTGRES_9_6, "")
+            + &variant("pg", POSTGRES_18, "");
+        let options = format!("protocol = \"{protocol}\"\nevents = 240\nreconnect = 3\ncount_ranges = 2");
+        desk.write("p.toml", &plan(&variants, &options));
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let findings = findings(&desk.run_dir());
+        assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 4), "{protocol}");
+        for step in findings.workloads[0].steps.iter().filter(|step| step.name.contains('.')) {
+            for variant in &step.variants {
+                let kind = &variant.runs[0].kinds[0];
+                let count = |name: &str| {
+                    kind.statements.iter().find(|of| of.statement == name).map_or(0, |of| of.count)
+                };
+                let about = format!("{} of {}, {protocol}", step.name, variant.variant);
+                // 30 operations of each of the 8 connections.
+                assert_eq!((kind.operations, count("reconnect")), (240, 80), "{about}");
+                let reads = step.name.starts_with("read-");
+                assert_eq!(count("count-range"), if reads { 480 } else { 0 }, "{about}");
+            }
+        }
+    }
+}

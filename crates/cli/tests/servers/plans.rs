@@ -65,7 +65,14 @@ fn run(name: &str, path: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(path).unwrap();
     let theirs = text.contains("\naddress = ").then(|| somebodys_server(&desk, MYSQL_8_0));
     let address = theirs.as_ref().map(|server| address(server, "dbdyno")).unwrap_or_default();
-    let Tiny { mut table, replaced } = tiny(path, &list(&servers_dir()), &address);
+    let Tiny { mut table, replaced, lost } = tiny(path, &list(&servers_dir()), &address);
+    if !lost.is_empty() {
+        return Err(format!(
+            "nothing is left of {}, as servers are missing ({}); `cargo xtask servers` gets those that the tests need",
+            lost.join(", "),
+            replaced.join(", ")
+        ));
+    }
     let start = || {
         let mut command = desk.command(&["run", "p.toml"]);
         desk.ended(command.env("DBDYNO_PASSWORD", PASSWORD))

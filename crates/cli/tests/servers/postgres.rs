@@ -5,7 +5,7 @@ use dbdyno_drivers::{Session, first_i64};
 use dbdyno_provision::{Base, PgServer, PgServerSpec, find_named};
 use dbdyno_record::Run;
 
-use crate::support::{Desk, faults, findings};
+use crate::support::{Desk, faults, findings, templates};
 use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, small_plan, variant};
 
 const PASSWORD: &str = "Sw0rdfish:of the test";
@@ -20,7 +20,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
-        template_dir: desk.path("templates"),
+        template_dir: templates(),
         start_timeout: std::time::Duration::from_secs(120),
     })
     .unwrap();

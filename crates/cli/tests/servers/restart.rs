@@ -8,7 +8,7 @@ use dbdyno_record::{Outcome, Run, StepEvent, StepRecord};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, Ended, findings, wait_until_in_step};
+use crate::support::{Desk, Ended, findings, templates, wait_until_in_step};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, require, small_plan};
 
@@ -27,7 +27,7 @@ fn run_over_a_restart(desk: &Desk, load: &str) -> Ended {
         cpus: None,
         data_dir: desk.path("theirs/data"),
         log: desk.path("theirs/server.log"),
-        template_dir: desk.path("templates"),
+        template_dir: templates(),
         start_timeout: Duration::from_secs(120),
         engine: "innodb".to_owned(),
     })

@@ -14,15 +14,15 @@ fn statements_are_prepared_once_and_end_with_their_step(cell: &CellRecord) {
     let mut prepared_before = 0;
     for (step, (name, statements)) in cell.steps.iter().zip(STATEMENTS) {
         assert_eq!(step.name, name);
-        let lines = &step.counters["status"].lines;
-        let counter = |at: usize, name: &str| lines[at].values[name];
+        let status = &step.counters["status"];
+        let counter = |at: usize, name: &str| status.value(name, at).unwrap();
         // The first sample is taken when all sessions are ready, so what it counts are theirs and nobody else's.
         assert_eq!(counter(0, "Prepared_stmt_count"), statements, "{name}");
         prepared_before += statements;
-        for at in [0, lines.len() - 1] {
+        for at in [0, status.len() - 1] {
             assert_eq!(counter(at, "Com_stmt_prepare"), prepared_before, "{name}, sample {at}");
         }
-        let aborted = counter(lines.len() - 1, "Aborted_clients");
+        let aborted = counter(status.len() - 1, "Aborted_clients");
         assert_eq!(aborted, 0, "{name}: sessions say goodbye");
     }
 }

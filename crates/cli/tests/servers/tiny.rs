@@ -12,6 +12,8 @@ pub(crate) struct Tiny {
     pub(crate) table: Table,
     /// `mariadb-10.2.11 by mariadb-10.1.23`, for messages.
     pub(crate) replaced: Vec<String>,
+    /// Variants that do not differ from one before them in anything but the name, since one server stands for both.
+    pub(crate) lost: Vec<String>,
 }
 
 /// Sizes of workloads; what is in a plan and not here stays.
@@ -49,17 +51,14 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
     table.insert("blocks".to_owned(), Value::Integer(1));
     // Which CPUs there are is a matter of the machine.
     table.remove("host");
-    let mut replaced = Vec::new();
+    let (mut replaced, mut lost) = (Vec::new(), Vec::new());
     let mut variants: Vec<Value> = Vec::new();
     for mut variant in table["variant"].as_array().unwrap().clone() {
         shrink_variant(variant.as_table_mut().unwrap(), servers, address, &mut replaced);
-        if !variants.iter().any(|known| nameless(known) == nameless(&variant)) {
-            variants.push(variant);
+        if variants.iter().any(|known| nameless(known) == nameless(&variant)) {
+            lost.push(variant["name"].as_str().unwrap().to_owned());
         }
-    }
-    let names: Vec<&str> = variants.iter().map(|variant| variant["name"].as_str().unwrap()).collect();
-    if table.get("base").is_some_and(|base| !names.contains(&base.as_str().unwrap())) {
-        table.remove("base");
+        variants.push(variant);
     }
     table.insert("variant".to_owned(), Value::Array(variants));
     for (name, workload) in table["workload"].as_table_mut().unwrap() {
@@ -73,7 +72,7 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
             }
         }
     }
-    Tiny { table, replaced }
+    Tiny { table, replaced, lost }
 }
 
 fn shrink_variant(variant: &mut Table, servers: &[String], address: &str, replaced: &mut Vec<String>) {
@@ -138,6 +137,21 @@ pub(crate) fn write_configs(plans: &Path, desk: &Desk) {
         let text: String = text.lines().map(line).collect();
         desk.write(&format!("configs/{}", entry.file_name().to_str().unwrap()), &text);
     }
+}
+
+#[test]
+fn variants_that_one_server_stands_for_are_told() {
+    let desk = Desk::new();
+    let variant =
+        |name: &str, server: &str| format!("[[variant]]\nname = \"{name}\"\nserver = \"{server}\"\n");
+    let variants = variant("old", "mariadb-10.1.23") + &variant("new", "mariadb-10.2.11");
+    let path = desk.write("p.toml", &format!("name = \"p\"\n{variants}[workload.oltp]\n"));
+    let lost = |servers: &[&str]| {
+        let servers: Vec<String> = servers.iter().map(|name| (*name).to_owned()).collect();
+        tiny(&path, &servers, "").lost
+    };
+    assert_eq!(lost(&["mariadb-10.1.23", "mariadb-10.2.44"]), [""; 0]);
+    assert_eq!(lost(&["mariadb-10.1.23"]), ["new"]);
 }
 
 #[test]

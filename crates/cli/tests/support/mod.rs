@@ -39,6 +39,12 @@ pub(crate) struct Running {
     err: PathBuf,
 }
 
+/// Templates are shared by all tests with servers: each build is initialised once. Tests of initialising itself have a folder of
+/// their own.
+pub(crate) fn templates() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
+}
+
 impl Desk {
     pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() }
@@ -69,6 +75,7 @@ impl Desk {
         command.env("COLUMNS", "100").env("LINES", "50").env("NO_COLOR", "1").env_remove("RUST_BACKTRACE");
         // What is remembered of runs is remembered of this desk's.
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
+        command.env("DBDYNO_TEMPLATES", templates());
     }
 
     pub(crate) fn dbdyno(&self, args: &[&str]) -> Ended {

@@ -11,6 +11,8 @@
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
 
+mod stall;
+
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 

@@ -85,6 +85,7 @@ pub(super) const CLASSES: &[(u16, Class)] = &[
     (1698, Fatal),   // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
     (1820, Fatal),   // ER_MUST_CHANGE_PASSWORD
     (1862, Fatal),   // ER_MUST_CHANGE_PASSWORD_LOGIN
+    (1878, Fatal),   // ER_TEMP_FILE_WRITE_FAILURE: the sort of an index found no space
     (1927, Lost),    // ER_CONNECTION_KILLED (MariaDB)
     (1932, Fatal),   // ER_NO_SUCH_TABLE_IN_ENGINE (MariaDB)
     (1969, Refused), // ER_STATEMENT_TIMEOUT (MariaDB)
@@ -122,6 +123,6 @@ mod tests {
         check(Retry, &[1020, 1205, 1213]);
         check(Lost, &[1053, 1159, 1160, 1161, 1927, 2006, 2013, 4031]);
         check(Refused, &[1040, 1062, 1203, 1226, 1264, 1290, 1317, 1406, 1969, 3024, 9999, 0]);
-        check(Fatal, &[3, 1021, 1030, 1044, 1045, 1049, 1054, 1064, 1114, 1142, 1143, 1146, 1298]);
+        check(Fatal, &[3, 1021, 1030, 1044, 1045, 1049, 1054, 1064, 1114, 1142, 1143, 1146, 1298, 1878]);
     }
 }

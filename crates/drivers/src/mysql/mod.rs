@@ -9,6 +9,7 @@ mod classes;
 mod execute;
 mod fault;
 mod greeting;
+mod keys;
 mod local_infile;
 mod login;
 mod outgoing;
@@ -22,6 +23,7 @@ mod sign;
 mod testing;
 mod wire;
 
+pub(crate) use keys::one_by_one;
 pub use session::MysqlSession;
 
 pub use crate::options::{Address, Options, Secret};

@@ -1,5 +1,8 @@
 //! A real server of its own for a test: initialised in a temporary directory, started, and ended with the test.
 
+#[path = "../templates/mod.rs"]
+mod templates;
+
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
@@ -8,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::mysql::{MysqlSession, Options};
+
+use templates::fresh;
 
 /// Longest time for a server to come up on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -71,7 +76,9 @@ impl Server {
         let folder = tempfile::Builder::new().prefix("dbdyno-").tempdir().expect("a temporary directory");
         let data = folder.path().join("data");
         let log = folder.path().join("log");
-        initialise(&name, &base, &data, &log);
+        fresh(&name, &program(&base), include_str!("server.rs"), &data, |made| {
+            initialise(&name, &base, made, &made.with_file_name("log"));
+        });
         let socket = folder.path().join("sock");
         // Another process may take the port before the server binds it; the log then says so.
         let port =

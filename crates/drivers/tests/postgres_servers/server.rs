@@ -1,5 +1,8 @@
 //! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started, ended with the test.
 
+#[path = "../templates/mod.rs"]
+mod templates;
+
 use std::fs::File;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -8,6 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::postgres::{Options, PostgresSession, socket_path};
+
+use templates::fresh;
 
 /// Longest time for a server to come up on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -103,8 +108,10 @@ impl Server {
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).expect("a folder for all");
         let data = folder.path().join("data");
         let log = folder.path().join("log");
-        run(
-            command(&programs.join("initdb"), &log).arg("-D").arg(&data).args([
+        fresh(&name, &programs.join("postgres"), include_str!("server.rs"), &data, |made| {
+            let log = made.with_file_name("log");
+            let mut initdb = command(&programs.join("initdb"), &log);
+            initdb.arg("-D").arg(made).args([
                 "-U",
                 "postgres",
                 "-A",
@@ -113,9 +120,9 @@ impl Server {
                 "UTF8",
                 "--no-locale",
                 "-N",
-            ]),
-            &log,
-        );
+            ]);
+            run(&mut initdb, &log);
+        });
         let has_scram = !name.starts_with("pg-9.");
         std::fs::write(data.join("pg_hba.conf"), if has_scram { HBA } else { HBA_WITHOUT_SCRAM })
             .expect("the server's own list of logins can be replaced");

@@ -1,10 +1,11 @@
-//! What breaks beside the answers: our own code, a thread, a connection that is slow to close.
+//! What breaks or takes long beside the answers: our own code, a thread, a connection that is slow to close, an observer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{Limit, Pace};
-use dbdyno_record::Outcome;
+use dbdyno_record::{ErrorClass, Outcome};
 
 use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec};
 
@@ -34,4 +35,54 @@ fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, options);
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
     assert!(record.window().is_some());
+}
+
+/// Looks at the end of the window for longer than anybody waits.
+fn looking_for_ever() -> Options {
+    Options { looking: Duration::from_secs(3_600), ..Options::default() }
+}
+
+#[test]
+fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
+    let looking = Duration::from_millis(1_500);
+    let time = Duration::from_millis(200);
+    let lanes = (1..=3)
+        .map(|client| (lane(client, 0, Pace::Closed, Limit::Time(time)), answers(Duration::from_millis(5))))
+        .collect();
+    let options = Options { looking, ..Options::default() };
+    let closed = Arc::clone(&options.closed);
+    let began = Instant::now();
+    let (end, record) = run_step(&spec(3, &["insert"]), lanes, options);
+    assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
+    let closed = closed.lock().unwrap();
+    assert_eq!(closed.len(), 3);
+    assert!(closed.iter().all(|at| *at - began >= time + looking), "{began:?}, {closed:?}");
+    // The step is over when its last answer is there, not when its connections are closed.
+    assert!(end.at_us < 1_500_000 && record.window().is_some(), "{end:?}");
+}
+
+#[test]
+fn whoever_stops_a_step_does_not_wait_for_an_observer() {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let options = Options { cancel: Arc::clone(&cancel), ..looking_for_ever() };
+    let stop = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(700));
+        cancel.store(true, Ordering::Relaxed);
+    });
+    let began = Instant::now();
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), answers(Duration::ZERO))];
+    let (end, _) = run_step(&spec(1, &["insert"]), lanes, options);
+    stop.join().unwrap();
+    assert_eq!((end.outcome, end.message), (Outcome::Completed, None), "all was done before the stop");
+    assert!((700..8_000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_step_that_fails_does_not_wait_for_an_observer() {
+    let fails: Behaviour = Arc::new(|_| Act::Fail(ErrorClass::Fatal));
+    let began = Instant::now();
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, looking_for_ever());
+    assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
 }

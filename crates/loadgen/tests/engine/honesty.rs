@@ -8,7 +8,7 @@ use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent};
 
 use crate::support::{
-    Act, Behaviour, Options, answers, even, lane, percentile, run_opened, run_step, spec, sum,
+    Act, Behaviour, HANGS, Options, answers, even, lane, percentile, run_opened, run_step, spec, sum,
 };
 
 #[test]
@@ -203,6 +203,19 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
     assert!(end.message.expect("a reason").contains("time cap"));
     assert!(began.elapsed() < Duration::from_secs(10));
     assert_eq!(record.intervals.last().expect("an interval").in_flight, 1);
+}
+
+#[test]
+fn a_connection_that_hangs_while_it_opens_does_not_keep_a_cancelled_step_forever() {
+    let cancel = Arc::new(AtomicBool::new(true));
+    let closed = |client| lane(client, 0, Pace::Closed, Limit::Operations(10));
+    let hang = Failure { class: ErrorClass::Lost, code: HANGS.into(), message: String::new() };
+    let lanes =
+        vec![(closed(1), answers(Duration::ZERO), Err(hang)), (closed(2), answers(Duration::ZERO), Ok(()))];
+    let began = Instant::now();
+    let (end, _) = run_opened(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
+    assert_eq!(end.outcome, Outcome::Interrupted);
+    assert!(began.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
     Connections, Done, Failure, Lane, LaneSpec, Limit, Notes, Observer, Pace, Role, Step, StepEnd, Threads,
@@ -12,6 +12,9 @@ use dbdyno_record::{
     CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Run, RunWriter, StepEvent, StepRecord,
     StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
+
+/// A refusal to open a connection with this code never comes.
+pub(crate) const HANGS: &str = "hangs";
 
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
@@ -33,10 +36,14 @@ struct Pretend {
     refusals: u32,
     attempts: u32,
     closing: Duration,
+    closed: Arc<Mutex<Vec<Instant>>>,
 }
 
 impl Lane for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
+        if self.open.as_ref().is_err_and(|failure| failure.code == HANGS) {
+            std::future::pending::<()>().await;
+        }
         if self.refusals > 0 {
             self.refusals -= 1;
             return Err(failure(ErrorClass::Lost));
@@ -71,6 +78,7 @@ impl Lane for Pretend {
     }
 
     async fn close(self) {
+        self.closed.lock().expect("a list").push(Instant::now());
         tokio::time::sleep(self.closing).await;
     }
 }
@@ -136,8 +144,21 @@ fn manifest() -> Manifest {
     }
 }
 
-struct Quiet;
-impl Observer for Quiet {}
+/// Looks at the end of the window for `takes`.
+struct Looking {
+    takes: Duration,
+    since: Option<Instant>,
+}
+
+impl Observer for Looking {
+    fn window_ended(&mut self) {
+        self.since = Some(Instant::now());
+    }
+
+    fn has_looked(&mut self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= self.takes)
+    }
+}
 
 pub(crate) struct Options {
     pub(crate) cap: Option<Duration>,
@@ -146,6 +167,10 @@ pub(crate) struct Options {
     pub(crate) connections: Connections,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
+    /// When connections were told to close.
+    pub(crate) closed: Arc<Mutex<Vec<Instant>>>,
+    /// How long the end of the window is looked at.
+    pub(crate) looking: Duration,
 }
 
 impl Default for Options {
@@ -156,6 +181,8 @@ impl Default for Options {
             threads: Threads { count: Some(2), ..Threads::default() },
             connections: Connections::default(),
             closing: Duration::ZERO,
+            closed: Arc::default(),
+            looking: Duration::ZERO,
         }
     }
 }
@@ -184,7 +211,8 @@ pub(crate) fn run_opened(
     let lanes = lanes
         .into_iter()
         .map(|(lane, behaviour, open)| {
-            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, closing })
+            let closed = Arc::clone(&options.closed);
+            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, closing, closed })
         })
         .collect();
     let end = run(
@@ -198,7 +226,7 @@ pub(crate) fn run_opened(
             cancel: &options.cancel,
         },
         &mut step,
-        &mut Quiet,
+        &mut Looking { takes: options.looking, since: None },
     )
     .expect("the engine works");
     step.sync().expect("a synced step");

@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::PgBase;
 use super::conf::Conf;
 use super::user::Runner;
+use crate::Error;
 use crate::installer::Installer;
-use crate::{Error, datadir, template};
+use crate::template::{Key, Template};
 
 /// Superuser `postgres`, who needs no password: the socket is in a folder that nobody else may enter. UTF-8, and the
 /// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
@@ -21,18 +22,15 @@ pub(super) fn template(
     more: &[String],
     runner: &Runner,
     template_dir: &Path,
-) -> Result<PathBuf, Error> {
+) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
-    let mut options = initdb.clone();
     // It belongs to the user that it was made by.
-    options.extend(runner.name().map(str::to_owned));
-    let key = template::key(base.path(), base.version(), &base.program(), &options)?;
-    let name = format!("postgresql-{}-{key}", base.version());
-    template::ready(&name, template_dir, |work| initialise(base, &initdb, runner, work))
+    let key = Key::of_postgres(base, &initdb, runner.name())?;
+    Template::ready(&key, template_dir, |work| initialise(base, &initdb, runner, work))
 }
 
 /// Makes the folder `data` in the empty folder `work`; the log lies beside it.
-fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) -> Result<PathBuf, Error> {
+fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) -> Result<(), Error> {
     let data_dir = work.join("data");
     let log = work.join("initialise.log");
     runner.own(work)?;
@@ -44,14 +42,12 @@ fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) ->
     }
     line.extend([base.installer().display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
     line.extend_from_slice(initdb);
-    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work }.run(&line, "")?;
-    Ok(data_dir)
+    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work }.run(&line, "")
 }
 
 /// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there must be dbdyno's.
-pub(super) fn make(data_dir: &Path, template: &Path, conf: &Conf, runner: &Runner) -> Result<(), Error> {
-    datadir::prepare(data_dir)?;
-    datadir::fill(template, data_dir)?;
+pub(super) fn make(data_dir: &Path, template: &Template, conf: &Conf, runner: &Runner) -> Result<(), Error> {
+    template.copy_to(data_dir)?;
     // The server insists on both.
     runner.own(data_dir)?;
     let cannot = || Error::io("cannot close to others", data_dir);

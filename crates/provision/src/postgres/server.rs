@@ -40,7 +40,7 @@ pub struct PgServerSpec {
     pub data_dir: PathBuf,
     /// File for the server's log and output. It is appended to.
     pub log: PathBuf,
-    /// Folder that keeps an initialised data directory for each build, to be copied.
+    /// Folder that keeps an initialised data directory for each build, to be copied; it may be kept, and shared by processes.
     pub template_dir: PathBuf,
     /// Time from spawning to the first session.
     pub start_timeout: Duration,
@@ -109,6 +109,7 @@ impl PgServer {
             cpus: spec.cpus.as_deref(),
             home,
             data_dir,
+            tmp_dir: None,
             log,
             timeout: spec.start_timeout,
             notes,

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::{Options, Secret};
 use dbdyno_drivers::{AnySession, Class, Param, Session};
-use dbdyno_provision::{BaseDir, Server, ServerSpec};
+use dbdyno_provision::{BaseDir, Server};
 
-use crate::support::{BIG, Place, Talk, block_on, new_folder, template_dir};
+use crate::support::{block_on, new_folder, with_my_cnf};
+use crate::talk::{BIG, Place, Talk};
 
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\nmax_allowed_packet = 64M\n\
                       innodb_flush_log_at_trx_commit = 0\ninnodb_use_native_aio = 0\n";
@@ -17,19 +18,8 @@ const PREPARED: &str = "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'";
 
 pub(crate) fn check(name: &str, base: &BaseDir) {
     let folder = new_folder();
-    let my_cnf = folder.path().join("my.cnf");
-    std::fs::write(&my_cnf, MY_CNF).unwrap();
-    let server = Server::start(&ServerSpec {
-        base: base.clone(),
-        my_cnf: Some(my_cnf),
-        cpus: None,
-        data_dir: folder.path().join("data"),
-        log: folder.path().join("server.log"),
-        template_dir: template_dir(),
-        start_timeout: Duration::from_secs(120),
-        engine: "innodb".to_owned(),
-    })
-    .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let server = Server::start(&with_my_cnf(base, folder.path(), MY_CNF))
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     block_on(async {
         let root = Place::mysql(name, server.options(None));
         root.connect().await.run("CREATE DATABASE bench").await;

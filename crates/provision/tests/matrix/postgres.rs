@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use dbdyno_drivers::postgres::{Options, Secret};
 use dbdyno_drivers::{AnySession, Class, Param, Session};
-use dbdyno_provision::{PgBase, PgServer, PgServerSpec};
+use dbdyno_provision::{PgBase, PgServer};
 
-use crate::support::{BIG, Place, Talk, block_on, new_folder, template_dir};
+use crate::support::{block_on, new_folder, with_conf};
+use crate::talk::{BIG, Place, Talk};
 
 const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
 
@@ -17,19 +18,8 @@ const OTHERS: &str =
 
 pub(crate) fn check(name: &str, base: &PgBase) {
     let folder = new_folder();
-    let conf = folder.path().join("postgresql.conf");
-    std::fs::write(&conf, CONF).unwrap();
-    let server = PgServer::start(&PgServerSpec {
-        base: base.clone(),
-        conf: Some(conf),
-        initdb: Vec::new(),
-        cpus: None,
-        data_dir: folder.path().join("data"),
-        log: folder.path().join("server.log"),
-        template_dir: template_dir(),
-        start_timeout: Duration::from_secs(120),
-    })
-    .unwrap_or_else(|error| panic!("{name}: {error}"));
+    let server = PgServer::start(&with_conf(base, folder.path(), CONF))
+        .unwrap_or_else(|error| panic!("{name}: {error}"));
     block_on(async {
         let root = Place::postgres(name, server.options("postgres"));
         let mut talk = root.connect().await;

@@ -7,6 +7,7 @@ use dbdyno_provision::intents::{
 };
 
 use crate::facts::{self, How, Values};
+use crate::support::{block_on, new_folder};
 
 /// Every option of the data's product, on the server `base`.
 pub(crate) fn check(name: &str, base: &Base) {
@@ -53,7 +54,7 @@ fn differences(server: &ConfigServer, accepted: &Values, running: &Values) -> Ve
 
 /// Pragmas have no list of names that could be asked, but an unknown one answers nothing.
 pub(crate) fn check_sqlite() {
-    let folder = facts::new_folder();
+    let folder = new_folder();
     let options = sqlite::Options {
         path: folder.path().join("x.db"),
         pragmas: Vec::new(),
@@ -61,9 +62,9 @@ pub(crate) fn check_sqlite() {
     };
     sqlite::create_marked(&options).unwrap();
     let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
-    let mut session: AnySession = facts::block_on(endpoint.connect()).unwrap();
+    let mut session: AnySession = block_on(endpoint.connect()).unwrap();
     for option in option_names(ConfigProduct::Sqlite) {
-        let rows = facts::block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
+        let rows = block_on(session.rows(&format!("PRAGMA {option}"))).unwrap();
         let value =
             rows.into_iter().flatten().next().flatten().unwrap_or_else(|| panic!("no pragma {option}"));
         let range = option_at(ConfigProduct::Sqlite, Release([3, 0, 0]), option).unwrap();

@@ -1,15 +1,14 @@
 //! What a real server says of its options: those it accepts, and the values that it runs with.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use dbdyno_drivers::mysql::MysqlSession;
 use dbdyno_drivers::postgres::PostgresSession;
 use dbdyno_drivers::{Cells, Session};
-use dbdyno_provision::{Base, BaseDir, PgBase, PgServer, PgServerSpec, Server, ServerSpec};
-use tempfile::TempDir;
+use dbdyno_provision::{Base, BaseDir, PgServer, PgServerSpec, Server, ServerSpec};
+
+use crate::support::{block_on, mysql_spec, new_folder, postgres_spec, with_conf, with_my_cnf};
 
 /// Names and values.
 pub(crate) type Values = BTreeMap<String, String>;
@@ -31,7 +30,7 @@ pub(crate) fn engine(base: &Base) -> &'static str {
 /// Options that the server program, or `initdb`, accepts; of MariaDB and MySQL with the values that it would start with.
 pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     match base {
-        Base::Mysql(base) => mysql_help(name, base),
+        Base::Mysql(base) => mysql_help(name, base).unwrap_or_else(|| of_variables(running)),
         Base::Postgres(base) => {
             let help = output(Command::new(base.program().with_file_name("initdb")).arg("--help"));
             let words = help.split(|c: char| c.is_whitespace() || matches!(c, ',' | '=' | '['));
@@ -42,8 +41,15 @@ pub(crate) fn accepted(name: &str, base: &Base, running: &Values) -> Values {
     }
 }
 
-/// The table at the end of `mysqld --help --verbose`.
-fn mysql_help(name: &str, base: &BaseDir) -> Values {
+/// Options by the variables that they set, and two that are called otherwise.
+fn of_variables(running: &Values) -> Values {
+    let others = [("transaction_isolation", &running["tx_isolation"]), ("ssl", &running["have_ssl"])];
+    let others = others.map(|(name, value)| (name.to_owned(), value.replace("DISABLED", "OFF")));
+    running.clone().into_iter().chain(others).collect()
+}
+
+/// The table at the end of `mysqld --help --verbose`; `None` where that crashes, as in MariaDB 10.1.8.
+fn mysql_help(name: &str, base: &BaseDir) -> Option<Values> {
     let folder = new_folder();
     let mut command = Command::new(base.program());
     command.arg("--no-defaults").arg(format!("--basedir={}", base.prefix().display()));
@@ -59,6 +65,9 @@ fn mysql_help(name: &str, base: &BaseDir) -> Values {
         }
     }
     let help = output(command.args(["--help", "--verbose"]));
+    if help.is_empty() {
+        return None;
+    }
     let table =
         help.rsplit_once("Variables (--variable-name=value)").unwrap_or_else(|| panic!("{name}: {help}")).1;
     let lines = table.lines().skip(3).take_while(|line| !line.trim().is_empty());
@@ -67,7 +76,7 @@ fn mysql_help(name: &str, base: &BaseDir) -> Values {
         let value = value.trim().replace("(No default value)", "");
         (name.replace('-', "_"), value)
     };
-    lines.map(pair).collect()
+    Some(lines.map(pair).collect())
 }
 
 fn output(command: &mut Command) -> String {
@@ -81,19 +90,13 @@ fn output(command: &mut Command) -> String {
 /// When it does not start.
 pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
     let folder = new_folder();
-    let file = how.file.as_ref().map(|text| {
-        let path = folder.path().join("my.cnf");
-        std::fs::write(&path, text).unwrap();
-        path
-    });
-    let (data_dir, log) = (folder.path().join("data"), folder.path().join("server.log"));
-    let start_timeout = Duration::from_secs(120);
-    let (template_dir, cpus) = (template_dir(), None);
     match base {
         Base::Mysql(found) => {
-            let (base, engine) = (found.clone(), engine(base).to_owned());
-            let spec =
-                ServerSpec { base, my_cnf: file, cpus, data_dir, log, template_dir, start_timeout, engine };
+            let spec = match &how.file {
+                Some(text) => with_my_cnf(found, folder.path(), text),
+                None => mysql_spec(found, folder.path()),
+            };
+            let spec = ServerSpec { engine: engine(base).to_owned(), ..spec };
             let server = Server::start(&spec).map_err(|error| error.to_string())?;
             let values = block_on(async {
                 let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
@@ -102,24 +105,18 @@ pub(crate) fn running(base: &Base, how: &How) -> Result<Values, String> {
             server.stop().unwrap();
             Ok(pairs(values))
         }
-        Base::Postgres(found) => postgres(
-            found,
-            PgServerSpec {
-                base: found.clone(),
-                conf: file,
-                initdb: how.initdb.clone(),
-                cpus,
-                data_dir,
-                log,
-                template_dir,
-                start_timeout,
-            },
-        ),
+        Base::Postgres(found) => {
+            let spec = match &how.file {
+                Some(text) => with_conf(found, folder.path(), text),
+                None => postgres_spec(found, folder.path()),
+            };
+            postgres(&PgServerSpec { initdb: how.initdb.clone(), ..spec })
+        }
     }
 }
 
-fn postgres(_: &PgBase, spec: PgServerSpec) -> Result<Values, String> {
-    let server = PgServer::start(&spec).map_err(|error| error.to_string())?;
+fn postgres(spec: &PgServerSpec) -> Result<Values, String> {
+    let server = PgServer::start(spec).map_err(|error| error.to_string())?;
     let sql = "SELECT name, CASE WHEN setting LIKE '-%' THEN setting \
                WHEN unit = 'kB' THEN (setting::bigint * 1024)::text \
                WHEN unit = '8kB' THEN (setting::bigint * 8192)::text \
@@ -142,17 +139,4 @@ fn pairs(cells: Cells) -> Values {
             (row.next().unwrap_or_default().to_lowercase(), row.next().unwrap_or_default())
         })
         .collect()
-}
-
-pub(crate) fn new_folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Templates are shared by all tests of this crate: each build is initialised once.
-fn template_dir() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
-}
-
-pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }

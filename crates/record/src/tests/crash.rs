@@ -26,7 +26,7 @@ fn counts(run: &Run) -> [usize; 6] {
         step.events.len(),
         step.intervals.len(),
         step.histograms.len(),
-        step.counters.get("server").map_or(0, |series| series.lines.len()),
+        step.counters.get("server").map_or(0, crate::CounterSeries::len),
     ]
 }
 

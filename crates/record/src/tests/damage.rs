@@ -42,7 +42,7 @@ fn a_damaged_file_of_a_step_takes_only_what_follows_in_it() {
             damaged.events.len(),
             damaged.intervals.len(),
             damaged.histograms.len(),
-            damaged.counters["server"].lines.len(),
+            damaged.counters["server"].len(),
         );
         let expected = match file {
             "events.jsonl" => (2, 2, 4, 3),

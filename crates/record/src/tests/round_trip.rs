@@ -96,7 +96,7 @@ fn unchanged_counters_are_not_written_and_filled_in_by_the_reader() {
     let run = Run::open(&dir).unwrap();
     let series = &run.cells[0].steps[0].counters["server"];
     assert_eq!(series.header, counter_header("server"));
-    let rss: Vec<i64> = series.lines.iter().map(|line| line.values["rss_bytes"]).collect();
+    let rss: Vec<i64> = series.values("rss_bytes").map(|(_, value)| value).collect();
     assert_eq!(rss, [4_096, 4_096, 8_192]);
     assert_eq!(series.nearest("cpu_user_us", 800_000), Some((750_113, 25)));
 }
@@ -111,7 +111,7 @@ fn counters_can_be_written_by_another_thread() {
     std::thread::spawn(move || counters.line(7, &values(&[("busy_us", 1)]))).join().unwrap().unwrap();
     step.sync().unwrap();
     let read = Run::open(run.dir()).unwrap();
-    assert_eq!(read.cells[0].steps[0].counters["host"].lines[0].at_us, 7);
+    assert_eq!(read.cells[0].steps[0].counters["host"].values("busy_us").next(), Some((7, 1)));
 }
 
 #[test]

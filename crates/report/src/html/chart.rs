@@ -1,4 +1,5 @@
-//! A line chart over the seconds of a step, as SVG: thin lines from zero, axes with units, each line labelled at its end.
+//! A line chart as SVG, over the seconds of a step or over what else an axis says: thin lines, axes with units, each line
+//! labelled at its end.
 
 use std::fmt::Write;
 
@@ -6,15 +7,44 @@ use super::downsample::downsample;
 use super::scale::{Scale, tick_text};
 use super::svg::{escaped, line_start, look, marker, shortened};
 
-/// One line: a variant in one block.
+/// One line: a variant in one block, or in all.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     /// Position of the variant in the report; decides the look.
     pub(super) variant: usize,
     pub(super) name: String,
+    /// 0 for all together; then each point has a marker.
     pub(super) block: u32,
-    /// Second and value.
+    /// Places on the two axes: second and value.
     pub(super) points: Vec<(f64, f64)>,
+}
+
+/// An axis from 0 to `end`, with a text at some places.
+#[derive(Debug, Clone)]
+pub(super) struct Axis {
+    /// What it shows, with its unit.
+    pub(super) name: String,
+    pub(super) end: f64,
+    pub(super) ticks: Vec<(f64, String)>,
+}
+
+impl Axis {
+    /// Values as they are, from zero.
+    pub(super) fn from_zero(name: &str, greatest: f64, count: u32) -> Self {
+        let Scale { end, ticks } = Scale::from_zero(greatest, count);
+        Self { name: name.to_owned(), end, ticks: ticks.into_iter().map(|at| (at, tick_text(at))).collect() }
+    }
+
+    /// Ends with the data: an empty rest would look like a stall.
+    fn cut_at(mut self, end: f64) -> Self {
+        self.end = end;
+        self.ticks.retain(|(at, _)| *at <= end);
+        self
+    }
+
+    fn place(&self, value: f64, length: f64) -> f64 {
+        (value / self.end).clamp(0.0, 1.0) * length
+    }
 }
 
 const WIDTH: f64 = 640.0;
@@ -29,31 +59,41 @@ const LABEL_HEIGHT: f64 = 13.0;
 /// Markers on the lines of one variant, at least two on each.
 const MARKERS: usize = 6;
 
-/// The chart. `title` is its accessible name, `unit` names the upright axis. `None` when no line has two points.
+/// The chart over seconds. `title` is its accessible name, `unit` names the upright axis. `None` when no line has two
+/// points.
 pub(super) fn chart(title: &str, unit: &str, lines: &[Line], points_a_line: usize) -> Option<String> {
-    let lines: Vec<&Line> = lines.iter().filter(|line| line.points.len() > 1).collect();
-    let values = || lines.iter().flat_map(|line| &line.points);
+    let values = || lines.iter().filter(|line| line.points.len() > 1).flat_map(|line| &line.points);
     let last_second = values().map(|point| point.0).max_by(f64::total_cmp)?;
     let greatest = values().map(|point| point.1).max_by(f64::total_cmp)?;
-    let (across, up) = (Scale::from_zero(last_second, 6), Scale::from_zero(greatest, 4));
-    // The time axis ends with the data: empty seconds would look like a stall.
-    let across = Scale {
-        end: last_second,
-        ticks: across.ticks.into_iter().filter(|tick| *tick <= last_second).collect(),
-    };
+    let across = Axis::from_zero("second of the window", last_second, 6).cut_at(last_second);
+    chart_on(title, (&across, &Axis::from_zero(unit, greatest, 4)), lines, points_a_line)
+}
+
+/// A chart on these axes, the one across and the upright one. `None` when no line has two points.
+pub(super) fn chart_on(
+    title: &str,
+    (across, up): (&Axis, &Axis),
+    lines: &[Line],
+    points_a_line: usize,
+) -> Option<String> {
+    let lines: Vec<&Line> = lines.iter().filter(|line| line.points.len() > 1).collect();
+    if lines.is_empty() {
+        return None;
+    }
     // Many thin lines of one look are easier to read than thick ones that merge.
     let class = if lines.iter().any(|line| line.block > 1) { "chart many" } else { "chart" };
     let mut out = format!(
         "<svg class=\"{class}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
         escaped(title)
     );
-    axes(&across, &up, unit, &mut out);
+    axes(across, up, &mut out);
     for line in &lines {
         let blocks = lines.iter().filter(|other| other.variant == line.variant).count();
-        let detail = Detail { points: points_a_line, markers: (MARKERS / blocks).max(2) };
-        draw(line, &across, &up, detail, &mut out);
+        let markers = if line.block > 0 { (MARKERS / blocks).max(2) } else { line.points.len() };
+        let detail = Detail { points: points_a_line, markers };
+        draw(line, across, up, detail, &mut out);
     }
-    labels(&lines, &up, &mut out);
+    labels(&lines, up, &mut out);
     out.push_str("</svg>");
     Some(out)
 }
@@ -66,34 +106,27 @@ fn plot_height() -> f64 {
     HEIGHT - TOP - BOTTOM
 }
 
-fn y_of(value: f64, up: &Scale) -> f64 {
+fn y_of(value: f64, up: &Axis) -> f64 {
     TOP + plot_height() - up.place(value, plot_height())
 }
 
 // Writing to a String cannot fail, hence the ignored results below.
-fn axes(across: &Scale, up: &Scale, unit: &str, out: &mut String) {
+fn axes(across: &Axis, up: &Axis, out: &mut String) {
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
-    for tick in &up.ticks {
-        let y = y_of(*tick, up);
-        let class = if *tick == 0.0 { "axis" } else { "grid" };
+    for (value, text) in &up.ticks {
+        let y = y_of(*value, up);
+        let class = if *value == 0.0 { "axis" } else { "grid" };
         let _ = write!(out, "<path class=\"{class}\" d=\"M{LEFT},{y:.1}H{right}\"/>");
-        let _ = write!(
-            out,
-            "<text class=\"e\" x=\"{}\" y=\"{:.1}\">{}</text>",
-            LEFT - 6.0,
-            y + 4.0,
-            tick_text(*tick)
-        );
+        let _ = write!(out, "<text class=\"e\" x=\"{}\" y=\"{:.1}\">{text}</text>", LEFT - 6.0, y + 4.0);
     }
-    for tick in &across.ticks {
-        let x = LEFT + across.place(*tick, plot_width());
+    for (value, text) in &across.ticks {
+        let x = LEFT + across.place(*value, plot_width());
         let _ = write!(out, "<path class=\"axis\" d=\"M{x:.1},{bottom}v4\"/>");
-        let _ =
-            write!(out, "<text class=\"c\" x=\"{x:.1}\" y=\"{}\">{}</text>", bottom + 17.0, tick_text(*tick));
+        let _ = write!(out, "<text class=\"c\" x=\"{x:.1}\" y=\"{}\">{text}</text>", bottom + 17.0);
     }
-    let _ = write!(out, "<text x=\"4\" y=\"13\">{}</text>", escaped(unit));
-    let _ =
-        write!(out, "<text class=\"e\" x=\"{right}\" y=\"{}\">second of the window</text>", bottom + 32.0);
+    let _ = write!(out, "<text x=\"4\" y=\"13\">{}</text>", escaped(&up.name));
+    let (y, name) = (bottom + 32.0, escaped(&across.name));
+    let _ = write!(out, "<text class=\"e\" x=\"{right}\" y=\"{y}\">{name}</text>");
 }
 
 /// How much of one line is drawn.
@@ -104,7 +137,7 @@ struct Detail {
     markers: usize,
 }
 
-fn draw(line: &Line, across: &Scale, up: &Scale, detail: Detail, out: &mut String) {
+fn draw(line: &Line, across: &Axis, up: &Axis, detail: Detail, out: &mut String) {
     let points: Vec<(f64, f64)> = downsample(&line.points, detail.points)
         .into_iter()
         .map(|(second, value)| (LEFT + across.place(second, plot_width()), y_of(value, up)))
@@ -113,7 +146,8 @@ fn draw(line: &Line, across: &Scale, up: &Scale, detail: Detail, out: &mut Strin
     for (number, (x, y)) in points.iter().enumerate() {
         let _ = write!(out, "{}{x:.0},{y:.1}", if number == 0 { "M" } else { "L" });
     }
-    let _ = write!(out, "\"><title>{}, block {}</title></path>", escaped(&line.name), line.block);
+    let block = if line.block > 0 { format!(", block {}", line.block) } else { String::new() };
+    let _ = write!(out, "\"><title>{}{block}</title></path>", escaped(&line.name));
     for number in 0..detail.markers {
         let at = number * (points.len() - 1) / (detail.markers - 1);
         marker(line.variant, points[at].0, points[at].1, out);
@@ -122,7 +156,7 @@ fn draw(line: &Line, across: &Scale, up: &Scale, detail: Detail, out: &mut Strin
 
 /// One label a variant beside the end of its last block's line, moved apart where they would cover each other. More
 /// variants than fit are left to the legend.
-fn labels(lines: &[&Line], up: &Scale, out: &mut String) {
+fn labels(lines: &[&Line], up: &Axis, out: &mut String) {
     let mut ends: Vec<(f64, &Line)> = Vec::new();
     for line in lines {
         let Some(&(_, value)) = line.points.last() else { continue };

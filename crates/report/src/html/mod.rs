@@ -8,6 +8,7 @@ mod history_page;
 mod page;
 mod scale;
 mod svg;
+mod sweep_charts;
 
 use dbdyno_analyse::{Findings, History};
 use minijinja::syntax::SyntaxConfig;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::bars::bars;
 use super::chart::{Line, chart};
 use super::svg::swatch;
+use super::sweep_charts::sweep_charts;
 use crate::evidence::{Grid, grids, has_blocks, problems};
 use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
 use crate::parity::{TITLE, grid, lines};
@@ -59,6 +60,8 @@ struct WorkloadView {
     summary: Vec<SummaryView>,
     /// SVG; `None` when nothing is compared.
     bars: Option<String>,
+    /// Of tests on a ladder of connections.
+    sweeps: Vec<ChartView>,
     steps: Vec<StepView>,
     deviations: Vec<[String; 3]>,
     options: Vec<[String; 2]>,
@@ -198,6 +201,12 @@ fn workload_view(
         answers: answers(&findings.run, workload),
         summary: summary.iter().map(|section| summary_view(section, workload, &step_id)).collect(),
         bars: bars(&workload.summary.relative, &findings.run.base, names),
+        sweeps: workload
+            .sweeps
+            .iter()
+            .flat_map(|sweep| sweep_charts(sweep, names))
+            .map(|(caption, svg)| ChartView { caption, svg })
+            .collect(),
         steps: steps.map(|(at, step)| step_view(step, names, step_id(at), points)).collect(),
         deviations: workload
             .deviations

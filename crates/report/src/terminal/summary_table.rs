@@ -27,7 +27,7 @@ pub(super) fn turned(section: &Section<'_>) -> TextTable {
 pub(super) fn upright(section: &Section<'_>) -> TextTable {
     let table = section.table;
     let mut heads = vec![(section.heads[0].to_owned(), String::new())];
-    heads.extend(table.columns.iter().map(|column| (one_line(column), String::new())));
+    heads.extend(table.columns.iter().map(|column| section.column_head(column)));
     let of_column =
         |column: usize| table.rows.iter().filter_map(move |row| Some((row, row.cells.get(column)?)));
     let widths: Vec<Widths> = (0..table.columns.len()).map(|column| Widths::of(of_column(column))).collect();

@@ -7,6 +7,9 @@
 //!
 //! For a partition its own line is read. The kernel counts flushes only on the whole disk, so these come from the
 //! disk that the partition is part of; for stacked devices (LVM, dm-crypt, md) it does not count them at all.
+//!
+//! IO of an NVMe device with native multipath is counted on its paths by kernels before about 6.4, and read there
+//! ([`super::diskstats`]); the header then names them as `counted_on`.
 
 use std::fs;
 use std::path::Path;
@@ -14,81 +17,11 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::diskstats::{device_line, paths_of};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::device::{Device, device_of, filesystem_of};
 use crate::proc_file::ProcFile;
-
-/// Sectors of `/proc/diskstats` are 512 bytes, whatever the device's own.
-const SECTOR_BYTES: i64 = 512;
-
-/// The line of one device.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct DiskLine {
-    pub(crate) name: String,
-    reads: i64,
-    sectors_read: i64,
-    read_ms: i64,
-    writes: i64,
-    sectors_written: i64,
-    write_ms: i64,
-    pub(crate) in_flight: i64,
-    busy_ms: i64,
-    /// Number and ms; Linux 4.18 and later.
-    discards: Option<(i64, i64)>,
-    /// Number and ms; Linux 5.5 and later.
-    flushes: Option<(i64, i64)>,
-}
-
-/// The line of device `major:minor` in the text of `/proc/diskstats`.
-pub(crate) fn parse_diskstats(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
-    text.lines().find_map(|line| {
-        let mut fields = line.split_ascii_whitespace();
-        let is_it = fields.next()?.parse() == Ok(major) && fields.next()?.parse() == Ok(minor);
-        if is_it { parse_counters(fields.next()?, fields) } else { None }
-    })
-}
-
-impl DiskLine {
-    pub(crate) fn written_bytes(&self) -> i64 {
-        self.sectors_written * SECTOR_BYTES
-    }
-}
-
-/// The fields after the name; 11 of them at least.
-fn parse_counters<'a>(name: &str, fields: impl Iterator<Item = &'a str>) -> Option<DiskLine> {
-    let mut counters = [None; 17];
-    for (slot, field) in counters.iter_mut().zip(fields) {
-        *slot = field.parse::<i64>().ok();
-    }
-    let [
-        reads,
-        _,
-        sectors_read,
-        read_ms,
-        writes,
-        _,
-        sectors_written,
-        write_ms,
-        in_flight,
-        busy_ms,
-        rest @ ..,
-    ] = counters;
-    let [_weighted_ms, discards, _, _, discard_ms, flushes, flush_ms] = rest;
-    Some(DiskLine {
-        name: name.to_owned(),
-        reads: reads?,
-        sectors_read: sectors_read?,
-        read_ms: read_ms?,
-        writes: writes?,
-        sectors_written: sectors_written?,
-        write_ms: write_ms?,
-        in_flight: in_flight?,
-        busy_ms: busy_ms?,
-        discards: discards.zip(discard_ms),
-        flushes: flushes.zip(flush_ms),
-    })
-}
 
 /// Whose line counts the flushes of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +37,8 @@ pub(crate) struct Disk {
     device: Device,
     flush_source: FlushSource,
     disk_name: String,
+    /// Hidden devices that count the IO in its place.
+    counted_on: Vec<String>,
     stats: ProcFile,
 }
 
@@ -118,8 +53,12 @@ impl Disk {
             FlushSource::WholeDisk(major, minor) => (major, minor),
             FlushSource::Itself | FlushSource::Nobody => (device.major, device.minor),
         };
-        let disk_name = parse_diskstats(&stats.text()?, whole.0, whole.1).ok_or_else(no_device)?.name;
-        Ok(Self { device, flush_source, disk_name, stats })
+        let text = stats.text()?;
+        let disk_name = device_line(&text, whole.0, whole.1).ok_or_else(no_device)?.name;
+        let counted_on = paths_of(&text, device.major, device.minor);
+        let counted_on = counted_on.into_iter().map(|path| path.name).collect();
+        drop(text);
+        Ok(Self { device, flush_source, disk_name, counted_on, stats })
     }
 }
 
@@ -146,7 +85,7 @@ impl Source for Disk {
             FlushSource::Itself | FlushSource::WholeDisk(..) => Some(self.disk_name.clone()),
             FlushSource::Nobody => None,
         };
-        about([
+        let mut about = about([
             ("device", self.device.name.clone().into()),
             ("major", self.device.major.into()),
             ("minor", self.device.minor.into()),
@@ -154,20 +93,24 @@ impl Source for Disk {
             ("flushes_of", flushes_of.into()),
             ("filesystem", self.device.filesystem.clone().into()),
             ("mount_point", self.device.mount_point.display().to_string().into()),
-        ])
+        ]);
+        if !self.counted_on.is_empty() {
+            about.insert("counted_on".to_owned(), self.counted_on.clone().into());
+        }
+        about
     }
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
         let text = self.stats.text()?;
-        let line = parse_diskstats(&text, self.device.major, self.device.minor);
+        let line = device_line(&text, self.device.major, self.device.minor);
         let whole = match self.flush_source {
-            FlushSource::WholeDisk(major, minor) => parse_diskstats(&text, major, minor),
+            FlushSource::WholeDisk(major, minor) => device_line(&text, major, minor),
             FlushSource::Itself | FlushSource::Nobody => None,
         };
         let line = line.ok_or_else(|| self.stats.format_error("line of the data directory's device"))?;
         values.set("reads", line.reads);
-        values.set("read_bytes", line.sectors_read * SECTOR_BYTES);
+        values.set("read_bytes", line.read_bytes());
         values.set("read_us", line.read_ms * 1000);
         values.set("writes", line.writes);
         values.set("written_bytes", line.written_bytes());
@@ -194,51 +137,6 @@ impl Source for Disk {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn linux_6_18_counts_discards_and_flushes() {
-        let text = include_str!("../../tests/proc/linux-6.18-vm/diskstats");
-        let expected = DiskLine {
-            name: "vda".to_owned(),
-            reads: 54_940,
-            sectors_read: 5_628_618,
-            read_ms: 20_122,
-            writes: 209_528,
-            sectors_written: 12_392_720,
-            write_ms: 154_897,
-            in_flight: 0,
-            busy_ms: 10_392,
-            discards: Some((8_987, 831)),
-            flushes: Some((15_734, 326)),
-        };
-        assert_eq!(parse_diskstats(text, 254, 0), Some(expected));
-    }
-
-    #[test]
-    fn linux_4_has_14_fields_and_neither_discards_nor_flushes() {
-        let text = include_str!("../../tests/proc/linux-4.4/diskstats");
-        let line = parse_diskstats(text, 8, 1).unwrap();
-        assert_eq!(
-            (line.name.as_str(), line.reads, line.sectors_read, line.read_ms),
-            ("sda1", 1_082, 12_558, 244)
-        );
-        assert_eq!((line.writes, line.sectors_written, line.write_ms), (5_120, 81_920, 4_096));
-        assert_eq!((line.in_flight, line.busy_ms), (2, 3_300));
-        assert_eq!((line.discards, line.flushes), (None, None));
-    }
-
-    #[test]
-    fn linux_4_19_counts_discards_but_no_flushes() {
-        let text = include_str!("../../tests/proc/linux-4.19/diskstats");
-        let line = parse_diskstats(text, 259, 0).unwrap();
-        assert_eq!((line.name.as_str(), line.discards, line.flushes), ("nvme0n1", Some((9_000, 77)), None));
-    }
-
-    #[test]
-    fn a_device_that_is_not_listed_or_has_too_few_fields_is_not_found() {
-        assert_eq!(parse_diskstats("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n", 8, 1), None);
-        assert_eq!(parse_diskstats("   3       1 hda1 35486 38030 38030 38030\n", 3, 1), None);
-    }
 
     #[test]
     fn flushes_of_a_partition_are_those_of_its_disk_and_stacked_devices_have_none() {

@@ -10,6 +10,7 @@ use crate::Error;
 mod cgroup;
 mod client;
 mod disk;
+mod diskstats;
 mod footprint;
 mod host;
 mod load;
@@ -25,7 +26,8 @@ mod tree;
 
 pub(crate) use cgroup::Group;
 pub(crate) use client::Client;
-pub(crate) use disk::{Disk, parse_diskstats};
+pub(crate) use disk::Disk;
+pub(crate) use diskstats::device_line;
 pub(crate) use host::{Host, parse_stat};
 pub(crate) use load::Load;
 pub(crate) use own::Own;

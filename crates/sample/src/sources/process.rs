@@ -21,6 +21,11 @@ impl ProcessStat {
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
+
+    /// The parent has asked, and was given what the process had used; its own counters may be zero already.
+    pub(crate) fn is_given_away(&self) -> bool {
+        matches!(self.state, 'X' | 'x')
+    }
 }
 
 /// Reads the text of `/proc/<pid>/stat`. The name in the second field may hold spaces and parentheses, so fields are
@@ -63,9 +68,18 @@ pub(crate) struct Memory {
     pub(crate) rss_peak_bytes: i64,
     pub(crate) vsz_bytes: i64,
     pub(crate) threads: i64,
-    /// The parts of `rss_bytes`: private, mapped files, shared memory.
+    /// `None` before Linux 4.5.
+    pub(crate) parts: Option<MemoryParts>,
+}
+
+/// The parts of [`Memory::rss_bytes`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MemoryParts {
+    /// Private.
     pub(crate) anonymous_bytes: i64,
+    /// Mapped files.
     pub(crate) file_bytes: i64,
+    /// Shared memory.
     pub(crate) shared_bytes: i64,
 }
 
@@ -73,14 +87,19 @@ pub(crate) struct Memory {
 pub(crate) fn parse_memory(text: &str) -> Option<Memory> {
     // The kernel writes kB and means 1024 bytes.
     let bytes = |key| Some(value_of(text, key)? * 1024);
+    let parts = || {
+        Some(MemoryParts {
+            anonymous_bytes: bytes("RssAnon")?,
+            file_bytes: bytes("RssFile")?,
+            shared_bytes: bytes("RssShmem")?,
+        })
+    };
     Some(Memory {
         rss_bytes: bytes("VmRSS")?,
         rss_peak_bytes: bytes("VmHWM")?,
         vsz_bytes: bytes("VmSize")?,
         threads: value_of(text, "Threads")?,
-        anonymous_bytes: bytes("RssAnon")?,
-        file_bytes: bytes("RssFile")?,
-        shared_bytes: bytes("RssShmem")?,
+        parts: parts(),
     })
 }
 
@@ -150,12 +169,22 @@ mod tests {
             rss_peak_bytes: 100_492 * 1024,
             vsz_bytes: 8_591_079_444 * 1024,
             threads: 9,
-            anonymous_bytes: 77_232 * 1024,
-            file_bytes: 23_260 * 1024,
-            shared_bytes: 0,
+            parts: Some(MemoryParts {
+                anonymous_bytes: 77_232 * 1024,
+                file_bytes: 23_260 * 1024,
+                shared_bytes: 0,
+            }),
         };
         assert_eq!(parse_memory(STATUS), Some(expected));
         assert_eq!(parse_switches(STATUS), Some(Switches { voluntary: 184, involuntary: 15 }));
+    }
+
+    #[test]
+    fn linux_before_4_5_tells_memory_without_its_parts() {
+        let old: String =
+            STATUS.lines().filter(|line| !line.starts_with("Rss")).map(|line| format!("{line}\n")).collect();
+        let memory = parse_memory(&old).unwrap();
+        assert_eq!((memory.rss_bytes, memory.threads, memory.parts), (100_492 * 1024, 9, None));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! Keys: `cpu_us` of all processes together, this one and the server among them, and `kernel_threads_cpu_us` of the kernel's own
 //! threads, from `/proc/<pid>/stat` (in steps of a tick, 10 ms a process); `processes`, their number. A process that has
 //! ended stays in the sum, because the kernel adds what it used to the parent that waits for it (`cutime`, `cstime`). Of a
-//! parent that does not wait, its ended children keep what they were last seen with. Only processes of our own PID namespace
+//! parent that does not wait, its ended children keep what they were last seen with; the kernel's own threads, which come and
+//! go, have such a parent (kthreadd). Only processes of our own PID namespace
 //! are seen, and with `hidepid` only our own user's: what a machine does beyond them is missing from the sum.
 
 use std::collections::HashMap;
@@ -30,8 +31,25 @@ pub(crate) struct Processes {
     limit: CostLimit,
     last: HashMap<u32, Seen>,
     /// What children of parents that do not wait had used when they were last seen.
-    lost_ticks: i64,
+    lost: Ticks,
     buffer: Vec<u8>,
+}
+
+/// CPU time by who used it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ticks {
+    user_space: i64,
+    kernel_threads: i64,
+}
+
+impl Ticks {
+    fn add(&mut self, is_kernel_thread: bool, ticks: i64) {
+        if is_kernel_thread {
+            self.kernel_threads += ticks;
+        } else {
+            self.user_space += ticks;
+        }
+    }
 }
 
 /// One process at a reading.
@@ -49,7 +67,7 @@ impl Processes {
         // Where /proc cannot be listed there is nothing to sample, and that is said before the step.
         list().map(drop)?;
         let limit = CostLimit::new(AT_LEAST);
-        Ok(Self { limit, last: HashMap::new(), lost_ticks: 0, buffer: Vec::new() })
+        Ok(Self { limit, last: HashMap::new(), lost: Ticks::default(), buffer: Vec::new() })
     }
 
     fn look(&mut self) -> Result<Sum, Error> {
@@ -63,15 +81,12 @@ impl Processes {
                 now.insert(pid, seen);
             }
         }
-        self.lost_ticks += lost_ticks(&self.last, &now);
-        let mut sum = Sum { processes: now.len(), user_space_ticks: self.lost_ticks, kernel_thread_ticks: 0 };
+        let lost = lost_ticks(&self.last, &now);
+        self.lost.add(false, lost.user_space);
+        self.lost.add(true, lost.kernel_threads);
+        let mut sum = Sum { processes: now.len(), ticks: self.lost };
         for seen in now.values() {
-            let ticks = seen.own_ticks + seen.ended_ticks;
-            if seen.is_kernel_thread {
-                sum.kernel_thread_ticks += ticks;
-            } else {
-                sum.user_space_ticks += ticks;
-            }
+            sum.ticks.add(seen.is_kernel_thread, seen.own_ticks + seen.ended_ticks);
         }
         self.last = now;
         Ok(sum)
@@ -80,8 +95,7 @@ impl Processes {
 
 struct Sum {
     processes: usize,
-    user_space_ticks: i64,
-    kernel_thread_ticks: i64,
+    ticks: Ticks,
 }
 
 /// Numbers of all processes.
@@ -108,19 +122,21 @@ fn parse(text: &str) -> Option<Seen> {
 }
 
 /// What processes that have ended between two readings had used, and their parents were not given.
-fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> i64 {
-    let mut ended: HashMap<u32, i64> = HashMap::new();
+fn lost_ticks(before: &HashMap<u32, Seen>, now: &HashMap<u32, Seen>) -> Ticks {
+    let mut ended: HashMap<(u32, bool), i64> = HashMap::new();
     for (pid, seen) in before {
         if !now.contains_key(pid) {
-            *ended.entry(seen.parent).or_default() += seen.own_ticks + seen.ended_ticks;
+            *ended.entry((seen.parent, seen.is_kernel_thread)).or_default() +=
+                seen.own_ticks + seen.ended_ticks;
         }
     }
-    let lost = |(parent, ticks): (u32, i64)| {
+    let mut lost = Ticks::default();
+    for ((parent, is_kernel_thread), ticks) in ended {
         // A parent that has ended too was given nothing by then: its children went to another one, which waits.
-        let given = now.get(&parent)?.ended_ticks - before.get(&parent)?.ended_ticks;
-        Some((ticks - given).max(0))
-    };
-    ended.into_iter().filter_map(lost).sum()
+        let (Some(now), Some(before)) = (now.get(&parent), before.get(&parent)) else { continue };
+        lost.add(is_kernel_thread, (ticks - (now.ended_ticks - before.ended_ticks)).max(0));
+    }
+    lost
 }
 
 impl Source for Processes {
@@ -142,8 +158,8 @@ impl Source for Processes {
         self.limit = limit;
         let sum = sum?;
         // A child of a parent that ended with it can still be missing for a moment; sums never fall.
-        values.raise("cpu_us", sum.user_space_ticks * TICK_US);
-        values.raise("kernel_threads_cpu_us", sum.kernel_thread_ticks * TICK_US);
+        values.raise("cpu_us", sum.ticks.user_space * TICK_US);
+        values.raise("kernel_threads_cpu_us", sum.ticks.kernel_threads * TICK_US);
         values.set("processes", i64::try_from(sum.processes).unwrap_or(i64::MAX));
         Ok(Some(at))
     }
@@ -184,11 +200,19 @@ mod tests {
     fn a_child_that_its_parent_waited_for_is_not_lost_and_another_one_is() {
         let before = HashMap::from([(1, seen(0, 5, 100)), (2, seen(1, 40, 2)), (3, seen(1, 9, 0))]);
         let waited = HashMap::from([(1, seen(0, 6, 142)), (3, seen(1, 9, 0))]);
-        assert_eq!(lost_ticks(&before, &waited), 0);
+        assert_eq!(lost_ticks(&before, &waited), Ticks::default());
         let not_waited = HashMap::from([(1, seen(0, 6, 100)), (3, seen(1, 9, 0))]);
-        assert_eq!(lost_ticks(&before, &not_waited), 42);
+        assert_eq!(lost_ticks(&before, &not_waited), Ticks { user_space: 42, kernel_threads: 0 });
         // Parent and child are gone: what is left of both is with whom the child was given to.
-        assert_eq!(lost_ticks(&before, &HashMap::from([(4, seen(0, 0, 0))])), 0);
+        assert_eq!(lost_ticks(&before, &HashMap::from([(4, seen(0, 0, 0))])), Ticks::default());
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_that_has_ended_is_no_program() {
+        let thread = |parent, own_ticks| Seen { is_kernel_thread: true, ..seen(parent, own_ticks, 0) };
+        let before = HashMap::from([(2, thread(0, 1)), (77, thread(2, 900)), (78, thread(2, 30))]);
+        let now = HashMap::from([(2, thread(0, 1)), (78, thread(2, 31))]);
+        assert_eq!(lost_ticks(&before, &now), Ticks { user_space: 0, kernel_threads: 900 });
     }
 
     #[test]

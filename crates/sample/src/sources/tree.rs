@@ -2,13 +2,20 @@
 //!
 //! Keys are those of one process ([`super::server`]), summed. A child that has ended stays in the sums, because the kernel
 //! adds what it used to its parent: CPU and faults as `cutime`, `cstime`, `cminflt`, `cmajflt` (in steps of a tick of 10 ms,
-//! over all ended children together), IO as the parent's own. Between a child's end and that moment sums stand still; they
-//! never fall. So nothing that a child did is lost, but up to two ticks.
+//! over all ended children together), IO as the parent's own. So nothing that a child did is lost, but up to two ticks.
+//! A child that ends while the sum is made could be in neither: then the sum is made anew, for a tenth of a second or
+//! eight times. What is missing after that is in the next sample; sums never fall. One that has ended and was not waited for yet
+//! counts with all but memory, which it has none any more.
+//!
+//! `cpu_us` of all processes is read first and at once, in some µs a process, before the files that take longer: it is
+//! that of the sample's time however many connections there are. `cpu_user_us` and `cpu_kernel_us` are whole ticks of
+//! each process, so with many connections that have used a few ms each they are far from adding up to it.
 //!
 //! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory (RssAnon) of all, plus the
 //! greatest shared memory (RssShmem) and the greatest mapped files (RssFile) of one: an estimate, too high by what children
-//! have in common with the first process since they were forked. `rss_peak_bytes` is the greatest of these samples,
-//! `vsz_bytes` that of the largest process, `threads` the number of all.
+//! have in common with the first process since they were forked. `rss_peak_bytes` is the greatest of these samples. Both
+//! are absent before Linux 4.5, which does not tell these parts. `vsz_bytes` is that of the largest process, `threads` the
+//! number of all.
 //!
 //! Children of children are not looked at while they live: PostgreSQL has none but programs that it runs for archiving.
 
@@ -19,7 +26,7 @@ use serde_json::{Map, Value};
 
 use super::footprint::{Footprint, gone};
 use super::host::TICK_US;
-use super::process::{ProcessStat, parse_process_stat};
+use super::process::{MemoryParts, ProcessStat, parse_process_stat};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
@@ -30,8 +37,15 @@ use crate::proc_file::ProcFile;
 /// anew each time.
 const MAX_OPEN: usize = 100;
 
-/// Sums that never fall: they are what was used up to now.
-const COUNTERS: [&str; 5] = ["cpu_us", "cpu_user_us", "cpu_kernel_us", "minor_faults", "major_faults"];
+/// How long a sum is made again and again while children end under it, and how many times at least: on a busy machine the
+/// first one may take as long.
+const PATIENCE: Duration = Duration::from_millis(100);
+const LEAST_TRIES: u32 = 8;
+/// Before it is made again: children that end together need a moment.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Sums that never fall, beside `cpu_us`: they are what was used up to now.
+const COUNTERS: [&str; 4] = ["cpu_user_us", "cpu_kernel_us", "minor_faults", "major_faults"];
 
 /// The first process of a server, and its children.
 #[derive(Debug)]
@@ -43,6 +57,9 @@ pub(crate) struct ServerTree {
     /// With hundreds of connections not each second.
     limit: CostLimit,
 }
+
+/// A sum over all processes, and whether no child has ended while it was made.
+type Walk<T> = Result<(T, bool), Error>;
 
 impl ServerTree {
     /// Looks at process `pid` and its children.
@@ -58,37 +75,90 @@ impl ServerTree {
         })
     }
 
-    /// Reads all processes. The first one comes first: a child that ends in the meantime is then in neither, where else it
-    /// could be in both.
+    /// Reads all processes.
     fn sum(&mut self) -> Result<Sum, Error> {
-        let mut sum = Sum::default();
+        let cpu_us = self.undisturbed(Self::cpu_us)?;
+        let sum = self.undisturbed(Self::files)?;
+        Ok(Sum { cpu_us, ..sum })
+    }
+
+    /// Does a walk over the children again while some of them end under it.
+    fn undisturbed<T>(&mut self, walk: impl Fn(&mut Self, &[u32]) -> Walk<T>) -> Result<T, Error> {
+        let began = Instant::now();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            // Listed before the first process is read: one that ends in between is in what the first process was given,
+            // and for a moment it may still be seen beside that. It would count twice, but is not listed any more then.
+            let pids = self.list()?;
+            let (sum, is_whole) = walk(self, &pids)?;
+            let after = self.list()?;
+            let all_live = || pids.iter().all(|pid| after.binary_search(pid).is_ok());
+            let is_patient = tries < LEAST_TRIES || began.elapsed() < PATIENCE;
+            if !is_patient || (is_whole && all_live()) {
+                return Ok(sum);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Numbers of the children, sorted.
+    fn list(&mut self) -> Result<Vec<u32>, Error> {
+        let text = self.children_file.text().map_err(|error| gone(self.pid, error))?;
+        let mut pids = parse_children(&text);
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    /// CPU time of the first process, of its children `pids` and of those that have ended. The first one comes first: a
+    /// child that ends in the meantime is then in neither, which is noticed, where else it could be in both.
+    fn cpu_us(&mut self, pids: &[u32]) -> Walk<i64> {
+        let (mut sum_us, stat) = self.first.cpu_us()?;
+        if stat.has_ended() {
+            return Err(Error::Gone { pid: self.pid });
+        }
+        sum_us += (stat.ended_user_ticks + stat.ended_kernel_ticks) * TICK_US;
+        let mut is_whole = true;
+        for pid in pids {
+            match ProcessClock::of(*pid).and_then(ProcessClock::cpu_us) {
+                Ok(cpu_us) => sum_us += cpu_us,
+                Err(_) => is_whole = false,
+            }
+        }
+        Ok((sum_us, is_whole))
+    }
+
+    /// What the files of the first process and of its children `pids` say, in the same order.
+    fn files(&mut self, pids: &[u32]) -> Walk<Sum> {
+        let mut sum = Sum { tells_parts: true, ..Sum::default() };
         let stat = self.first.add_to(&mut sum)?;
         if stat.has_ended() {
             return Err(Error::Gone { pid: self.pid });
         }
         sum.add_ended_children(&stat);
-        let text = self.children_file.text().map_err(|error| gone(self.pid, error))?;
-        let pids: Vec<u32> = parse_children(&text);
-        self.children.retain(|pid, _| pids.contains(pid));
+        self.children.retain(|pid, _| pids.binary_search(pid).is_ok());
+        let mut is_whole = true;
         for pid in pids {
-            self.add_child(pid, &mut sum);
+            is_whole &= self.add_child(*pid, &mut sum);
         }
-        Ok(sum)
+        Ok((sum, is_whole))
     }
 
-    /// Adds a child, unless it has ended meanwhile.
-    fn add_child(&mut self, pid: u32, sum: &mut Sum) {
+    /// Adds a child; `false` when it has ended meanwhile.
+    fn add_child(&mut self, pid: u32, sum: &mut Sum) -> bool {
         if let Some(child) = self.children.get_mut(&pid) {
             if child.add_to(sum).is_ok() {
-                return;
+                return true;
             }
             // The files were bound to a child that has ended; its number may be another one's by now.
             self.children.remove(&pid);
         }
-        let Ok(mut child) = Member::open(pid) else { return };
-        if child.add_to(sum).is_ok() && self.children.len() < MAX_OPEN {
+        let Ok(mut child) = Member::open(pid) else { return false };
+        let is_added = child.add_to(sum).is_ok();
+        if is_added && self.children.len() < MAX_OPEN {
             self.children.insert(pid, child);
         }
+        is_added
     }
 }
 
@@ -143,31 +213,38 @@ impl Member {
         Ok(Self { pid, clock: ProcessClock::of(pid)?, stat, footprint: Footprint::open(pid)? })
     }
 
-    /// Adds what this process uses, all of it or nothing.
-    fn add_to(&mut self, sum: &mut Sum) -> Result<ProcessStat, Error> {
+    /// CPU time of all its threads, and what its file says of it.
+    fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
         // The clock goes by number and the file by process: only the file can tell that the number is another's now.
         let cpu_us = self.clock.cpu_us();
+        let stat = self.stat()?;
+        Ok((cpu_us?, stat))
+    }
+
+    fn stat(&mut self) -> Result<ProcessStat, Error> {
         let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
-        let stat = stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))?;
-        let memory = self.footprint.memory()?;
+        stat.ok_or_else(|| self.stat.format_error("fields up to cstime"))
+    }
+
+    /// Adds what the files say that this process uses, all of it or nothing; no memory when it has none any more.
+    fn add_to(&mut self, sum: &mut Sum) -> Result<ProcessStat, Error> {
+        let stat = self.stat()?;
+        if stat.is_given_away() {
+            return Err(Error::Gone { pid: self.pid });
+        }
         let io = self.footprint.io()?;
-        let cpu_us = cpu_us?;
-        let own = [
-            cpu_us,
-            stat.user_ticks * TICK_US,
-            stat.kernel_ticks * TICK_US,
-            stat.minor_faults,
-            stat.major_faults,
-        ];
+        let memory = self.footprint.memory().ok();
+        let own =
+            [stat.user_ticks * TICK_US, stat.kernel_ticks * TICK_US, stat.minor_faults, stat.major_faults];
         sum.counters.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
         for (key, value) in io {
             *sum.io.entry(key).or_insert(0) += value;
         }
-        sum.anonymous_bytes += memory.anonymous_bytes;
-        sum.shared_bytes = sum.shared_bytes.max(memory.shared_bytes);
-        sum.file_bytes = sum.file_bytes.max(memory.file_bytes);
-        sum.vsz_bytes = sum.vsz_bytes.max(memory.vsz_bytes);
-        sum.threads += memory.threads;
+        if let Some(memory) = memory {
+            sum.vsz_bytes = sum.vsz_bytes.max(memory.vsz_bytes);
+            sum.threads += memory.threads;
+            sum.add_parts(memory.parts);
+        }
         Ok(stat)
     }
 }
@@ -175,12 +252,14 @@ impl Member {
 /// What all processes use together.
 #[derive(Debug, Default)]
 struct Sum {
+    cpu_us: i64,
     /// In the order of [`COUNTERS`].
-    counters: [i64; 5],
+    counters: [i64; 4],
     io: HashMap<&'static str, i64>,
-    anonymous_bytes: i64,
-    shared_bytes: i64,
-    file_bytes: i64,
+    /// Of private memory the sum, of the others the greatest.
+    parts: MemoryParts,
+    /// The kernel tells the parts.
+    tells_parts: bool,
     vsz_bytes: i64,
     threads: i64,
 }
@@ -188,118 +267,38 @@ struct Sum {
 impl Sum {
     fn add_ended_children(&mut self, parent: &ProcessStat) {
         let (user_us, kernel_us) = (parent.ended_user_ticks * TICK_US, parent.ended_kernel_ticks * TICK_US);
-        let ended =
-            [user_us + kernel_us, user_us, kernel_us, parent.ended_minor_faults, parent.ended_major_faults];
+        let ended = [user_us, kernel_us, parent.ended_minor_faults, parent.ended_major_faults];
         self.counters.iter_mut().zip(ended).for_each(|(sum, ended)| *sum += ended);
     }
 
+    fn add_parts(&mut self, parts: Option<MemoryParts>) {
+        let Some(parts) = parts else {
+            self.tells_parts = false;
+            return;
+        };
+        self.parts.anonymous_bytes += parts.anonymous_bytes;
+        self.parts.shared_bytes = self.parts.shared_bytes.max(parts.shared_bytes);
+        self.parts.file_bytes = self.parts.file_bytes.max(parts.file_bytes);
+    }
+
     fn write(&self, values: &mut Values) {
+        values.raise("cpu_us", self.cpu_us);
         for (key, value) in COUNTERS.into_iter().zip(self.counters) {
             values.raise(key, value);
         }
         for (key, value) in &self.io {
             values.raise(key, *value);
         }
-        let rss_bytes = self.anonymous_bytes + self.shared_bytes + self.file_bytes;
-        values.set("rss_bytes", rss_bytes);
-        values.raise("rss_peak_bytes", rss_bytes);
+        if self.tells_parts {
+            let rss_bytes = self.parts.anonymous_bytes + self.parts.shared_bytes + self.parts.file_bytes;
+            values.set("rss_bytes", rss_bytes);
+            values.raise("rss_peak_bytes", rss_bytes);
+        }
         values.set("vsz_bytes", self.vsz_bytes);
         values.set("threads", self.threads);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::{BufRead, BufReader, Write};
-    use std::process::{Child, Command, Stdio};
-
-    use super::*;
-
-    /// A shell that does what it is told, and is killed at the end.
-    struct Shell(Child, BufReader<std::process::ChildStdout>);
-
-    impl Shell {
-        fn new() -> Self {
-            let mut child = Command::new("sh").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-            let output = BufReader::new(child.stdout.take().unwrap());
-            Self(child, output)
-        }
-
-        fn tell(&mut self, command: &str) {
-            writeln!(self.0.stdin.as_mut().unwrap(), "{command}\necho done").unwrap();
-            self.1.read_line(&mut String::new()).unwrap();
-        }
-    }
-
-    impl Drop for Shell {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
-
-    /// A program that uses some 0.3 s of CPU.
-    const BUSY: &str = "dd if=/dev/zero of=/dev/null bs=64 count=1500000 2>/dev/null";
-
-    fn read(tree: &mut ServerTree, values: &mut Values) -> i64 {
-        tree.read(Moment::Boundary, values).unwrap().unwrap();
-        values.map()["cpu_us"]
-    }
-
-    #[test]
-    fn children_count_while_they_live_and_when_they_have_ended() {
-        let mut shell = Shell::new();
-        let mut tree = ServerTree::open(shell.0.id()).unwrap();
-        let mut values = Values::default();
-        let before = read(&mut tree, &mut values);
-        assert_eq!(values.map()["threads"], 1);
-        // One that is never seen alive, and is reaped by the shell.
-        shell.tell(BUSY);
-        let after = read(&mut tree, &mut values);
-        assert!(after - before > 50_000, "{before} to {after}");
-        // Two that are seen alive.
-        shell.tell("cat /dev/zero | head -c 3000000000 >/dev/null &");
-        let (mut last, mut most) = (after, 0);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while last - after < 50_000 || most < 3 {
-            std::thread::sleep(Duration::from_millis(10));
-            let now = read(&mut tree, &mut values);
-            assert!(now >= last, "{now} after {last}");
-            most = most.max(values.map()["threads"]);
-            last = now;
-            assert!(Instant::now() < deadline, "{after} to {last} with {most} processes");
-        }
-        assert!(values.map()["rss_peak_bytes"] >= values.map()["rss_bytes"]);
-    }
-
-    #[test]
-    fn what_ended_children_have_written_is_in_the_sum() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("f");
-        let mut shell = Shell::new();
-        let mut tree = ServerTree::open(shell.0.id()).unwrap();
-        let mut values = Values::default();
-        read(&mut tree, &mut values);
-        let before = values.map()["write_chars"];
-        shell.tell(&format!("dd if=/dev/zero of={} bs=1k count=1000 2>/dev/null", file.display()));
-        read(&mut tree, &mut values);
-        let written = values.map()["write_chars"] - before;
-        assert!((1_024_000..1_100_000).contains(&written), "{written}");
-    }
-
-    #[test]
-    fn a_first_process_that_has_ended_is_said_to_have() {
-        let mut shell = Shell::new();
-        let mut tree = ServerTree::open(shell.0.id()).unwrap();
-        shell.0.kill().unwrap();
-        shell.0.wait().unwrap();
-        let error = tree.read(Moment::Boundary, &mut Values::default()).unwrap_err();
-        assert!(matches!(error, Error::Gone { .. }), "{error}");
-    }
-
-    #[test]
-    fn a_list_of_children_is_read() {
-        assert_eq!(parse_children("12 345 6 "), [12, 345, 6]);
-        assert!(parse_children("").is_empty());
-    }
-}
+#[path = "tree_tests.rs"]
+mod tests;

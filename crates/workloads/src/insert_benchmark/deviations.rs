@@ -1,7 +1,7 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::{
-    Clock, InsertBenchmark as Options, Pacing, Protocol, Settle, SettleAfter, SettleBy, SettleWait, Verify,
+    Clock, InsertBenchmark as Options, Pacing, Protocol, Settle, SettleAfter, SettleWait, Verify,
 };
 use dbdyno_record::Deviation;
 
@@ -68,11 +68,10 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 
 /// The original waits for a fixed time, once.
 fn of_settling(settle: &Settle) -> Vec<Deviation> {
-    let here = match (settle.by, settle.wait) {
-        (SettleBy::State, _) => Some(format!("until the server's state is quiet, {} at most", settle.cap)),
-        (SettleBy::Wait, SettleWait::Fixed(fixed)) => Some(format!("{} s", fixed.0.as_secs_f64())),
-        (SettleBy::Wait, SettleWait::Original) => None,
-    };
+    let here = settle.until_quiet().or(match settle.wait {
+        SettleWait::Fixed(fixed) => Some(format!("{} s", fixed.0.as_secs_f64())),
+        SettleWait::Original => None,
+    });
     let wait =
         here.map(|here| deviation("settle", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here));
     let each = (settle.after == SettleAfter::EachWrite).then(|| {
@@ -92,6 +91,11 @@ fn always() -> Vec<Deviation> {
             "start",
             "clients start 1 s apart (10 s after the first in l.i0) and the clock runs from the first",
             "all connections are open before the clock starts for all at once; tables are created before it",
+        ),
+        deviation(
+            "steps of ids",
+            "the server's own: auto_increment_increment of MySQL and MariaDB",
+            "1: connections that insert send SET SESSION auto_increment_increment = 1, auto_increment_offset = 1 there before the clock runs",
         ),
         deviation(
             "rate",

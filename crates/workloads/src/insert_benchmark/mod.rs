@@ -11,6 +11,7 @@ mod rows;
 mod sql;
 mod steps;
 mod verify;
+mod words;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,7 @@ use crate::insert_benchmark::steps::{StepKind, StepPlan};
 use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
+pub(crate) use words::words;
 
 /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
 pub const VERSION: u32 = 1;

@@ -2,6 +2,7 @@
 
 use dbdyno_plan::{MicroStep, MicroTest, Microbenchmarks as Options, Oltp};
 
+use crate::cards::Words;
 use crate::microbenchmarks::{points, ranges, transactions, writes};
 use crate::oltp::mix::Place;
 
@@ -17,6 +18,12 @@ pub struct Entry {
     pub trap: &'static str,
     /// The statements of one operation.
     pub(crate) places: fn(&Shape<'_>) -> Vec<Place>,
+}
+
+impl Entry {
+    pub(crate) fn words(&self) -> Words {
+        Words { purpose: self.purpose, parameters: self.parameters, trap: self.trap }
+    }
 }
 
 /// What the statements of a step follow from.

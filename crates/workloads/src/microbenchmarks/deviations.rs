@@ -1,14 +1,14 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::{
-    DataMode, Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleBy, SettleWait, Verify,
+    DataMode, Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleWait, Verify,
 };
 use dbdyno_record::Deviation;
 
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-const SHARED: [&str; 9] = [
+pub(super) const SHARED: [&str; 10] = [
     "random numbers",
     "tables",
     "load",
@@ -17,6 +17,7 @@ const SHARED: [&str; 9] = [
     "id",
     "first_id",
     "errors",
+    "duplicate keys",
     "timed interval",
 ];
 
@@ -88,11 +89,10 @@ fn of_state(options: &Options) -> Vec<Deviation> {
         add("cold", "caches are as the step before has left them", "some steps begin with empty caches");
     }
     let settle = options.settling();
-    let rest = match (settle.by, settle.wait) {
-        (SettleBy::State, _) => Some(format!("until the server's state is quiet, {} at most", settle.cap)),
-        (SettleBy::Wait, SettleWait::Fixed(fixed)) => Some(format!("{fixed}")),
-        (SettleBy::Wait, SettleWait::Original) => None,
-    };
+    let rest = settle.until_quiet().or(match settle.wait {
+        SettleWait::Fixed(fixed) => Some(fixed.to_string()),
+        SettleWait::Original => None,
+    });
     if let Some(rest) = rest {
         add("settle", "60 s and 1 s for each million rows, at most 1200 s", &rest);
     }

@@ -4,6 +4,8 @@
 //! those of the classic workload ([`crate::oltp`]); what is sent, in which order and for how long is here. Where this
 //! differs from the original, [`deviations`] says so in every record.
 
+#[cfg(test)]
+mod acceptance;
 mod catalogue;
 mod deviations;
 mod groups;
@@ -33,6 +35,7 @@ use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use catalogue::{ALL, Entry, entry};
 pub use page::{page, statement};
+pub(crate) use steps::shown;
 
 /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
 pub const VERSION: u32 = 1;

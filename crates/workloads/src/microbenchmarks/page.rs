@@ -2,12 +2,15 @@
 
 use std::fmt::Write;
 
-use dbdyno_drivers::{Endpoint, Target, null};
-use dbdyno_plan::{MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options};
+use dbdyno_plan::{
+    Cold, DataMode, IdType, LoadMethod, MicroRung, MicroSequence, MicroStep, MicroTest,
+    Microbenchmarks as Options, OltpProfile, PlanDuration, Protocol, Settle, SettleAfter, SettleWait,
+};
+use dbdyno_record::Deviation;
 
-use crate::Context;
+use crate::cards::context;
 use crate::microbenchmarks::catalogue::{ALL, Entry};
-use crate::microbenchmarks::{groups, steps, writes};
+use crate::microbenchmarks::{deviations, groups, steps, writes};
 
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
 const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
@@ -22,6 +25,7 @@ pub fn page() -> String {
         let _ = writeln!(out, "\n## {title}");
         family.iter().for_each(|entry| write_entry(&mut out, entry));
     }
+    write_deviations(&mut out);
     out
 }
 
@@ -33,10 +37,7 @@ pub fn statement(test: MicroTest) -> String {
         .find(|step| step.test == test)
         .expect("a test of the plan crate holds that it is there");
     let rung = MicroRung { name: step.name(), step, place: 0, connections: 1 };
-    let target = Target::Null(null::Options::default());
-    let endpoint = Endpoint { target, capabilities: null::capabilities() };
-    let context = Context { endpoint, owned: true, seed: 1, device: None };
-    steps::shown(&steps::statements(&Options::default(), &rung, &context))
+    steps::shown(&steps::statements(&Options::default(), &rung, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -101,9 +102,83 @@ fn write_entry(out: &mut String, entry: &Entry) {
     }
 }
 
+/// What the record says of a plan that says nothing, then what certain options add to it or put in its place.
+fn write_deviations(out: &mut String) {
+    let _ = writeln!(
+        out,
+        "\n## Deviations from the original\n\nEach run records those that hold for it. With the defaults, and then with single \
+         options:\n\n| with | topic | the original | here |\n|---|---|---|---|"
+    );
+    let default = deviations::deviations(&Options::default());
+    let mut line = |with: &str, found: &Deviation| {
+        let _ = writeln!(out, "| {with} | {} | {} | {} |", found.topic, found.original, found.here);
+    };
+    default.iter().for_each(|found| line("defaults", found));
+    for (with, options) in variations() {
+        let more = deviations::deviations(&options);
+        more.iter().filter(|found| !default.contains(found)).for_each(|found| line(with, found));
+    }
+}
+
+/// Options whose deviations are not those of the defaults.
+fn variations() -> Vec<(&'static str, Options)> {
+    let options = Options::default;
+    let each_write = Settle { after: SettleAfter::EachWrite, ..options().settling() };
+    vec![
+        ("`load_method = \"stream\"`", Options { load_method: LoadMethod::Stream, ..options() }),
+        ("`index_before_load = true`", Options { index_before_load: true, ..options() }),
+        ("`id = \"bigint\"`", Options { id: IdType::Bigint, ..options() }),
+        ("`first_id = 1001`", Options { first_id: 1001, ..options() }),
+        ("`use_existing = true`", Options { use_existing: true, ..options() }),
+        ("`profile = \"sysbench-0.5\"`", Options { profile: OltpProfile::Sysbench05, ..options() }),
+        ("`protocol = \"text\"`", Options { protocol: Protocol::Text, ..options() }),
+        ("`protocol = \"prepared\"`", Options { protocol: Protocol::Prepared, ..options() }),
+        ("`update_inlist_ids = 100`", Options { update_inlist_ids: 100, ..options() }),
+        ("`operations = 1000`", Options { operations: Some(1000), ..options() }),
+        ("`delete_refill = true`", Options { delete_refill: true, ..options() }),
+        ("`data = \"restart\"`", Options { data: DataMode::Restart, ..options() }),
+        ("`data = \"reset\"`", Options { data: DataMode::Reset, ..options() }),
+        ("`data = \"restore\"`", Options { data: DataMode::Restore, ..options() }),
+        ("`data = \"restore-each-step\"`", Options { data: DataMode::RestoreEachStep, ..options() }),
+        ("`cold = true`", Options { cold: Cold::All(true), ..options() }),
+        ("`settle = { after = \"each-write\" }`", Options { settle: Some(each_write), ..options() }),
+        (
+            "`settle_wait = \"60s\"`",
+            Options { settle_wait: Some(SettleWait::Fixed(PlanDuration::from_secs(60))), ..options() },
+        ),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A topic that is new must get a variation that shows it.
+    #[test]
+    fn every_deviation_that_can_be_recorded_is_on_the_page() {
+        let page = page();
+        let mut all = variations();
+        all.push(("", Options::default()));
+        for (with, options) in &all {
+            for found in deviations::deviations(options) {
+                assert!(
+                    page.contains(&format!("| {} | {} |", found.original, found.here)),
+                    "{with} {found:?}"
+                );
+            }
+        }
+        // By their source, so that none is forgotten above.
+        let source = include_str!("deviations.rs");
+        let added = source
+            .split("add(")
+            .skip(1)
+            .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split_once('"'));
+        let topics: Vec<&str> = added.map(|(topic, _)| topic).chain(deviations::SHARED).collect();
+        assert!(topics.len() > 20, "{topics:?}");
+        for topic in topics {
+            assert!(page.contains(&format!("| {topic} | ")), "{topic} is on no line of the page");
+        }
+    }
 
     /// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
     #[test]

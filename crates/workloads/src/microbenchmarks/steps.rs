@@ -29,7 +29,7 @@ impl<'a> Step<'a> {
         Self { options, rung, setup: Arc::new(setup) }
     }
 
-    fn places(&self) -> Vec<Place> {
+    pub(crate) fn places(&self) -> Vec<Place> {
         let shape = Shape {
             step: &self.rung.step,
             options: self.options,
@@ -59,9 +59,8 @@ impl<'a> Step<'a> {
             (Some(length), _) => Limit::Time(length + self.options.warmup_of(step)),
             (None, _) if step.length == MicroLength::OneScan => Limit::Operations(1),
             (None, operations) => {
-                let (all, connections) = (operations.unwrap_or(1), u64::from(self.rung.connections));
-                let share = all / connections + u64::from(u64::from(connection) < all % connections);
-                Limit::Operations(share.max(1))
+                let share = oltp::steps::share(operations.unwrap_or(1), connection, self.rung.connections);
+                Limit::Operations(share)
             }
         }
     }

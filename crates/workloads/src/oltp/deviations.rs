@@ -1,8 +1,7 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
 use dbdyno_plan::{
-    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, SettleBy,
-    Verify,
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, Verify,
 };
 use dbdyno_record::Deviation;
 
@@ -42,6 +41,39 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "the mean of special_iterations uniform draws, as version 1.0",
         );
     }
+    list.extend(of_operations(options));
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    if let Some(quiet) = options.settling().until_quiet() {
+        add("settle", "tests begin at once", &format!("cleanup, then {quiet}"));
+    }
+    if options.verify != Verify::Off {
+        add(
+            "verify",
+            "nothing is checked",
+            "row counts and sums of k are read and compared outside the clock; reading brings whole tables through memory",
+        );
+    }
+    list
+}
+
+/// How operations begin, end and fail.
+fn of_operations(options: &Options) -> Vec<Deviation> {
+    let mut list = Vec::new();
+    let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
+    if options.ignore_errors.is_none() {
+        add(
+            "duplicate keys",
+            "an INSERT that finds its id taken begins the operation again on PostgreSQL, and ends the run on MySQL",
+            "it begins the operation again on every product",
+        );
+    }
+    if options.events.is_some() {
+        add(
+            "events",
+            "connections take from one number of operations, beginning behind the warm-up; time ends the run if it comes first",
+            "each connection has an equal part of the operations, without a warm-up; time is not looked at",
+        );
+    }
     if options.pace != OltpPace::Closed {
         add(
             "rate",
@@ -54,18 +86,6 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
             "auto_inc",
             "ids of the test insert are a permutation of 32-bit numbers, in tables that begin empty",
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
-        );
-    }
-    let settle = options.settling();
-    if settle.by == SettleBy::State {
-        let here = format!("cleanup, then until the server's state is quiet, {} at most", settle.cap);
-        add("settle", "tests begin at once", &here);
-    }
-    if options.verify != Verify::Off {
-        add(
-            "verify",
-            "nothing is checked",
-            "row counts and sums of k are read and compared outside the clock; reading brings whole tables through memory",
         );
     }
     list
@@ -84,14 +104,19 @@ fn always() -> Vec<Deviation> {
             "uniform in the load, whatever the tests draw",
         ),
         deviation(
+            "steps of ids",
+            "the server's own: auto_increment_increment of MySQL and MariaDB",
+            "1: connections that load or insert send SET SESSION auto_increment_increment = 1, auto_increment_offset = 1 there before the clock runs",
+        ),
+        deviation(
             "query plans",
             "not looked at",
             "EXPLAIN of each statement that looks for rows once, behind the step and its verification",
         ),
         deviation(
             "errors",
-            "deadlocks and lock waits begin the operation again, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
-            "a ROLLBACK comes before the operation begins again; repetitions are counted",
+            "deadlocks and lock waits begin the operation again with new draws, without an end, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
+            "a ROLLBACK comes before the operation begins again, with the same draws; repetitions are counted, and 1000 of one operation end the step",
         ),
         deviation(
             "timed interval",
@@ -117,7 +142,7 @@ fn of_tables(options: &Options) -> Vec<Deviation> {
         LoadMethod::Stream => deviation(
             "load",
             "multi-row INSERTs of up to 512 KiB",
-            "4 MiB of rows at a time in the database's own way for bulk; tables exist before the clock runs; the index is a step of its own",
+            "4 MiB of rows at a time in the database's own way for bulk, on MySQL and MariaDB with ids of the client; tables exist before the clock runs; the index is a step of its own",
         ),
     }];
     if options.load_connections > 1 {

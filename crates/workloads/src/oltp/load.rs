@@ -29,8 +29,8 @@ pub(crate) enum LoadForm {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoadPlan {
     pub(crate) form: LoadForm,
-    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill or that
-    /// do not begin with 1.
+    /// The client gives the ids: it gives all of them, or it gives those of tables that several connections fill, that do not
+    /// begin with 1, or whose counter would skip some.
     pub(crate) with_ids: bool,
     tables: u32,
     rows: u64,
@@ -59,7 +59,10 @@ impl LoadPlan {
         let wanted = if capabilities.parallel_writers { options.load_connections } else { 1 };
         let are_shared = !options.tables.is_multiple_of(wanted);
         // A table gives out ids from 1 on.
-        let with_ids = setup.client_ids() || are_shared || options.first_id != 1;
+        // InnoDB does not know how many rows a LOAD DATA has: it reserves ids in powers of two and loses the rest, so that the next
+        // statement's begin behind a gap, and tests would ask for rows that are not there.
+        let skips_ids = form == LoadForm::Stream(RowStream::LocalInfile);
+        let with_ids = setup.client_ids() || are_shared || options.first_id != 1 || skips_ids;
         let digits = options.last_id().to_string().len();
         let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
@@ -167,7 +170,7 @@ impl LoadPlan {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, sqlite};
+    use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
     use dbdyno_plan::Oltp as Options;
 
     use super::*;
@@ -215,6 +218,16 @@ mod tests {
         let with_ids = |tables, connections| innodb(tables, 10_000, connections, LoadMethod::Insert).with_ids;
         assert!(with_ids(1, 4) && with_ids(5, 4) && with_ids(3, 2));
         assert!(!with_ids(1, 1) && !with_ids(8, 4) && !with_ids(4, 4));
+    }
+
+    #[test]
+    fn the_client_gives_the_ids_of_a_stream_whose_statements_would_leave_gaps() {
+        let stream = |capabilities| {
+            let options = Options { tables: 8, load_connections: 4, ..Options::default() };
+            plan(Options { load_method: LoadMethod::Stream, ..options }, capabilities).with_ids
+        };
+        assert!(stream(mysql::capabilities("innodb", true)) && stream(mysql::capabilities("rocksdb", false)));
+        assert!(!stream(postgres::capabilities()));
     }
 
     #[test]

@@ -52,6 +52,7 @@ impl Mix {
             self.group(options.sum_ranges, &[Kind::SumRange]);
             self.group(options.order_ranges, &[Kind::OrderRange]);
             self.group(options.distinct_ranges, &[Kind::DistinctRange]);
+            self.group(options.count_ranges, &[Kind::CountRange]);
         }
     }
 
@@ -66,7 +67,7 @@ impl Mix {
         for _ in 0..times {
             self.places.extend(kinds.iter().map(|&kind| Place { kind, group: self.groups }));
         }
-        self.groups += 1;
+        self.groups += u32::from(times > 0);
     }
 }
 
@@ -102,6 +103,8 @@ mod tests {
         let points = Options { range_selects: false, skip_trx: true, ..Options::default() };
         assert_eq!(split(Test::ReadOnly, &points), (10, 0, 0));
         assert_eq!(split(Test::PointSelect, &Options { point_selects: 3, ..Options::default() }), (1, 0, 0));
+        let counted = Options { count_ranges: 3, ..Options::default() };
+        assert_eq!(split(Test::ReadOnly, &counted), (17, 0, 2));
         let many =
             Options { index_updates: 2, non_index_updates: 0, delete_inserts: 3, ..Options::default() };
         assert_eq!(split(Test::WriteOnly, &many), (0, 8, 2));

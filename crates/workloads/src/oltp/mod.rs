@@ -4,13 +4,13 @@
 //! differs, [`deviations`] says so in every record.
 
 pub(crate) mod deviations;
-mod distribution;
-mod draws;
+pub(crate) mod distribution;
+pub(crate) mod draws;
 pub(crate) mod explained;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
-mod operation;
+pub(crate) mod operation;
 pub(crate) mod rows;
 mod sample;
 mod scramble;
@@ -19,6 +19,7 @@ pub(crate) mod steps;
 mod tables;
 mod text;
 pub(crate) mod verify;
+mod words;
 mod zipf;
 
 use std::sync::Arc;
@@ -32,13 +33,13 @@ use serde_json::{Map, Value};
 
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
-use crate::oltp::load::LoadPlan;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
 use crate::{About, Context, Error, Explained, Work, Workload};
 
 pub use lanes::LaneFactory;
+pub(crate) use words::words;
 
 /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
 pub const VERSION: u32 = 1;
@@ -70,12 +71,6 @@ impl Setup {
 
     pub(crate) fn tables(&self) -> Vec<String> {
         (1..=self.options.tables).map(Self::table).collect()
-    }
-
-    /// The ids of a fresh table are 1 to its size without a gap: nobody else has set the server's counters, or the client
-    /// gives them.
-    pub(crate) fn knows_ids(&self) -> bool {
-        self.context.owned || LoadPlan::new(self).with_ids
     }
 
     /// What a range's statement adds to its first id itself: version 0.5 writes `BETWEEN 5000 AND 5000+99`.
@@ -242,16 +237,15 @@ impl Workload for Oltp {
 
     fn warmup(&self, index: usize) -> Duration {
         match self.steps[index].kind {
-            StepKind::Test { .. } => self.shared.options.warmup.0,
+            StepKind::Test { .. } => self.shared.options.warmup_length(),
             StepKind::Load | StepKind::Index => Duration::ZERO,
         }
     }
 
     fn time_cap(&self, index: usize) -> Option<Duration> {
         let options = &self.shared.options;
-        let length = options.warmup.0 + options.time.0;
-        let is_test = matches!(self.steps[index].kind, StepKind::Test { .. });
-        is_test.then(|| length.mul_f64(options.time_cap) + PATIENCE)
+        let length = options.length().filter(|_| matches!(self.steps[index].kind, StepKind::Test { .. }))?;
+        Some(length.mul_f64(options.time_cap) + PATIENCE)
     }
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {

@@ -73,9 +73,12 @@ impl Kind {
         matches!(self, Self::Begin | Self::Commit)
     }
 
-    /// It fetches the rows of a range of ids.
+    /// It reads a range of ids as wide as the option says.
     pub(crate) fn is_range(self) -> bool {
-        matches!(self, Self::SimpleRange | Self::SumRange | Self::OrderRange | Self::DistinctRange)
+        matches!(
+            self,
+            Self::SimpleRange | Self::SumRange | Self::OrderRange | Self::DistinctRange | Self::CountRange
+        )
     }
 
     /// It fetches rows.

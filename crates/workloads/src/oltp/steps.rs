@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::RowStream;
-use dbdyno_loadgen::{Arrivals, Draws, Pace, Schedule, ThinkTime};
+use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
 use dbdyno_plan::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
@@ -103,6 +103,21 @@ pub(crate) fn clients(connections: u32, rate: Option<u32>) -> u32 {
     (LEAST_CLIENTS..=MOST_CLIENTS).rev().find(divides).unwrap_or(connections)
 }
 
+/// What ends the part of connection `number` (from 0) of a test.
+pub(crate) fn limit(setup: &Setup, number: u32, connections: u32) -> Limit {
+    match (setup.options.length(), setup.options.events) {
+        (None, Some(events)) => Limit::Operations(share(events, number, connections)),
+        (length, _) => Limit::Time(length.unwrap_or_default()),
+    }
+}
+
+/// The part of connection `number` (from 0) in so many operations of all connections; at least one.
+pub(crate) fn share(operations: u64, number: u32, connections: u32) -> u64 {
+    let connections = u64::from(connections);
+    let more = u64::from(u64::from(number) < operations % connections);
+    (operations / connections + more).max(1)
+}
+
 /// Paces of all connections of a test, in order. A rate is one schedule, from which the connections take the next
 /// operation as they become free.
 pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
@@ -158,7 +173,12 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         name: step.name.clone(),
         clients,
         headline: Headline { kind: kind.kind.clone(), unit, label: label.to_owned() },
-        window: if is_test { WindowRule::FirstEnded } else { WindowRule::LastEnded },
+        // Where each connection has its share of operations, all of them count.
+        window: if is_test && setup.options.events.is_none() {
+            WindowRule::FirstEnded
+        } else {
+            WindowRule::LastEnded
+        },
         target: None,
         kinds: vec![kind],
         options: options(step, setup),
@@ -182,8 +202,12 @@ fn options(step: &StepPlan, setup: &Setup) -> Map<String, Value> {
     }
     if let StepKind::Test { connections, rate, .. } = step.kind {
         map.insert("connections".to_owned(), json!(connections));
-        map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64()));
-        map.insert("warmup_seconds".to_owned(), json!(setup.options.warmup.0.as_secs_f64()));
+        match setup.options.events {
+            Some(events) => map.insert("operations".to_owned(), json!(events)),
+            None => map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64())),
+        };
+        let warmup = setup.options.warmup_length();
+        map.insert("warmup_seconds".to_owned(), json!(warmup.as_secs_f64()));
         if let Some(rate) = rate {
             map.insert("rate_per_second".to_owned(), json!(rate));
         }

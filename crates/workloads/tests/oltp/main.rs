@@ -6,5 +6,6 @@
 mod desk;
 mod ladders;
 mod load;
+mod prepared;
 mod profiles;
 mod streams;

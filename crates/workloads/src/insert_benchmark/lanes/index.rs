@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use dbdyno_loadgen::{Done, Failure, Notes};
-use dbdyno_record::ErrorClass;
 
 use super::Client;
 use super::insert::InsertBuilder;
-use crate::connection::Connection;
+use crate::connection::{Connection, indispensable};
 
 /// Builds the indexes of one client's table; one operation a DDL statement.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ impl IndexLane {
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await
+        self.connection.open_to_insert().await
     }
 
     /// The INSERT comes before the first index; it is part of the step's time, and noted apart.
@@ -39,7 +38,7 @@ impl IndexLane {
             let mut sql = Vec::new();
             self.insert.text(0, &mut sql);
             let began = Instant::now();
-            let answer = self.connection.query(&sql).await.map_err(not_resumable)?;
+            let answer = self.connection.query(&sql).await.map_err(indispensable)?;
             notes.lookup("insert", began.elapsed(), i64::try_from(answer.affected).ok());
         }
         Ok(())
@@ -49,7 +48,7 @@ impl IndexLane {
     pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let sql = self.statements[index].as_bytes();
-        let answer = self.connection.query(sql).await.map_err(not_resumable)?;
+        let answer = self.connection.query(sql).await.map_err(indispensable)?;
         let rows = if index + 1 == self.statements.len() { self.rows } else { 0 };
         Ok(Done { rows, received_bytes: answer.bytes })
     }
@@ -57,11 +56,4 @@ impl IndexLane {
     pub(crate) async fn close(self) {
         self.connection.close().await;
     }
-}
-
-/// Whether the server went on with a statement whose connection was lost is not known, and steps without indexes would be
-/// other steps: a lost connection ends this one whatever the plan says.
-fn not_resumable(failure: Failure) -> Failure {
-    let class = if failure.class == ErrorClass::Lost { ErrorClass::Fatal } else { failure.class };
-    Failure { class, ..failure }
 }

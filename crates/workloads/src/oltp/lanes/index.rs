@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dbdyno_loadgen::{Done, Failure};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, indispensable};
 use crate::oltp::{Setup, sql};
 
 /// Builds the indexes of some tables, one after the other.
@@ -33,7 +33,8 @@ impl IndexLane {
     /// All rows of a table count with its index.
     pub(crate) async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
         let table = self.tables[usize::try_from(number).unwrap_or(usize::MAX)];
-        let answer = self.connection.query(sql::create_index(table).as_bytes()).await?;
+        let answer =
+            self.connection.query(sql::create_index(table).as_bytes()).await.map_err(indispensable)?;
         Ok(Done { rows: self.setup.options.table_size, received_bytes: answer.bytes })
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn of_step(
                         client: 1 + connection / per_client,
                         kind: 0,
                         pace,
-                        limit: Limit::Time(setup.options.warmup.0 + setup.options.time.0),
+                        limit: steps::limit(setup, connection, connections),
                         role: Role::Decides,
                         coupling: None,
                     };

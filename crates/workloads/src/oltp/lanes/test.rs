@@ -55,6 +55,8 @@ pub struct TestLane {
     /// What the statements of the operation that was answered last have done.
     done: Vec<StatementDone>,
     sql: Vec<u8>,
+    /// Operations answered.
+    answered: u64,
 }
 
 /// How one statement on one table is sent.
@@ -83,11 +85,12 @@ impl TestLane {
             places: Vec::new(),
             done: Vec::with_capacity(places.len()),
             sql: Vec::new(),
+            answered: 0,
         }
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.connection.open().await?;
+        self.open_connection().await?;
         let kinds: Vec<Kind> = self.operation.statements().iter().map(|ready| ready.kind).collect();
         self.senders.clear();
         self.places.clear();
@@ -103,6 +106,11 @@ impl TestLane {
             self.places.push(place);
         }
         Ok(())
+    }
+
+    async fn open_connection(&mut self) -> Result<(), Failure> {
+        let takes_ids = self.operation.statements().iter().any(|ready| ready.kind == Kind::NewRow);
+        if takes_ids { self.connection.open_to_insert().await } else { self.connection.open().await }
     }
 
     /// A sender for each table; a bracket has none, and one sender.
@@ -138,8 +146,8 @@ impl TestLane {
         let Self { connection, operation, senders, places, done: statements, sql, setup, .. } = self;
         let mut done = Done::default();
         statements.clear();
-        // The engine times an operation of one statement.
-        let mut sent = (places.len() > 1).then(Instant::now);
+        // The engine times an operation of one statement, unless it holds a login too.
+        let mut sent = (places.len() > 1 || setup.options.reconnect > 0).then(Instant::now);
         for (ready, &place) in operation.statements().iter().zip(places.iter()) {
             let answer = match &senders[place].1[ready.table] {
                 Sender::Prepared(statement) => connection.execute(*statement, &ready.params).await,
@@ -165,7 +173,27 @@ impl TestLane {
                 }
             }
         }
+        self.answered += 1;
+        if setup.options.reconnect > 0 && self.answered.is_multiple_of(setup.options.reconnect) {
+            self.connect_again().await?;
+        }
         Ok(done)
+    }
+
+    /// Logs out and in again and prepares anew: part of the operation before it, as in the original, and counted among its
+    /// statements.
+    async fn connect_again(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        self.connection.leave().await;
+        // Without a connection there is nothing to go on with, whatever the server said.
+        self.open().await.map_err(|failure| Failure {
+            class: ErrorClass::Lost,
+            message: format!("connecting again after {} operations: {}", self.answered, failure.message),
+            code: failure.code,
+        })?;
+        let (index, took) = (self.senders.len(), Some(began.elapsed()));
+        self.done.push(StatementDone { index, name: "reconnect", took, rows: 0 });
+        Ok(())
     }
 
     pub(crate) fn statements(&self) -> &[StatementDone] {
@@ -185,11 +213,16 @@ impl TestLane {
             failure.class = ErrorClass::Lost;
             return failure;
         }
-        // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
-        // it cannot. The original begins such a transaction again, too.
-        if kind == Kind::Insert && failure.class == ErrorClass::Refused {
-            failure.class = ErrorClass::Retry;
-        }
+        failure.class = match &self.setup.options.ignore_errors {
+            Some(codes) if codes.iter().any(|code| code.0 == "all" || code.0 == failure.code) => {
+                ErrorClass::Retry
+            }
+            Some(_) => ErrorClass::Refused,
+            // Another connection has put the same id back between DELETE and INSERT; with locks on rows that are not there
+            // it cannot. On PostgreSQL the original begins such a transaction again, too.
+            None if kind == Kind::Insert => ErrorClass::Retry,
+            None => failure.class,
+        };
         failure
     }
 

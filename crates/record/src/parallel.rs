@@ -1,14 +1,13 @@
 //! The same function over many items on all cores, results in the items' order.
 //!
-//! Unpacking histograms is nearly all the work of an analysis (about 15 us each, one for each second, kind and clock of
-//! each step), and steps have nothing to do with each other.
+//! A run has thousands of files and histograms, and cells and steps have nothing to do with each other.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// `items.iter().map(function)`, shared out item by item.
-pub(crate) fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     let next = AtomicUsize::new(0);
     let work = || {

@@ -1,29 +1,14 @@
-//! What the checks of both protocols share: folders, a runtime, sessions, and words that fail with the server's name.
+//! What the checks of both protocols share: sessions, and words that fail with the server's name.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Answer, AnySession, Class, Endpoint, Session, Target, first_i64, mysql, postgres};
-use tempfile::TempDir;
 
 /// A value that takes more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
 
 /// Longest time that a check waits for what a server does behind its answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-
-pub(crate) fn new_folder() -> TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
-}
-
-/// Templates are shared by all tests of this crate: each build is initialised once.
-pub(crate) fn template_dir() -> PathBuf {
-    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("templates")
-}
-
-pub(crate) fn block_on(checks: impl Future<Output = ()>) {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(checks);
-}
 
 /// Sessions of one server, with its name for messages.
 #[derive(Clone)]

@@ -1,0 +1,66 @@
+//! Makes the keys that a session's rows get follow each other.
+
+use crate::{Class, DbError, Session, first_i64};
+
+/// Nodes of a cluster give out keys in steps, so that no two give out the same; an option file may ask for it, too.
+const ONE_BY_ONE: &str = "SET SESSION auto_increment_increment = 1, auto_increment_offset = 1";
+const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
+
+/// Has keys of this session's rows go up by 1.
+///
+/// # Errors
+/// [`Class::Lost`]; the server's refusal, where its keys go in larger steps. MySQL 8.0 before 8.0.18 refuses it to users without
+/// the privilege SESSION_VARIABLES_ADMIN, which is no matter as long as the server's own step is 1.
+pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<(), DbError> {
+    let Err(mut error) = session.query(ONE_BY_ONE.as_bytes()).await else { return Ok(()) };
+    if error.class == Class::Lost || first_i64(&session.rows(STEP).await?) == Some(1) {
+        return if error.class == Class::Lost { Err(error) } else { Ok(()) };
+    }
+    error.message.push_str(
+        "; the server's auto_increment_increment is not 1, so that ids would have gaps: grant the user \
+         SESSION_VARIABLES_ADMIN, or set it to 1",
+    );
+    Err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Answer, Cells, Param, Statement};
+
+    /// A session that refuses the SET and answers the question.
+    struct Refusing {
+        class: Class,
+        step: &'static str,
+    }
+
+    impl Session for Refusing {
+        async fn query(&mut self, _sql: &[u8]) -> Result<Answer, DbError> {
+            Err(DbError::new(self.class, "1227", "Access denied"))
+        }
+
+        async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+            panic!("{sql} is prepared")
+        }
+
+        async fn execute(&mut self, _statement: Statement, _params: &[Param]) -> Result<Answer, DbError> {
+            panic!("a statement is executed")
+        }
+
+        async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+            assert_eq!(sql, STEP);
+            Ok(vec![vec![Some(self.step.to_owned())]])
+        }
+
+        async fn close(self) {}
+    }
+
+    #[tokio::test]
+    async fn a_refusal_matters_only_where_keys_go_in_larger_steps() {
+        assert_eq!(one_by_one(&mut Refusing { class: Class::Fatal, step: "1" }).await, Ok(()));
+        let error = one_by_one(&mut Refusing { class: Class::Fatal, step: "3" }).await.unwrap_err();
+        insta::assert_snapshot!(error, @"Access denied; the server's auto_increment_increment is not 1, so that ids would have gaps: grant the user SESSION_VARIABLES_ADMIN, or set it to 1 (1227)");
+        let lost = one_by_one(&mut Refusing { class: Class::Lost, step: "1" }).await.unwrap_err();
+        assert_eq!(lost.class, Class::Lost);
+    }
+}

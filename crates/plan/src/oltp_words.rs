@@ -1,0 +1,216 @@
+//! The words of `[workload.oltp]`: versions, tests, paces, distributions, codes of errors.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Which version of the original the defaults follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum OltpProfile {
+    /// Versions 1.0 and 1.1.
+    #[serde(rename = "sysbench-1")]
+    Sysbench1,
+    /// Version 0.5, as the reports of 2012 used it.
+    #[serde(rename = "sysbench-0.5")]
+    Sysbench05,
+}
+
+/// Type of the columns `id` and `k`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IdType {
+    /// 32 bits, as in the original.
+    Integer,
+    /// 64 bits: tables of more than 2,147,483,647 rows.
+    Bigint,
+}
+
+/// How rows travel to the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LoadMethod {
+    /// Multi-row INSERTs of up to 512 KiB, as in the original.
+    Insert,
+    /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared INSERTs in long
+    /// transactions; 4 MiB of text at a time, and no file anywhere.
+    Stream,
+}
+
+/// One of the eight classic tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OltpTest {
+    /// One row by its id.
+    PointSelect,
+    /// Point selects and four kinds of ranges in a transaction.
+    ReadOnly,
+    /// The reads, then the writes, in one transaction.
+    ReadWrite,
+    /// Two updates, a delete and an insert in a transaction.
+    WriteOnly,
+    /// `k = k + 1` of one row.
+    UpdateIndex,
+    /// A new `c` for one row.
+    UpdateNonIndex,
+    /// One new row.
+    Insert,
+    /// One row by its id; the table empties.
+    Delete,
+}
+
+/// When a connection sends its next operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OltpPace {
+    /// When the one before is answered.
+    Closed,
+    /// At equal distances, whatever the server does.
+    Constant,
+    /// After random gaps, as independent users come, whatever the server does.
+    Poisson,
+}
+
+/// How the pauses of a closed loop are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Think {
+    /// All of the same length.
+    Fixed,
+    /// Of random length; `think_time` is the mean.
+    Exponential,
+}
+
+/// How ids are drawn from 1 to the table's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    Uniform,
+    /// Mostly from a band in the middle, as version 1.0 draws: from the upper three quarters of the band.
+    Special,
+    /// Mostly from a band in the middle, as versions before 1.0 draw: from the whole band.
+    SpecialWhole,
+    /// The mean of some uniform draws.
+    Gaussian,
+    /// Few small ids get most of the draws.
+    Pareto,
+    /// The id's rank is its number: id 1 is the most frequent.
+    Zipfian,
+}
+
+impl OltpTest {
+    /// Every test, in the order in which they are documented.
+    pub const ALL: [Self; 8] = [
+        Self::PointSelect,
+        Self::ReadOnly,
+        Self::ReadWrite,
+        Self::WriteOnly,
+        Self::UpdateIndex,
+        Self::UpdateNonIndex,
+        Self::Insert,
+        Self::Delete,
+    ];
+
+    /// Name in plans and step names.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PointSelect => "point-select",
+            Self::ReadOnly => "read-only",
+            Self::ReadWrite => "read-write",
+            Self::WriteOnly => "write-only",
+            Self::UpdateIndex => "update-index",
+            Self::UpdateNonIndex => "update-non-index",
+            Self::Insert => "insert",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// It changes rows.
+    pub const fn writes(self) -> bool {
+        !matches!(self, Self::PointSelect | Self::ReadOnly)
+    }
+
+    /// Its statements are wrapped in BEGIN and COMMIT.
+    pub const fn is_transaction(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::ReadWrite | Self::WriteOnly)
+    }
+}
+
+/// Code of an error that a server answers with: a number of MySQL or MariaDB, an SQLSTATE of PostgreSQL, or `all`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct ErrorCode(pub String);
+
+impl JsonSchema for ErrorCode {
+    fn schema_name() -> Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Code of an error: 1213 (MySQL, MariaDB), \"40P01\" (PostgreSQL), or \"all\".",
+            "anyOf": [{ "type": "integer", "minimum": 1, "maximum": 65535 }, { "type": "string", "pattern": "^[0-9A-Za-z_]+$" }]
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for ErrorCode {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(CodeVisitor)
+    }
+}
+
+struct CodeVisitor;
+
+impl Visitor<'_> for CodeVisitor {
+    type Value = ErrorCode;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the code of an error, such as 1213 or \"40P01\", or \"all\"")
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<ErrorCode, E> {
+        u16::try_from(number)
+            .map(|number| ErrorCode(number.to_string()))
+            .map_err(|_| E::custom(format!("{number} is no number of an error: they are from 1 to 65535")))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<ErrorCode, E> {
+        self.visit_i64(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ErrorCode, E> {
+        let is_code = !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if is_code {
+            Ok(ErrorCode(text.to_owned()))
+        } else {
+            Err(E::custom(format!("`{text}` is no code of an error")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_named_as_plans_write_it() {
+        for test in OltpTest::ALL {
+            assert_eq!(serde_json::to_value(test).unwrap(), test.name());
+        }
+    }
+
+    #[test]
+    fn codes_of_errors_are_numbers_or_words() {
+        let read =
+            |text: &str| serde_json::from_str::<Vec<ErrorCode>>(text).map_err(|error| error.to_string());
+        let codes = read("[1213, \"40P01\", \"all\"]").unwrap();
+        assert_eq!(codes.iter().map(|code| code.0.as_str()).collect::<Vec<_>>(), ["1213", "40P01", "all"]);
+        assert_eq!(serde_json::to_value(&codes[0]).unwrap(), "1213");
+        for wrong in ["[-1]", "[70000]", "[\"\"]", "[\"a b\"]", "[true]"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

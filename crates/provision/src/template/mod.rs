@@ -1,0 +1,168 @@
+//! Templates: a data directory is initialised once for each build and its initial settings, then copied.
+//!
+//! A folder of templates may outlive its run and serve several runs at a time. A template is made under another name, synced and
+//! renamed, and names the files that it must have: one that was cut short or lost a file is never used, but made anew.
+
+mod key;
+mod turn;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::FlockArg;
+use serde::{Deserialize, Serialize};
+
+use crate::my_cnf::MyCnf;
+use crate::snapshot::{SnapshotFile, compare, listed};
+use crate::{BaseDir, Error, datadir, initialise};
+pub(crate) use key::Key;
+use turn::{Hold, Turn, hold};
+
+/// The data in a template's folder.
+const DATA: &str = "data";
+
+/// What the data are. It is written last: a template that has it is whole.
+const ABOUT: &str = "template.json";
+
+/// What a template was made of, and what it holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct About {
+    base_dir: PathBuf,
+    /// [`Key::build`] when it was made.
+    build: String,
+    files: Vec<SnapshotFile>,
+}
+
+/// A data directory to be copied. Nobody removes it while the value lives.
+#[derive(Debug)]
+pub(crate) struct Template {
+    folder: PathBuf,
+    about: About,
+    _hold: Hold,
+}
+
+impl Template {
+    /// The template for a MariaDB or MySQL server.
+    ///
+    /// # Errors
+    /// Those of initialising, I/O.
+    pub(crate) fn of_mysql(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Result<Self, Error> {
+        let key = Key::of_mysql(base, &my_cnf.initial_options(base))?;
+        Self::ready(&key, template_dir, |work| initialise::initialise(base, my_cnf, work))
+    }
+
+    /// The template for `key` in `template_dir`. If it is not there, `make` makes the data directory `data` in an empty folder.
+    /// Whoever wants one that somebody else makes waits for it.
+    ///
+    /// # Errors
+    /// Those of `make`, I/O.
+    pub(crate) fn ready(
+        key: &Key,
+        template_dir: &Path,
+        make: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        fs::create_dir_all(template_dir)
+            .map_err(Error::io("cannot make the template folder", template_dir))?;
+        let template_dir = template_dir
+            .canonicalize()
+            .map_err(Error::io("cannot find the template folder", template_dir))?;
+        let folder = template_dir.join(key.name());
+        if let Some(found) = Self::open(&folder) {
+            return Ok(found);
+        }
+        let turn = Turn::take(&template_dir, key.hash())?;
+        if let Some(found) = Self::open(&folder) {
+            return Ok(found);
+        }
+        remove(&folder, &turn)?;
+        remove_stale(&template_dir, key, &turn);
+        // Removed if anything fails.
+        let work = turn.workplace()?;
+        make(work.path())?;
+        datadir::mark(&work.path().join(DATA))?;
+        write_about(work.path(), key)?;
+        match fs::rename(work.path(), &folder) {
+            // The folder has another name now.
+            Ok(()) => drop(work.keep()),
+            // Where folders cannot be locked, somebody else may have made the same one meanwhile.
+            Err(_) if Self::open(&folder).is_some() => {}
+            Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
+        }
+        let gone = || Error::io("cannot find the template just made in", folder.clone());
+        Self::open(&folder).ok_or_else(|| gone()(std::io::ErrorKind::NotFound.into()))
+    }
+
+    /// The template in `folder`, if there is one and it is whole.
+    fn open(folder: &Path) -> Option<Self> {
+        let hold = hold(folder, FlockArg::LockShared)?;
+        let about = read_about(folder)?;
+        let template = Self { folder: folder.to_path_buf(), about, _hold: hold };
+        let data = template.data();
+        let is_whole = data.join(datadir::MARK).is_file() && compare(&data, &template.about.files).is_ok();
+        is_whole.then_some(template)
+    }
+
+    /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that is there must be dbdyno's.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`], [`Error::StillRunning`]; I/O.
+    pub(crate) fn copy_to(&self, data_dir: &Path) -> Result<(), Error> {
+        datadir::prepare(data_dir)?;
+        datadir::fill(&self.data(), data_dir)
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join(DATA)
+    }
+}
+
+fn read_about(folder: &Path) -> Option<About> {
+    serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()
+}
+
+/// Lets the data reach the disk, then writes down what they are: a power failure leaves no template without its bytes.
+fn write_about(work: &Path, key: &Key) -> Result<(), Error> {
+    let about = About {
+        base_dir: key.base_dir().to_path_buf(),
+        build: key.build().to_owned(),
+        files: listed(&work.join(DATA))?,
+    };
+    crate::copy::sync(work)?;
+    let path = work.join(ABOUT);
+    let write = || {
+        let mut file = File::create(&path)?;
+        file.write_all(&serde_json::to_vec_pretty(&about)?)?;
+        file.sync_all()
+    };
+    write().map_err(Error::io("cannot write", path.clone()))
+}
+
+/// Removes what lies in the place of a template, whole or not, through a name that nobody looks for.
+fn remove(folder: &Path, turn: &Turn) -> Result<(), Error> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    let bin = turn.workplace()?;
+    let cannot = || Error::io("cannot remove the template", folder);
+    fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
+    bin.close().map_err(cannot())
+}
+
+/// Removes templates that no server can use any more: of builds that were made anew in the same place, and of base directories that
+/// are gone. One that cannot be removed now, or is being copied, is tried again when the next one is made.
+fn remove_stale(template_dir: &Path, key: &Key, turn: &Turn) {
+    let folders = fs::read_dir(template_dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    for folder in folders {
+        let Some(about) = read_about(&folder) else { continue };
+        let is_rebuilt = about.base_dir == key.base_dir() && about.build != key.build();
+        if (is_rebuilt || !about.base_dir.exists())
+            && let Some(_hold) = hold(&folder, FlockArg::LockExclusiveNonblock)
+        {
+            let _ = remove(&folder, turn);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

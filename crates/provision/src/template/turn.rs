@@ -1,0 +1,95 @@
+//! Who may make a template, and who may remove one: locks on folders, which the kernel takes back from a process that ends.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::TempDir;
+
+use crate::Error;
+
+/// How names of folders begin in which templates are made. The hash of the template follows.
+pub(super) const PREFIX: &str = ".dbdyno-";
+
+/// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a network).
+#[derive(Debug)]
+pub(super) struct Hold {
+    _lock: Option<Flock<File>>,
+}
+
+/// The right to make one template, alone on this machine.
+#[derive(Debug)]
+pub(super) struct Turn {
+    folder: PathBuf,
+    _hold: Hold,
+}
+
+/// The lock `how` on `folder`. `None` when it is not there, when it is renamed or removed while it is waited for, or when others
+/// hold it and `how` does not wait.
+pub(super) fn hold(folder: &Path, how: FlockArg) -> Option<Hold> {
+    let file = File::open(folder).ok()?;
+    let opened = file.metadata().ok()?.ino();
+    let lock = match Flock::lock(file, how) {
+        Ok(lock) => Some(lock),
+        Err((_, Errno::EWOULDBLOCK)) => return None,
+        Err(_) => None,
+    };
+    let named = fs::metadata(folder).ok()?.ino();
+    (named == opened).then_some(Hold { _lock: lock })
+}
+
+impl Turn {
+    /// Waits until nobody else makes the template with this hash in `template_dir`, and removes what makers that were killed have
+    /// left there.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(super) fn take(template_dir: &Path, hash: &str) -> Result<Self, Error> {
+        let folder = template_dir.join(format!("{PREFIX}{hash}"));
+        loop {
+            fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
+            if let Some(hold) = hold(&folder, FlockArg::LockExclusive) {
+                let turn = Self { folder, _hold: hold };
+                turn.sweep(template_dir);
+                return Ok(turn);
+            }
+        }
+    }
+
+    /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and paths of sockets are limited.
+    /// Its name is new: a server that a killed maker has left may still write where it was told to.
+    pub(super) fn workplace(&self) -> Result<TempDir, Error> {
+        tempfile::Builder::new()
+            .prefix("")
+            .tempdir_in(&self.folder)
+            .map_err(Error::io("cannot make a folder in", self.folder.clone()))
+    }
+
+    /// What cannot be removed is tried again by the next maker.
+    fn sweep(&self, template_dir: &Path) {
+        for left in entries(&self.folder) {
+            let _ = fs::remove_dir_all(left);
+        }
+        let is_makers = |path: &PathBuf| {
+            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+        };
+        for other in entries(template_dir).filter(|path| is_makers(path) && *path != self.folder) {
+            if let Some(Hold { _lock: Some(_) }) = hold(&other, FlockArg::LockExclusiveNonblock).as_ref() {
+                let _ = fs::remove_dir_all(&other);
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Those who wait for the lock see that the folder is gone, and look for the template again.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}

@@ -1,0 +1,141 @@
+//! What tests with real servers share: builds that must be there, folders, templates, specs, sessions.
+//!
+//! The servers are looked for in the servers folder. One that is absent fails its test: a test that skips proves nothing.
+
+#[macro_use]
+mod versions;
+
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::Session;
+use dbdyno_drivers::mysql::MysqlSession;
+use dbdyno_drivers::postgres::PostgresSession;
+use dbdyno_provision::{
+    Base, BaseDir, PgBase, PgServer, PgServerSpec, Server, ServerSpec, find_named, list, servers_dir,
+};
+use tempfile::TempDir;
+
+/// How the names of servers begin, and the catalogue's name that gets one.
+pub(crate) type Wanted = (&'static str, &'static str);
+
+/// Longest time that a test waits for a process to end; only a fault comes near it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Names in the servers folder that begin as wanted; at least one.
+pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {
+    let folder = servers_dir();
+    let mut names = list(&folder);
+    names.retain(|name| name.starts_with(prefix));
+    assert!(
+        !names.is_empty(),
+        "no server {prefix}* in {}; get one with `cargo xtask servers {catalogue}`",
+        folder.display()
+    );
+    names
+}
+
+/// The first of [`all_of`], a MariaDB or MySQL.
+pub(crate) fn mysql(wanted: Wanted) -> BaseDir {
+    match find_named(&all_of(wanted)[0]).unwrap() {
+        Base::Mysql(base) => base,
+        Base::Postgres(base) => panic!("{} is {}", wanted.0, base.title()),
+    }
+}
+
+/// The first of [`all_of`], a PostgreSQL.
+pub(crate) fn postgres(wanted: Wanted) -> PgBase {
+    match find_named(&all_of(wanted)[0]).unwrap() {
+        Base::Postgres(base) => base,
+        Base::Mysql(base) => panic!("{} is {}", wanted.0, base.title()),
+    }
+}
+
+pub(crate) fn new_folder() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// Templates are shared by all tests with servers: each build is initialised once. Tests of initialising itself have a folder of
+/// their own.
+pub(crate) fn templates() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates")
+}
+
+/// A server of `base` whose files lie in `folder`.
+pub(crate) fn mysql_spec(base: &BaseDir, folder: &Path) -> ServerSpec {
+    ServerSpec {
+        base: base.clone(),
+        my_cnf: None,
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        template_dir: templates(),
+        start_timeout: Duration::from_secs(120),
+        engine: "innodb".to_owned(),
+    }
+}
+
+/// The same with an option file.
+pub(crate) fn with_my_cnf(base: &BaseDir, folder: &Path, text: &str) -> ServerSpec {
+    let path = folder.join("my.cnf");
+    std::fs::write(&path, text).unwrap();
+    ServerSpec { my_cnf: Some(path), ..mysql_spec(base, folder) }
+}
+
+/// A server of `base` whose files lie in `folder`.
+pub(crate) fn postgres_spec(base: &PgBase, folder: &Path) -> PgServerSpec {
+    PgServerSpec {
+        base: base.clone(),
+        conf: None,
+        initdb: Vec::new(),
+        cpus: None,
+        data_dir: folder.join("data"),
+        log: folder.join("server.log"),
+        template_dir: templates(),
+        start_timeout: Duration::from_secs(120),
+    }
+}
+
+/// The same with settings.
+pub(crate) fn with_conf(base: &PgBase, folder: &Path, text: &str) -> PgServerSpec {
+    let path = folder.join("plan.conf");
+    std::fs::write(&path, text).unwrap();
+    PgServerSpec { conf: Some(path), ..postgres_spec(base, folder) }
+}
+
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// Sends the statements over one session; the first column of the last one's first row, empty without one.
+pub(crate) fn ask(server: &Server, statements: &[&str]) -> String {
+    block_on(async { answer(MysqlSession::connect(&server.options(None)).await.unwrap(), statements).await })
+}
+
+/// The same to PostgreSQL.
+pub(crate) fn ask_postgres(server: &PgServer, statements: &[&str]) -> String {
+    let options = server.options("postgres");
+    block_on(async { answer(PostgresSession::connect(&options).await.unwrap(), statements).await })
+}
+
+async fn answer(mut session: impl Session, statements: &[&str]) -> String {
+    let mut rows = Vec::new();
+    for statement in statements {
+        rows = session.rows(statement).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    session.close().await;
+    rows.first().and_then(|row| row[0].clone()).unwrap_or_default()
+}
+
+pub(crate) fn process_is_there(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+pub(crate) fn wait_until_gone(pid: u32) {
+    let deadline = Instant::now() + PATIENCE;
+    while process_is_there(pid) {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,51 @@
+//! The plan's count of prepared statements against the statements that each step has.
+
+use dbdyno_drivers::postgres;
+use dbdyno_plan::{Plan, parse};
+use dbdyno_workloads::Workload;
+use dbdyno_workloads::microbenchmarks::Microbenchmarks;
+use dbdyno_workloads::oltp::Oltp;
+
+use crate::desk::Desk;
+
+fn plan(workload: &str) -> Plan {
+    let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");
+    parse(&text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Different statements of the plan's last step, which its specification lists once each.
+fn statements<W: Workload>(desk: &Desk<W>) -> u64 {
+    let spec = desk.workload.spec(desk.workload.steps().len() - 1);
+    assert_eq!(spec.kinds[0].protocol, "prepared", "{}", spec.name);
+    spec.kinds[0].statement.split("; ").count() as u64
+}
+
+#[test]
+fn the_plan_counts_the_statements_that_a_connection_prepares() {
+    for test in ["point-select", "read-only", "read-write", "write-only", "update-index", "insert", "delete"]
+    {
+        for option in ["", "skip_trx = true", "range_selects = false", "delete_inserts = 0"] {
+            let text = format!("[workload.oltp]\ntests = [\"{test}\"]\nprotocol = \"prepared\"\n{option}");
+            let plan = plan(&text);
+            let options = plan.workload.oltp.clone().unwrap();
+            let desk = Desk::of(|context| Oltp::new(&options, context), postgres::capabilities());
+            assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{text}");
+        }
+    }
+}
+
+#[test]
+fn so_it_does_for_every_microbenchmark() {
+    for (sequence, least) in [("42", 40), ("32", 30)] {
+        let table = format!("[workload.microbenchmarks]\nprotocol = \"prepared\"\nsequence = \"{sequence}\"");
+        let mut steps = plan(&table).workload.microbenchmarks.unwrap().step_names();
+        steps.retain(|name| !["load", "index"].contains(&name.as_str()));
+        assert!(steps.len() >= least, "{steps:?}");
+        for step in steps {
+            let plan = plan(&format!("{table}\nsteps = [\"{step}\"]"));
+            let options = plan.workload.microbenchmarks.clone().unwrap();
+            let desk = Desk::of(|context| Microbenchmarks::new(&options, context), postgres::capabilities());
+            assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{step}");
+        }
+    }
+}
