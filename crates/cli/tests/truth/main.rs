@@ -67,16 +67,26 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_rig
         let step = point_query(&desk, &(plan + WORKLOAD));
         // Each says how late it was itself when it ends.
         drop(running);
-        let run = desk.run_dir();
-        for server in &VARIANTS {
-            let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
-            let slower = i32::from(of(&step, server.name).verdict == Some(Verdict::Slower));
-            desk.dbdyno(&["compare", &base, &new]).expect_code(slower);
-        }
+        compare_says_the_same(&desk, &step);
         let wrong =
             VARIANTS.iter().flat_map(|server| wrong(server, of(&step, server.name), of(&step, "base")));
         (wrong.collect(), evidence(&desk, &step))
     });
+}
+
+/// `dbdyno compare` has the verdicts of the run for the step, and its status is that of all steps, the load included.
+fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
+    let run = desk.run_dir();
+    for server in VARIANTS.iter().filter(|server| of(step, server.name).verdict == server.verdict) {
+        let (base, new) = (format!("{}:base", run.display()), format!(":{}", server.name));
+        let ended = desk.dbdyno(&["compare", &base, &new, "--format", "json"]);
+        let told: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        let steps = told["steps"].as_array().unwrap();
+        let found = steps.iter().find(|told| told["step"] == "point-query").unwrap();
+        assert_eq!(found["verdict"], server.verdict.unwrap().word(), "{}", ended.out);
+        let slower = steps.iter().any(|told| told["verdict"] == "slower");
+        ended.expect_code(i32::from(slower));
+    }
 }
 
 /// All that is told of a variant and not true.
