@@ -8,6 +8,7 @@ use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::rates::unit_of;
+use crate::steal;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -24,6 +25,8 @@ pub struct Cost {
     pub rest_cpu_us: Option<f64>,
     /// Time in which CPUs of the host had nothing to run while something waited for IO.
     pub host_iowait_us: Option<f64>,
+    /// Time of the host's CPUs that a hypervisor gave to others, as a share of all their time.
+    pub host_steal_share: Option<f64>,
     pub server_switches: Option<f64>,
     /// fsyncs of the server's files, its binary log included, for one operation that writes: each commits once.
     pub fsyncs_per_commit: Option<f64>,
@@ -63,6 +66,7 @@ pub(crate) fn cost(step: &Measured<'_>, binlog: Binlog) -> Cost {
         host_iowait_us: step
             .change("host", &["cpu_iowait_us"])
             .and_then(|change| step.per_headline_unit(change)),
+        host_steal_share: steal::share(step),
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
         fsyncs_per_commit: fsyncs::per_commit(step, binlog),
         write_amplification: write_amplification(step),

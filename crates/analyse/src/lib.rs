@@ -57,6 +57,7 @@ mod span;
 mod statements;
 pub mod statistics;
 mod steadiness;
+mod steal;
 mod step_findings;
 mod steps;
 mod sweep;

@@ -93,6 +93,8 @@ fn cost(pairs: Pairs<'_>) -> Cost {
         client_kernel_us: of(|cost| cost.client_kernel_us),
         rest_cpu_us: of(|cost| cost.rest_cpu_us),
         host_iowait_us: of(|cost| cost.host_iowait_us),
+        // What others took is no variant's doing.
+        host_steal_share: None,
         server_switches: of(|cost| cost.server_switches),
         fsyncs_per_commit: of(|cost| cost.fsyncs_per_commit),
         write_amplification: of(|cost| cost.write_amplification),

@@ -19,6 +19,7 @@ use crate::rates::keeps_target;
 use crate::ratio::valid;
 use crate::settling;
 use crate::short_steps;
+use crate::steal;
 use crate::tables::end_message;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -57,6 +58,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
     all.extend(fsyncs::warning(run));
     all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
+    all.extend(steal::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
         run.manifest.experiment.again.as_deref(),
