@@ -381,6 +381,7 @@ fn cost(variant: usize) -> Cost {
         client_kernel_us: Some(2.25),
         rest_cpu_us: Some(1.75),
         host_iowait_us: Some(0.5),
+        host_steal_share: None,
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         write_amplification: None,

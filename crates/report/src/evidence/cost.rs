@@ -169,6 +169,7 @@ mod tests {
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),
             host_iowait_us: Some(12.0),
+            host_steal_share: None,
             write_amplification: Some(13.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
