@@ -89,6 +89,14 @@ pub const COSTS: &[CostColumn] = &[
         "Time in which CPUs of the host had nothing to run while something waited for IO.",
     ),
     column(
+        "steal",
+        "host_steal_share",
+        "of CPUs",
+        4,
+        |c| c.host_steal_share,
+        "Time of the host's CPUs that a hypervisor gave to others, as a share of all their time.",
+    ),
+    column(
         "switches",
         "server_switches",
         "1/op",
@@ -169,7 +177,7 @@ mod tests {
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),
             host_iowait_us: Some(12.0),
-            host_steal_share: None,
+            host_steal_share: Some(14.0),
             write_amplification: Some(13.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
