@@ -60,7 +60,7 @@ fn page(rows: &[[String; 3]], setting: &Setting) -> String {
     format!(
         "# How long a large run takes to analyse\n\nMeasured with `cargo xtask bench analysis --save`, which writes this page: {} \
          rounds of `dbdyno report` over a\nrun of {steps} steps, {variants} variants and {blocks} blocks, {seconds} seconds a step, with the samples \
-         that a MariaDB gives (529 status counters),\nfrom start to end of the process: reading\nthe records, all findings and the report. Medians.\n\n| figure | median | at most |\n\
+         that a MariaDB gives (529 status\ncounters), from start to end of the process: reading the\nrecords, all findings and the report. Medians.\n\n| figure | median | at most |\n\
          |---|---|---|\n{}\n\n* date: {}; load average of the minute before: {}\n",
         setting.rounds,
         rows.join("\n"),
