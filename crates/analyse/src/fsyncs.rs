@@ -1,9 +1,10 @@
 //! How often a server synced its files: redo log and data files, and the binary log beside them.
 
-use dbdyno_record::{CellEvent, CellRecord, KindSpec, Run, ServerInfo, WindowRule};
+use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, WindowRule};
 
 use crate::counters::{Change, Counters, greatest};
 use crate::measured::Measured;
+use crate::overview::servers_of;
 use crate::span::tally;
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
@@ -45,11 +46,7 @@ pub(crate) enum Binlog {
 impl Binlog {
     /// As the cell's server was set when it was started.
     pub(crate) fn of_cell(cell: &CellRecord) -> Self {
-        let server = cell.events.iter().find_map(|event| match event {
-            CellEvent::Server { server, .. } => Some(server),
-            _ => None,
-        });
-        server.map_or(Self::NotSynced, Self::of)
+        servers_of(cell).next().map_or(Self::NotSynced, Self::of)
     }
 
     fn of(server: &ServerInfo) -> Self {
@@ -132,6 +129,8 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::CellEvent;
+
     use super::*;
     use crate::fixtures::{cell, read_write_step, run, series};
     use crate::measured::Hosting;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::counters::change;
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
-use crate::ratio::valid;
+use crate::valid_runs::{counted, valid_runs};
 use crate::{Cost, WorkloadFindings};
 
 /// Share of the host's CPU below which an unexplained rest is not told: what published tables do not colour either. Above it,
@@ -87,17 +87,9 @@ pub(crate) fn host_check(step: &Measured<'_>, cost: &Cost) -> Option<HostCheck> 
 
 /// The worst of the steps in which the parts do not explain the host, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let all = workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| {
-        let runs =
-            step.variants.iter().flat_map(|variant| valid(&variant.runs).map(move |run| (variant, run)));
-        runs.map(move |(variant, run)| (step, variant, run))
-    });
-    let broken: Vec<(HostCheck, String)> = all
-        .filter(|(_, _, run)| run.window_seconds >= JUDGED_FROM_SECONDS)
-        .filter_map(|(step, variant, run)| {
-            let check = run.host_check.filter(|check| !check.holds())?;
-            Some((check, format!("block {} {} {}", run.block, variant.variant, step.name)))
-        })
+    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
+    let broken: Vec<(HostCheck, String)> = judged
+        .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
         .collect();
     let share = |check: &HostCheck| check.unexplained_share.abs();
     let (worst, place) = broken.iter().max_by(|a, b| share(&a.0).total_cmp(&share(&b.0)))?;
@@ -113,11 +105,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
              before the next)"
         )
     };
-    let runs = if broken.len() == 1 {
-        "1 run of a step".to_owned()
-    } else {
-        format!("{} runs of steps", broken.len())
-    };
+    let runs = counted(broken.len());
     Some(format!(
         "The host's CPU is not explained by its parts in {runs}, at worst in {place}: {what}. Figures of the whole host (cpups, \
          cpupq, rest) are off by as much; those of server and client are not."

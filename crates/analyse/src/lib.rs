@@ -63,6 +63,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod valid_runs;
 mod validity;
 mod verdict;
 mod warnings;

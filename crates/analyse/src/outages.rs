@@ -1,6 +1,6 @@
 //! Connections that were lost and came back: for how long, and how often.
 
-use dbdyno_record::{CellRecord, StepEvent, StepRecord};
+use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
 /// Losses of connections in one step. Times are seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,9 +15,6 @@ pub(crate) struct Outage {
     /// Still lost at the end.
     down: u64,
 }
-
-/// As many losses and returns are written down one by one, as the load engine has it.
-const MOST_EVENTS: u64 = 10_000;
 
 /// The outage of a step; `None` when it lost no connection and opened it again.
 pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
@@ -47,7 +44,7 @@ pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
         seconds: union_us(spans) as f64 / 1e6,
         connection_seconds: step.intervals.iter().map(|interval| interval.down_us).sum::<u64>() as f64 / 1e6,
         reconnects,
-        is_cut: losses + reconnects >= MOST_EVENTS,
+        is_cut: losses + reconnects >= u64::from(MOST_OUTAGE_EVENTS),
         down: last.map(|interval| interval.down).sum(),
     })
 }

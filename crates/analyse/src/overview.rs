@@ -1,6 +1,6 @@
 //! What was compared, on which machine, in which order: the findings that are not measurements.
 
-use dbdyno_record::{CellEvent, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
+use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::encryption::encryption;
 use crate::{Budget, RunSummary, VariantSummary};
@@ -60,8 +60,12 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
 
 /// What the servers of a variant's cells said of themselves, one each time one was started.
 pub(crate) fn servers<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ServerInfo> {
-    let cells = run.cells.iter().filter(move |cell| cell.id.variant == variant);
-    cells.flat_map(|cell| &cell.events).filter_map(|event| match event {
+    run.cells.iter().filter(move |cell| cell.id.variant == variant).flat_map(servers_of)
+}
+
+/// The same of one cell.
+pub(crate) fn servers_of(cell: &CellRecord) -> impl Iterator<Item = &ServerInfo> {
+    cell.events.iter().filter_map(|event| match event {
         CellEvent::Server { server, .. } => Some(server),
         _ => None,
     })

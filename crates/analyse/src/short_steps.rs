@@ -1,6 +1,6 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
 
-use crate::ratio::valid;
+use crate::valid_runs::{counted, valid_runs};
 use crate::{KindResult, StepRun, WorkloadFindings};
 
 /// One sentence for all such runs, which names the worst; `None` when there is none.
@@ -8,24 +8,15 @@ use crate::{KindResult, StepRun, WorkloadFindings};
 /// Operations that are under way when a window ends are in no figure. With many slow ones and few answered, the rate is low by
 /// them, and the percentiles are of the fast ones only.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let steps = workloads.iter().flat_map(|workload| &workload.steps).filter(|step| !step.is_warm_up);
-    let runs = steps.flat_map(|step| {
-        let of_variants = step.variants.iter();
-        of_variants.flat_map(move |variant| valid(&variant.runs).map(move |run| (step, variant, run)))
-    });
     let mut short: Vec<(f64, String)> = Vec::new();
-    for (step, variant, run) in runs {
-        let Some(kind) = starved(run, &step.headline_kind) else { continue };
+    for found in valid_runs(workloads).filter(|found| !found.step.is_warm_up) {
+        let Some(kind) = starved(found.run, &found.step.headline_kind) else { continue };
         let each = kind.operations as f64 / f64::from(kind.connections.max(1));
-        let place = format!("block {} {} {}", run.block, variant.variant, step.name);
+        let place = found.place();
         short.push((each, format!("{place}: {} on {} connections", kind.operations, kind.connections)));
     }
     let worst = short.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let runs = if short.len() == 1 {
-        "1 run of a step".to_owned()
-    } else {
-        format!("{} runs of steps", short.len())
-    };
+    let runs = counted(short.len());
     Some(format!(
         "In {runs} fewer operations were answered than there were connections, at worst in {}. Rates are low there by what was under \
          way at the end, and response times miss the slow ones: give these steps more time.",

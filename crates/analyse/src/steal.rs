@@ -2,7 +2,7 @@
 
 use crate::WorkloadFindings;
 use crate::measured::Measured;
-use crate::ratio::valid;
+use crate::valid_runs::valid_runs;
 
 /// Share of all CPUs' time above which a step is named; half of the margin within which rates count as the same by default.
 const TOLD_SHARE: f64 = 0.01;
@@ -18,16 +18,9 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 
 /// The worst of the steps that lost CPU time in this way, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let steps = workloads.iter().flat_map(|workload| &workload.steps);
-    let all = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
-    let runs = all.flat_map(|(step, variant)| valid(&variant.runs).map(move |run| (step, variant, run)));
-    let judged = runs.filter(|(_, _, run)| run.window_seconds >= JUDGED_FROM_SECONDS);
-    let shares: Vec<(f64, String)> = judged
-        .filter_map(|(step, variant, run)| {
-            let place = format!("block {} {} {}", run.block, variant.variant, step.name);
-            Some((run.cost.host_steal_share?, place))
-        })
-        .collect();
+    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
+    let shares: Vec<(f64, String)> =
+        judged.filter_map(|found| Some((found.run.cost.host_steal_share?, found.place()))).collect();
     let told = shares.iter().filter(|(share, _)| *share > TOLD_SHARE);
     let (worst, place) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(format!(

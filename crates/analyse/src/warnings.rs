@@ -16,11 +16,11 @@ use crate::outages;
 use crate::overview::servers;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
-use crate::ratio::valid;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
 use crate::tables::end_message;
+use crate::valid_runs::valid_runs;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
@@ -203,16 +203,11 @@ fn changed_servers(run: &Run) -> Vec<String> {
 
 /// The dearest step of those in which sampling cost more than it may.
 fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
-    let all = workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| {
-        step.variants
-            .iter()
-            .flat_map(move |variant| valid(&variant.runs).map(move |run| (step, variant, run)))
-    });
-    let over = all.filter_map(|(step, variant, run)| {
-        let is_judged = run.window_seconds >= SAMPLER_JUDGED_FROM_SECONDS;
-        let share =
-            run.cost.sampler_core_share.filter(|share| is_judged && *share > SAMPLER_CORE_SHARE_LIMIT)?;
-        Some((share, format!("block {} {} {}", run.block, variant.variant, step.name)))
+    let judged =
+        valid_runs(workloads).filter(|found| found.run.window_seconds >= SAMPLER_JUDGED_FROM_SECONDS);
+    let over = judged.filter_map(|found| {
+        let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
+        Some((share, found.place()))
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(format!(

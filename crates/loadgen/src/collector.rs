@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use dbdyno_record::{Clock, ErrorClass, Interval, StepEvent, StepWriter};
+use dbdyno_record::{Clock, ErrorClass, Interval, MOST_OUTAGE_EVENTS, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
 
 use crate::batch::{Batch, histogram};
@@ -64,9 +64,6 @@ pub(crate) enum Message {
 const POLL: Duration = Duration::from_millis(50);
 /// The same while connections are held open for nothing but the sample at the window's end.
 const POLL_HELD: Duration = Duration::from_millis(2);
-
-/// Losses and returns of connections that are written down one by one; enough for every connection to come and go once.
-const MOST_OUTAGE_EVENTS: u32 = 10_000;
 
 /// The kind under which the times of logins are recorded.
 const LOGIN: &str = "login";

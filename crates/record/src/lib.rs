@@ -43,5 +43,9 @@ pub use writer::{CellWriter, RunWriter};
 /// Version of everything in a run directory. It rises with any change that an older reader would misread.
 pub const FORMAT_VERSION: u32 = 1;
 
+/// Losses and returns of connections that are written down one by one in a step; enough for every connection to come and go
+/// once. The intervals count all.
+pub const MOST_OUTAGE_EVENTS: u32 = 10_000;
+
 #[cfg(test)]
 mod tests;

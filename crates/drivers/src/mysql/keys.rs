@@ -13,8 +13,11 @@ const STEP: &str = "SELECT @@SESSION.auto_increment_increment";
 /// the privilege SESSION_VARIABLES_ADMIN, which is no matter as long as the server's own step is 1.
 pub(crate) async fn one_by_one(session: &mut impl Session) -> Result<(), DbError> {
     let Err(mut error) = session.query(ONE_BY_ONE.as_bytes()).await else { return Ok(()) };
-    if error.class == Class::Lost || first_i64(&session.rows(STEP).await?) == Some(1) {
-        return if error.class == Class::Lost { Err(error) } else { Ok(()) };
+    if error.class == Class::Lost {
+        return Err(error);
+    }
+    if first_i64(&session.rows(STEP).await?) == Some(1) {
+        return Ok(());
     }
     error.message.push_str(
         "; the server's auto_increment_increment is not 1, so that ids would have gaps: grant the user \

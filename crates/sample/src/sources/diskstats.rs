@@ -60,7 +60,7 @@ impl DiskLine {
 /// count in its place.
 pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine> {
     let own = own_line(text, major, minor)?;
-    let mut paths = paths_of(text, major, minor).into_iter();
+    let mut paths = paths_to(text, &own).into_iter();
     let Some(mut sum) = paths.next() else { return Some(own) };
     paths.for_each(|path| sum.add(&path));
     sum.name = own.name;
@@ -70,10 +70,13 @@ pub(crate) fn device_line(text: &str, major: u64, minor: u64) -> Option<DiskLine
 /// The lines of the paths to device `major:minor` or, of a partition, to its whole disk; none when its own line counts, as
 /// that of every other kind of device does.
 pub(crate) fn paths_of(text: &str, major: u64, minor: u64) -> Vec<DiskLine> {
-    let own = own_line(text, major, minor).filter(|own| !own.has_io());
-    let Some((subsystem, namespace)) = own.as_ref().and_then(|own| head_of(&own.name)) else {
-        return Vec::new();
-    };
+    own_line(text, major, minor).map_or_else(Vec::new, |own| paths_to(text, &own))
+}
+
+/// [`paths_of`] the device whose own line is `own`.
+fn paths_to(text: &str, own: &DiskLine) -> Vec<DiskLine> {
+    let head = if own.has_io() { None } else { head_of(&own.name) };
+    let Some((subsystem, namespace)) = head else { return Vec::new() };
     let head = format!("nvme{subsystem}n{namespace}");
     // Nothing has gone to this partition, but to others.
     if lines(text).any(|line| line.name == head && line.has_io()) {
