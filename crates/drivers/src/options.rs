@@ -69,6 +69,17 @@ impl fmt::Display for Secret {
     }
 }
 
+/// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ColumnDefinitions {
+    /// Once where the server can (MariaDB from 10.6): it leaves them out of answers while they are those that the client knows,
+    /// as MariaDB's own client library asks it to.
+    #[default]
+    Once,
+    /// With each answer.
+    Always,
+}
+
 /// How to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -82,6 +93,7 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
     pub local_infile: bool,
+    pub column_definitions: ColumnDefinitions,
 }
 
 impl Options {
@@ -95,6 +107,7 @@ impl Options {
             connect_timeout: CONNECT_TIMEOUT,
             tls: None,
             local_infile: false,
+            column_definitions: ColumnDefinitions::default(),
         }
     }
 

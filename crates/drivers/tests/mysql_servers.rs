@@ -3,7 +3,7 @@
 #[path = "mysql_servers/server.rs"]
 mod server;
 
-use dbdyno_drivers::mysql::{MysqlSession, Options, Secret};
+use dbdyno_drivers::mysql::{ColumnDefinitions, MysqlSession, Options, Secret};
 use dbdyno_drivers::{Class, Param, Session, first_i64};
 use server::{Server, found, required};
 
@@ -44,6 +44,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
         check_greeting(&server, &mut root).await;
         check_text(&mut root).await;
         check_prepared(&mut root).await;
+        check_column_definitions(&server, &mut root).await;
         check_large(&mut root).await;
         check_errors(&mut root).await;
         check_too_large(&server).await;
@@ -221,6 +222,43 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
         assert_eq!(root.execute(call, &[]).await.expect("a call").rows, 3);
     }
     assert_eq!(number(root, "SELECT 9").await, 9);
+}
+
+/// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked to leave that out.
+async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
+    let always = Options { column_definitions: ColumnDefinitions::Always, ..server.root() };
+    let mut told_always = connected(&always).await;
+    let version: Vec<u32> =
+        root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    let leaves_out = root.is_mariadb() && version >= vec![10, 6];
+    assert_eq!(root.defines_columns_once(), leaves_out);
+    assert!(!told_always.defines_columns_once());
+    run(root, "CREATE DATABASE described").await;
+    run(root, "CREATE TABLE described.t (a INT, b INT)").await;
+    run(root, "INSERT INTO described.t VALUES (1, 2), (3, 4)").await;
+    let mut bytes = Vec::new();
+    for session in [&mut *root, &mut told_always] {
+        let statement = session.prepare("SELECT * FROM described.t WHERE a > ?").await.expect("prepared");
+        let mut answers = Vec::new();
+        for _ in 0..2 {
+            answers.push(session.execute(statement, &[Param::Int(0)]).await.expect("two rows"));
+        }
+        assert_eq!([answers[0].rows, answers[1].rows], [2, 2]);
+        bytes.push(answers[1].bytes);
+        // The same statement has other columns now.
+        run(session, "ALTER TABLE described.t ADD COLUMN c INT DEFAULT 7").await;
+        for _ in 0..2 {
+            assert_eq!(session.execute(statement, &[Param::Int(0)]).await.expect("two rows").rows, 2);
+        }
+        assert_eq!(
+            session.rows("SELECT c FROM described.t LIMIT 1").await.expect("text")[0],
+            [Some("7".to_owned())]
+        );
+        run(session, "ALTER TABLE described.t DROP COLUMN c").await;
+    }
+    // Two definitions of nearly 40 bytes each.
+    assert_eq!(bytes[0] + 70 < bytes[1], leaves_out, "{bytes:?}");
+    told_always.close().await;
 }
 
 async fn check_native_login(server: &Server, root: &mut MysqlSession) {

@@ -251,6 +251,12 @@ fn option_problem(variant: &Variant) -> Found {
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
+        (
+            "column_definitions",
+            variant.column_definitions.is_some(),
+            (is_started || is_address) && !is_postgres,
+            "a MariaDB or MySQL server",
+        ),
         ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {

@@ -48,7 +48,9 @@ pub use load::{Load, LostConnections};
 pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroSequence, MicroStep, Moment};
 pub use microbenchmark_tests::MicroTest;
 pub use microbenchmarks::{MicroRung, Microbenchmarks};
-pub use model::{Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind, Workloads};
+pub use model::{
+    ColumnDefinitions, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind, Workloads,
+};
 pub use oltp::Oltp;
 pub use oltp_words::{Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think};
 pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};

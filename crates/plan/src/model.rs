@@ -163,6 +163,19 @@ pub struct Variant {
     pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<Tls>,
+    /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
+    /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
+    pub column_definitions: Option<ColumnDefinitions>,
+}
+
+/// How often column definitions of prepared statements are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnDefinitions {
+    /// Once where the server can.
+    Once,
+    /// With each answer.
+    Always,
 }
 
 /// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use super::subject::{Product, Subject};
+use super::subject::{Knowledge, Product, Subject};
 use super::value::{Value, size, switch};
 
 /// Reads settings of one variant and remembers which, so that a value can be called told or left to a default.
@@ -56,6 +56,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("charset", charset),
     ("checksums", checksums),
     ("collation", collation),
+    ("column_definitions", column_definitions),
     ("commit", commit),
     ("flush_neighbours", flush_neighbours),
     ("io", io),
@@ -229,6 +230,19 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     let level = level.to_ascii_lowercase().replace('-', " ");
     let refuses = level == "repeatable read" && reader.is_on("innodb_snapshot_isolation") == Some(true);
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
+}
+
+/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out since 10.6.
+fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
+    let subject = reader.subject;
+    let is_once = match subject.knowledge {
+        Knowledge::Effective => reader.text("column_definitions")? == "once",
+        _ => {
+            let can = subject.product == Product::MariaDb && subject.version >= [10, 6, 0];
+            can && !subject.column_definitions_always
+        }
+    };
+    Some(Value::words(if is_once { "once" } else { "with each answer" }))
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {

@@ -55,7 +55,8 @@ fn extra(variant: &Value) -> Option<(String, Extra)> {
     let name = variant.get("name")?.as_str()?.to_owned();
     let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
     let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
-    Some((name, Extra { engine, tls }))
+    let definitions = variant.get("column_definitions").and_then(Value::as_str);
+    Some((name, Extra { engine, tls, column_definitions_always: definitions == Some("always") }))
 }
 
 #[cfg(test)]
@@ -69,7 +70,10 @@ mod tests {
              [variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n",
         );
         assert_eq!((words.mode, words.differs.as_slice()), (Mode::Refuse, &["binlog".to_owned()][..]));
-        assert_eq!(words.extra("a"), Extra { engine: Some("rocksdb".to_owned()), tls: true });
+        assert_eq!(
+            words.extra("a"),
+            Extra { engine: Some("rocksdb".to_owned()), tls: true, column_definitions_always: false }
+        );
         assert_eq!([words.extra("b"), words.extra("c")], [Extra::default(), Extra::default()]);
     }
 

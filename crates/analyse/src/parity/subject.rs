@@ -51,6 +51,8 @@ pub struct Subject {
     pub(super) knowledge: Knowledge,
     /// Connections are encrypted; `None` where that is not known.
     pub(super) tls: Option<bool>,
+    /// The plan asks for column definitions with each answer.
+    pub(super) column_definitions_always: bool,
     pub(super) is_external: bool,
 }
 
@@ -61,6 +63,8 @@ pub struct Extra {
     pub engine: Option<String>,
     /// Whether the plan asks for encrypted connections.
     pub tls: bool,
+    /// Whether the plan asks for column definitions with each answer.
+    pub column_definitions_always: bool,
 }
 
 /// What is known of a server before it runs.
@@ -167,6 +171,7 @@ impl Subject {
                 .is_mysql()
                 .then_some(extra.tls)
                 .or((product == Product::Postgres).then_some(extra.tls)),
+            column_definitions_always: extra.column_definitions_always,
             is_external: variant.external,
         }
     }

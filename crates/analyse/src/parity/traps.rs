@@ -129,8 +129,11 @@ mod tests {
         let words: Vec<&str> = head.split(' ').collect();
         let build = Build { product: words[0].to_owned(), version: words[1].to_owned() };
         let rest = words.get(2).copied();
-        let extra =
-            Extra { engine: rest.filter(|word| *word != "tls").map(str::to_owned), tls: rest == Some("tls") };
+        let extra = match rest {
+            Some("tls") => Extra { tls: true, ..Extra::default() },
+            Some("always") => Extra { column_definitions_always: true, ..Extra::default() },
+            engine => Extra { engine: engine.map(str::to_owned), ..Extra::default() },
+        };
         let lines = lines.replace("; ", "\n");
         let config = match words[0] {
             "PostgreSQL" => lines,

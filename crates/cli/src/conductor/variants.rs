@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use dbdyno_drivers::mysql::{self, Options};
+use dbdyno_drivers::mysql::{self, ColumnDefinitions, Options};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::{
@@ -24,8 +24,16 @@ pub(crate) struct Prepared {
     pub(crate) info: VariantInfo,
     /// Encryption of its connections; `None` = in clear.
     pub(crate) tls: Option<Tls>,
+    pub(crate) column_definitions: ColumnDefinitions,
     /// For a server that dbdyno starts and that has none of its own.
     pub(crate) certificates: Option<Certificates>,
+}
+
+impl Prepared {
+    fn in_process(source: Source, info: VariantInfo) -> Self {
+        let column_definitions = ColumnDefinitions::default();
+        Self { source, info, tls: None, column_definitions, certificates: None }
+    }
 }
 
 /// Where a variant's database comes from.
@@ -95,11 +103,11 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
-            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None, certificates: None })
+            Ok(Prepared::in_process(Source::Sqlite { pragmas, notes }, info))
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);
-            Ok(Prepared { source: Source::Null, info, tls: None, certificates: None })
+            Ok(Prepared::in_process(Source::Null, info))
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
@@ -119,7 +127,9 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
-            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls, certificates: None })
+            let info = info(driver, text, String::new(), true);
+            let column_definitions = column_definitions(variant);
+            Ok(Prepared { source, info, tls, column_definitions, certificates: None })
         }
     }
 }
@@ -168,7 +178,7 @@ fn owned(
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    Ok(Prepared { source, info, tls, certificates })
+    Ok(Prepared { source, info, tls, column_definitions: column_definitions(variant), certificates })
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
@@ -193,6 +203,14 @@ fn owned_tls(
     let certificates = Certificates::new(PgServer::USER).map_err(|error| error.to_string())?;
     let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
     Ok((tls, Some(certificates)))
+}
+
+/// The plan's word on column definitions in the driver's.
+fn column_definitions(variant: &Variant) -> ColumnDefinitions {
+    match variant.column_definitions {
+        Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
+        Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
+    }
 }
 
 /// The plan's words on TLS in the driver's.

@@ -3,14 +3,13 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::Fault;
-use super::packet::{self, Finish, Reader};
-use super::scan::columns;
+use super::packet::{self, Finish, Form, Reader};
 use super::wire::Wire;
 use crate::Cells;
 
 /// Reads the whole answer to a statement that was just sent. Where it has several results (a procedure), the rows of
 /// the first one that has columns are returned.
-pub(super) async fn collect<S>(wire: &mut Wire<S>, deprecate_eof: bool) -> Result<Cells, Fault>
+pub(super) async fn collect<S>(wire: &mut Wire<S>, form: Form) -> Result<Cells, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -30,9 +29,9 @@ where
                 continue;
             }
             _ => {
-                let count = columns(&payload)?;
+                let columns = packet::columns(&payload, form)?;
                 let mut cells = Cells::new();
-                let finish = result_set(wire, &mut payload, count, deprecate_eof, &mut cells).await?;
+                let finish = result_set(wire, &mut payload, columns, form, &mut cells).await?;
                 found.get_or_insert(cells);
                 finish
             }
@@ -45,37 +44,35 @@ where
     }
 }
 
-/// Reads one result set of `count` columns into `cells`.
+/// Reads one result set into `cells`, of so many columns of which so many are defined.
 async fn result_set<S>(
     wire: &mut Wire<S>,
     payload: &mut Vec<u8>,
-    count: u64,
-    deprecate_eof: bool,
+    (count, defined): (u64, u64),
+    form: Form,
     cells: &mut Cells,
 ) -> Result<Finish, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    definitions(wire, payload, count, deprecate_eof).await?;
+    definitions(wire, payload, defined).await?;
+    if !form.deprecate_eof {
+        definitions_end(wire, payload).await?;
+    }
     loop {
         wire.read(payload).await?;
         match payload[0] {
             0xff => return Err(packet::server_error(payload)),
-            first if packet::ends_rows(first, payload.len(), deprecate_eof) => {
-                return packet::rows_end(payload, deprecate_eof);
+            first if packet::ends_rows(first, payload.len(), form.deprecate_eof) => {
+                return packet::rows_end(payload, form.deprecate_eof);
             }
             _ => cells.push(row(payload, count)?),
         }
     }
 }
 
-/// Passes over `count` column or parameter definitions and the EOF that ends them in the old form.
-pub(super) async fn definitions<S>(
-    wire: &mut Wire<S>,
-    payload: &mut Vec<u8>,
-    count: u64,
-    deprecate_eof: bool,
-) -> Result<(), Fault>
+/// Passes over `count` definitions of columns or parameters.
+pub(super) async fn definitions<S>(wire: &mut Wire<S>, payload: &mut Vec<u8>, count: u64) -> Result<(), Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -85,15 +82,20 @@ where
             return Err(packet::server_error(payload));
         }
     }
-    if count > 0 && !deprecate_eof {
-        wire.read(payload).await?;
-        match payload[0] {
-            0xfe => {}
-            0xff => return Err(packet::server_error(payload)),
-            _ => return Err(Fault::Malformed("no end of the column definitions")),
-        }
-    }
     Ok(())
+}
+
+/// Passes over the EOF that ends definitions in the old form.
+pub(super) async fn definitions_end<S>(wire: &mut Wire<S>, payload: &mut Vec<u8>) -> Result<(), Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    wire.read(payload).await?;
+    match payload[0] {
+        0xfe => Ok(()),
+        0xff => Err(packet::server_error(payload)),
+        _ => Err(Fault::Malformed("no end of the column definitions")),
+    }
 }
 
 /// One row of the text protocol; bytes that are not UTF-8 become replacement characters.

@@ -1,6 +1,6 @@
 //! The first packet of a server: who it is, what it can do, and the nonce for the password.
 
-use mysql_common::constants::CapabilityFlags;
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, HandshakePacket};
 use mysql_common::proto::MyDeserialize;
@@ -23,6 +23,8 @@ pub(super) struct Greeting {
     pub(super) connection_id: u32,
     pub(super) nonce: [u8; NONCE],
     pub(super) capabilities: CapabilityFlags,
+    /// MariaDB's own, from 10.2 on.
+    pub(super) extended: MariadbCapabilities,
     pub(super) plugin: AuthPlugin<'static>,
 }
 
@@ -59,6 +61,7 @@ impl Greeting {
             connection_id: greeting.connection_id(),
             nonce,
             capabilities,
+            extended: extended(&greeting),
             plugin: greeting.auth_plugin().map_or(AuthPlugin::MysqlNativePassword, AuthPlugin::into_owned),
         })
     }
@@ -70,6 +73,14 @@ impl Greeting {
         let mut next = || parts.next().unwrap_or(0);
         (next(), next(), next())
     }
+}
+
+/// The codec's reserved bytes are MariaDB's where the server does not claim to be MySQL.
+fn extended(greeting: &HandshakePacket<'_>) -> MariadbCapabilities {
+    if greeting.capabilities().contains(CapabilityFlags::CLIENT_LONG_PASSWORD) {
+        return MariadbCapabilities::empty();
+    }
+    greeting.mariadb_ext_capabilities()
 }
 
 /// The codec computes with the nonce's length as a signed byte and overflows beyond 127; no server sends that.

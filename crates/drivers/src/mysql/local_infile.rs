@@ -3,6 +3,7 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::fault::Fault;
+use super::packet::Form;
 use super::scan::Step;
 use super::wire::Wire;
 use crate::Answer;
@@ -12,15 +13,11 @@ const PIECE: usize = 256 << 10;
 
 /// Sends `rows` for the statement whose text was just sent, and reads its answer. Whatever file the server names, it gets
 /// these rows; one that says no to them reads them to their end first.
-pub(super) async fn send_rows<S>(
-    wire: &mut Wire<S>,
-    deprecate_eof: bool,
-    rows: &[u8],
-) -> Result<Answer, Fault>
+pub(super) async fn send_rows<S>(wire: &mut Wire<S>, form: Form, rows: &[u8]) -> Result<Answer, Fault>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut scanner = wire.scanner(deprecate_eof);
+    let mut scanner = wire.scanner(form);
     if !matches!(wire.scan(&mut scanner).await?, Step::LocalFile) {
         return Err(Fault::NoLocalFile);
     }

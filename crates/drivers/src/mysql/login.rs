@@ -8,18 +8,18 @@
 
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
-use mysql_common::constants::CapabilityFlags;
+use mysql_common::constants::{CapabilityFlags, MariadbCapabilities};
 use mysql_common::packets::{AuthPlugin, HandshakeResponse};
 use mysql_common::proto::MySerialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Options;
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
-use super::packet::{self, Reader};
+use super::packet::{self, Form, Reader};
 use super::rsa;
 use super::sign::Signer;
 use super::wire::Wire;
+use super::{ColumnDefinitions, Options};
 use crate::tls::Channel;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
@@ -49,7 +49,7 @@ pub(super) struct Agreed {
     pub(super) version: String,
     pub(super) is_mariadb: bool,
     pub(super) connection_id: u32,
-    pub(super) deprecate_eof: bool,
+    pub(super) form: Form,
 }
 
 /// Waits for the server's first packet.
@@ -77,8 +77,13 @@ where
     wire.reply().await?;
     login.converse(wire, &mut Vec::with_capacity(256)).await?;
     wire.wipe();
-    Ok(Agreed {
+    let form = Form {
         deprecate_eof: (greeting.capabilities & WANTED).contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+        optional_definitions: extended(&greeting, options)
+            == MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
+    };
+    Ok(Agreed {
+        form,
         version: greeting.version,
         is_mariadb: greeting.is_mariadb,
         connection_id: greeting.connection_id,
@@ -122,8 +127,16 @@ fn put_response(
         None,
         LARGEST_MESSAGE,
     );
-    response.serialize(out);
+    response.with_mariadb_ext_capabilities(extended(greeting, options)).serialize(out);
     Ok(())
+}
+
+/// MariaDB's own capabilities that are asked for.
+fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
+    match options.column_definitions {
+        ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
+        ColumnDefinitions::Always => MariadbCapabilities::empty(),
+    }
 }
 
 /// The plugin that the first answer is made for. One that is not spoken here may only be the server's default; the server

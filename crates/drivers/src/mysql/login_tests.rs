@@ -87,12 +87,42 @@ fn told(outcome: Result<Agreed, Fault>) -> String {
     format!("{:?}: {fault}", fault.class())
 }
 
+/// The extended capabilities that the client answers a greeting of MariaDB with, whose own are `offered`.
+async fn extended_answer(options: &Options, offered: u32) -> u32 {
+    let (client, mut server) = tokio::io::duplex(1 << 16);
+    let mut wire = Wire::new(client);
+    let mut payload = greeting("mysql_native_password");
+    let flags = 1 + b"8.0.31\0".len() + 4 + 8 + 1;
+    payload[flags] &= !1;
+    let reserved = flags + 2 + 1 + 2 + 2 + 1 + 6;
+    payload[reserved..reserved + 4].copy_from_slice(&offered.to_le_bytes());
+    let serve = async move {
+        server.write_all(&packet(0, &payload)).await.expect("the greeting is sent");
+        let heard = receive(&mut server).await;
+        server.write_all(&packet(2, &ok(0))).await.expect("an answer is sent");
+        heard
+    };
+    let (agreed, heard) = tokio::join!(opened(&mut wire, options), serve);
+    let told = u32::from_le_bytes([heard[28], heard[29], heard[30], heard[31]]);
+    assert_eq!(agreed.expect("a login").form.optional_definitions, told != 0);
+    assert_eq!(heard[0] & 1, 0, "who claims to be MySQL's client has no extended capabilities");
+    told
+}
+
+#[tokio::test]
+async fn column_definitions_are_left_out_where_mariadb_offers_it_and_the_options_want_it() {
+    let always = Options { column_definitions: ColumnDefinitions::Always, ..tcp("secret") };
+    assert_eq!(extended_answer(&tcp("secret"), 0x1d).await, 0x10);
+    assert_eq!(extended_answer(&tcp("secret"), 0x0d).await, 0);
+    assert_eq!(extended_answer(&always, 0x1d).await, 0);
+}
+
 #[tokio::test]
 async fn the_first_answer_names_user_database_and_plugin() {
     let (agreed, heard) = played(&tcp("secret"), "mysql_native_password", &[ok(0)]).await;
     let agreed = agreed.expect("a login");
     assert_eq!((agreed.version.as_str(), agreed.connection_id, agreed.is_mariadb), ("8.0.31", 7, false));
-    assert!(agreed.deprecate_eof);
+    assert_eq!(agreed.form, Form { deprecate_eof: true, optional_definitions: false });
     let tail =
         [b"bench\0\x14".as_slice(), &native(NONCE_TEXT, "secret"), b"ib\0mysql_native_password\0"].concat();
     assert!(heard[0].ends_with(&tail), "{:?}", heard[0]);

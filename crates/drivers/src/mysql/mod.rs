@@ -26,7 +26,7 @@ mod wire;
 pub(crate) use keys::one_by_one;
 pub use session::MysqlSession;
 
-pub use crate::options::{Address, Options, Secret};
+pub use crate::options::{Address, ColumnDefinitions, Options, Secret};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::packet::Form;
 use super::*;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
@@ -16,14 +17,26 @@ type Row = Vec<Option<Vec<u8>>>;
 /// One result of an answer.
 #[derive(Debug, Clone)]
 enum Part {
-    Ok { affected: u64, warnings: u16, width: u8, tail: Vec<u8> },
-    Rows { columns: usize, rows: Vec<Row>, warnings: u16, tail: Vec<u8> },
+    Ok {
+        affected: u64,
+        warnings: u16,
+        width: u8,
+        tail: Vec<u8>,
+    },
+    /// `described` is heard only where definitions are optional, of a prepared statement.
+    Rows {
+        columns: usize,
+        described: bool,
+        rows: Vec<Row>,
+        warnings: u16,
+        tail: Vec<u8>,
+    },
 }
 
 /// An answer: results, and an error that comes after the packets of some of them.
 #[derive(Debug, Clone)]
 struct Model {
-    new_form: bool,
+    form: Form,
     parts: Vec<Part>,
     error_after: Option<prop::sample::Index>,
 }
@@ -103,16 +116,20 @@ impl Model {
                 Part::Ok { affected, warnings, width, tail } => {
                     out.push(ending(0, *affected, *width, more, *warnings, tail));
                 }
-                Part::Rows { columns, rows, warnings, tail } => {
+                Part::Rows { columns, described, rows, warnings, tail } => {
                     let mut count = Vec::new();
                     lenenc(&mut count, *columns as u64, 0);
+                    let optional = self.form.optional_definitions;
+                    let defined = !(optional && binary) || *described;
+                    count.extend(optional.then_some(u8::from(defined)));
                     out.push(count);
-                    out.extend((0..*columns).map(|at| format!("\x03def..column {at}").into_bytes()));
-                    if !self.new_form {
+                    let definitions = if defined { *columns } else { 0 };
+                    out.extend((0..definitions).map(|at| format!("\x03def..column {at}").into_bytes()));
+                    if !self.form.deprecate_eof {
                         out.push(old_eof(false, 9));
                     }
                     out.extend(rows.iter().map(|row| row_payload(row, binary)));
-                    out.push(match self.new_form {
+                    out.push(match self.form.deprecate_eof {
                         true => ending(0xfe, 0, 0, more, *warnings, tail),
                         false => old_eof(more, *warnings),
                     });
@@ -172,22 +189,34 @@ fn parts() -> impl Strategy<Value = Part> {
     let affected = prop_oneof![0..300_u64, any::<u64>(), Just(u64::MAX)];
     let oks = (affected, any::<u16>(), 0..9_u8, tail())
         .prop_map(|(affected, warnings, width, tail)| Part::Ok { affected, warnings, width, tail });
-    let sets = (1..5_usize, any::<u16>(), tail()).prop_flat_map(move |(columns, warnings, tail)| {
+    let set = (1..5_usize, any::<bool>(), any::<u16>(), tail());
+    let sets = set.prop_flat_map(move |(columns, described, warnings, tail)| {
         prop::collection::vec(prop::collection::vec(values(), columns), 0..6)
-            .prop_map(move |rows| Part::Rows { columns, rows, warnings, tail: tail.clone() })
+            .prop_map(move |rows| Part::Rows { columns, described, rows, warnings, tail: tail.clone() })
     });
     prop_oneof![oks, sets]
 }
 
 fn models() -> impl Strategy<Value = Model> {
     let error = prop::option::weighted(0.2, any::<prop::sample::Index>());
-    (any::<bool>(), prop::collection::vec(parts(), 1..4), error)
-        .prop_map(|(new_form, parts, error_after)| Model { new_form, parts, error_after })
+    (forms(), prop::collection::vec(parts(), 1..4), error).prop_map(|(form, parts, error_after)| Model {
+        form,
+        parts,
+        error_after,
+    })
 }
 
-fn connection(new_form: bool, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
-    let agreed =
-        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, deprecate_eof: new_form };
+fn forms() -> impl Strategy<Value = Form> {
+    prop::sample::select(all_forms())
+}
+
+fn all_forms() -> Vec<Form> {
+    let form = |number| Form { deprecate_eof: number & 1 != 0, optional_definitions: number & 2 != 0 };
+    (0..4).map(form).collect()
+}
+
+fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
+    let agreed = Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form };
     Connection {
         wire: Wire::new(Scripted::new(answers, pieces)),
         agreed,
@@ -197,37 +226,37 @@ fn connection(new_form: bool, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connec
 }
 
 /// A prepared statement of one parameter.
-fn preparation(new_form: bool) -> Vec<u8> {
+fn preparation(form: Form) -> Vec<u8> {
     let mut payloads = vec![b"\0\x05\0\0\0\0\0\x01\0\0\0\0".to_vec(), b"\x03def param".to_vec()];
-    if !new_form {
+    if !form.deprecate_eof {
         payloads.push(old_eof(false, 0));
     }
     framed(&payloads, 1)
 }
 
 /// What comes of `bytes` as the answer to each kind of statement, and the most room that was made for it.
-fn outcomes(new_form: bool, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
+fn outcomes(form: Form, bytes: &[u8], pieces: &[usize]) -> (Vec<String>, usize) {
     block_on(async {
         let mut widest = 0;
         let mut out = Vec::new();
-        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        let mut session = connection(form, vec![bytes.to_vec()], pieces);
         out.push(format!("{:?}", session.query(b"SELECT 1").await));
         widest = widest.max(session.wire.stream().widest);
-        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        let mut session = connection(form, vec![bytes.to_vec()], pieces);
         out.push(format!("{:?}", session.rows("SELECT 1").await));
         widest = widest.max(session.wire.stream().widest);
-        let mut session = connection(new_form, vec![bytes.to_vec()], pieces);
+        let mut session = connection(form, vec![bytes.to_vec()], pieces);
         out.push(format!("{:?}", session.prepare("SELECT ?").await));
         widest = widest.max(session.wire.stream().widest);
-        let mut session = connection(new_form, vec![preparation(new_form), bytes.to_vec()], pieces);
+        let mut session = connection(form, vec![preparation(form), bytes.to_vec()], pieces);
         let statement = session.prepare("SELECT ?").await.expect("a statement");
         out.push(format!("{:?}", session.execute(statement, &[Param::Int(7)]).await));
         (out, widest.max(session.wire.stream().widest))
     })
 }
 
-async fn queried(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Result<Answer, DbError> {
-    connection(new_form, vec![bytes.to_vec()], pieces).query(b"SELECT 1").await
+async fn queried(form: Form, bytes: &[u8], pieces: &[usize]) -> Result<Answer, DbError> {
+    connection(form, vec![bytes.to_vec()], pieces).query(b"SELECT 1").await
 }
 
 proptest! {
@@ -237,10 +266,10 @@ proptest! {
     fn answers_of_every_shape_are_counted_and_read_however_they_arrive(model in models(), pieces in pieces()) {
         block_on(async {
             let text = model.bytes(false);
-            let counted = queried(model.new_form, &text, &pieces).await;
-            let read = connection(model.new_form, vec![text], &pieces).rows("SELECT 1").await;
-            let answers = vec![preparation(model.new_form), model.bytes(true)];
-            let mut session = connection(model.new_form, answers, &pieces);
+            let counted = queried(model.form, &text, &pieces).await;
+            let read = connection(model.form, vec![text], &pieces).rows("SELECT 1").await;
+            let answers = vec![preparation(model.form), model.bytes(true)];
+            let mut session = connection(model.form, answers, &pieces);
             let statement = session.prepare("SELECT ?").await.expect("a statement");
             let executed = session.execute(statement, &[Param::Text(b"x".to_vec())]).await;
             if model.error_after.is_some() {
@@ -260,9 +289,9 @@ proptest! {
         let bytes = model.bytes(false);
         let cut = &bytes[..at.index(bytes.len())];
         block_on(async {
-            let error = queried(model.new_form, cut, &pieces).await.expect_err("cut");
+            let error = queried(model.form, cut, &pieces).await.expect_err("cut");
             assert_eq!(error.class, Class::Lost, "{error}");
-            let error = connection(model.new_form, vec![cut.to_vec()], &pieces).rows("x").await.expect_err("cut");
+            let error = connection(model.form, vec![cut.to_vec()], &pieces).rows("x").await.expect_err("cut");
             assert_eq!(error.class, Class::Lost, "{error}");
         });
     }
@@ -275,21 +304,21 @@ proptest! {
         pieces in pieces(),
     ) {
         let bytes = damaged(model.bytes(binary), &damages);
-        let (at_once, widest) = outcomes(model.new_form, &bytes, &[]);
+        let (at_once, widest) = outcomes(model.form, &bytes, &[]);
         prop_assert!(widest <= ROOM.max(4 * bytes.len()), "room for {widest} bytes");
-        let (in_pieces, widest) = outcomes(model.new_form, &bytes, &pieces);
+        let (in_pieces, widest) = outcomes(model.form, &bytes, &pieces);
         prop_assert!(widest <= ROOM.max(4 * bytes.len()), "room for {widest} bytes");
         prop_assert_eq!(at_once, in_pieces);
     }
 
     #[test]
     fn damaged_preparations_end_in_the_same_way_however_they_arrive(
-        new_form: bool,
+        form in forms(),
         damages in damages(),
         pieces in pieces(),
     ) {
-        let bytes = damaged(preparation(new_form), &damages);
-        prop_assert_eq!(outcomes(new_form, &bytes, &[]).0, outcomes(new_form, &bytes, &pieces).0);
+        let bytes = damaged(preparation(form), &damages);
+        prop_assert_eq!(outcomes(form, &bytes, &[]).0, outcomes(form, &bytes, &pieces).0);
     }
 }
 
@@ -306,16 +335,16 @@ fn rows_at_the_borders_of_packets_are_read_whole() {
         (2 * FULL + 1, 9),
     ];
     for (payload, head) in borders {
-        for new_form in [false, true] {
+        for form in all_forms() {
             let rows = vec![vec![Some(vec![b'x'; payload - head])], vec![Some(b"y".to_vec())]];
-            let part = Part::Rows { columns: 1, rows, warnings: 3, tail: Vec::new() };
-            let model = Model { new_form, parts: vec![part], error_after: None };
-            assert_eq!(model.payloads(false)[if new_form { 2 } else { 3 }].len(), payload);
+            let part = Part::Rows { columns: 1, described: true, rows, warnings: 3, tail: Vec::new() };
+            let model = Model { form, parts: vec![part], error_after: None };
+            assert_eq!(model.payloads(false)[if form.deprecate_eof { 2 } else { 3 }].len(), payload);
             block_on(async {
                 let bytes = model.bytes(false);
-                let answer = queried(new_form, &bytes, &[65_521]).await.expect("an answer");
+                let answer = queried(form, &bytes, &[65_521]).await.expect("an answer");
                 assert_eq!(answer, model.answer(false), "{payload}");
-                let mut session = connection(new_form, vec![bytes], &[65_521]);
+                let mut session = connection(form, vec![bytes], &[65_521]);
                 let cells = session.rows("x").await.expect("rows");
                 assert!(cells == model.cells(), "{payload}");
                 assert!(
@@ -342,14 +371,14 @@ fn claimed_lengths_are_neither_believed_nor_paid_for() {
         b"\x01\x00\x00\x01\x01\x01\x00\x00\x02\x03\x05\x00\x00\x03\xfe\x00\x00\x02\x00\x09\x00\x00\x04\xfe\xff\xff\xff\xff\xff\xff\xff\x7f",
     ];
     for bytes in claims {
-        for new_form in [false, true] {
-            let (outcomes, widest) = outcomes(new_form, bytes, &[3]);
+        for form in all_forms() {
+            let (outcomes, widest) = outcomes(form, bytes, &[3]);
             assert!(widest <= ROOM, "{bytes:?}: room for {widest} bytes");
             assert!(outcomes.iter().all(|outcome| outcome.contains("Lost")), "{bytes:?}: {outcomes:?}");
         }
     }
     // A statement of 65535 parameters and columns, of which none is described.
     let bytes = framed(&[b"\0\x05\0\0\0\xff\xff\xff\xff\0\0\0".to_vec()], 1);
-    let (outcomes, widest) = outcomes(true, &bytes, &[3]);
+    let (outcomes, widest) = outcomes(all_forms()[1], &bytes, &[3]);
     assert!(widest <= ROOM && outcomes[2].contains("Lost"), "{widest}: {outcomes:?}");
 }

@@ -104,6 +104,27 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
     Fault::Server { code, message: String::from_utf8_lossy(text).into_owned() }
 }
 
+/// The form of answers that a login agreed on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Form {
+    /// `CLIENT_DEPRECATE_EOF`: no EOF behind the column definitions, and an OK in place of the one behind the rows.
+    pub(super) deprecate_eof: bool,
+    /// `MARIADB_CLIENT_CACHE_METADATA`: behind the number of columns stands whether their definitions follow. They do not
+    /// when a prepared statement is executed again and they are those that the client was told before.
+    pub(super) optional_definitions: bool,
+}
+
+/// Reads the first packet of a result set: how many columns its rows have, at least 1, and how many definitions follow.
+pub(super) fn columns(payload: &[u8], form: Form) -> Result<(u64, u64), Fault> {
+    let mut reader = Reader(payload);
+    let count = reader.length()?;
+    let follow = if form.optional_definitions { reader.u8()? } else { 1 };
+    if count == 0 || count > u64::from(u16::MAX) || follow > 1 || !reader.0.is_empty() {
+        return Err(Fault::Malformed("an impossible number of columns"));
+    }
+    Ok((count, count * u64::from(follow)))
+}
+
 /// Whether a packet of a result set ends its rows. A row may begin with 0xfe too, as the length of a value of 16 MB
 /// and more, but then its packet is a full one (new form) or longer than the old form's five bytes.
 pub(super) fn ends_rows(first: u8, length: usize, deprecate_eof: bool) -> bool {

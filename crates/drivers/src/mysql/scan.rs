@@ -2,7 +2,7 @@
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD};
-use super::packet::{self, Finish, Reader};
+use super::packet::{self, Finish, Form};
 use crate::Answer;
 
 /// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred bytes; the limit keeps
@@ -38,7 +38,7 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Scanner {
     phase: Phase,
-    deprecate_eof: bool,
+    form: Form,
     /// Number that the next packet must carry.
     sequence: u8,
     /// Bytes of the current packet that are not yet there and will be passed over.
@@ -50,15 +50,8 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// A walk over the answer whose first packet is number `sequence`.
-    pub(super) fn new(deprecate_eof: bool, sequence: u8) -> Self {
-        Self {
-            phase: Phase::Head,
-            deprecate_eof,
-            sequence,
-            skip: 0,
-            continued: false,
-            answer: Answer::default(),
-        }
+    pub(super) fn new(form: Form, sequence: u8) -> Self {
+        Self { phase: Phase::Head, form, sequence, skip: 0, continued: false, answer: Answer::default() }
     }
 
     /// What was counted up to here.
@@ -124,7 +117,7 @@ impl Scanner {
     fn is_passed_over(&self, first: u8, length: usize) -> bool {
         match self.phase {
             Phase::Columns(_) => first != 0xff,
-            Phase::Rows => first != 0xff && !packet::ends_rows(first, length, self.deprecate_eof),
+            Phase::Rows => first != 0xff && !packet::ends_rows(first, length, self.form.deprecate_eof),
             Phase::Head | Phase::ColumnsEnd => false,
         }
     }
@@ -148,11 +141,15 @@ impl Scanner {
     fn count_value(&mut self) {
         match self.phase {
             Phase::Columns(1) => {
-                self.phase = if self.deprecate_eof { Phase::Rows } else { Phase::ColumnsEnd };
+                self.phase = self.behind_definitions();
             }
             Phase::Columns(left) => self.phase = Phase::Columns(left - 1),
             _ => self.answer.rows += 1,
         }
+    }
+
+    fn behind_definitions(&self) -> Phase {
+        if self.form.deprecate_eof { Phase::Rows } else { Phase::ColumnsEnd }
     }
 
     /// Reads a packet that steers the walk.
@@ -166,7 +163,10 @@ impl Scanner {
             }
             (Phase::Head, 0xfb) => Ok(Step::LocalFile),
             (Phase::Head, _) => {
-                self.phase = Phase::Columns(columns(payload)?);
+                self.phase = match packet::columns(payload, self.form)? {
+                    (_, 0) => self.behind_definitions(),
+                    (_, follow) => Phase::Columns(follow),
+                };
                 Ok(Step::More)
             }
             (Phase::ColumnsEnd, 0xfe) => {
@@ -174,7 +174,7 @@ impl Scanner {
                 Ok(Step::More)
             }
             (Phase::Rows, _) => {
-                let finish = packet::rows_end(payload, self.deprecate_eof)?;
+                let finish = packet::rows_end(payload, self.form.deprecate_eof)?;
                 Ok(self.finish(finish))
             }
             (Phase::ColumnsEnd | Phase::Columns(_), _) => {
@@ -189,16 +189,6 @@ impl Scanner {
         self.phase = Phase::Head;
         if finish.more_results { Step::More } else { Step::Done }
     }
-}
-
-/// The number of columns from the first packet of a result set, at least 1.
-pub(super) fn columns(payload: &[u8]) -> Result<u64, Fault> {
-    let mut reader = Reader(payload);
-    let count = reader.length()?;
-    if count == 0 || count > u64::from(u16::MAX) || !reader.0.is_empty() {
-        return Err(Fault::Malformed("an impossible number of columns"));
-    }
-    Ok(count)
 }
 
 #[cfg(test)]

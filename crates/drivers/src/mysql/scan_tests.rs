@@ -8,7 +8,13 @@ use super::*;
 /// Feeds `bytes` in pieces of the given lengths (the last one repeated), as reads would deliver them. `None` when the
 /// bytes end before the answer does.
 fn fed(new_form: bool, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
-    let mut scanner = Scanner::new(new_form, 1);
+    let form = Form { deprecate_eof: new_form, optional_definitions: false };
+    fed_in(form, bytes, pieces)
+}
+
+/// As [`fed`], in any form.
+fn fed_in(form: Form, bytes: &[u8], pieces: &[usize]) -> Option<Result<Answer, Fault>> {
+    let mut scanner = Scanner::new(form, 1);
     let mut kept = 0;
     let mut arrived = 0;
     let mut pieces = pieces.iter().copied().chain(std::iter::repeat(*pieces.last().unwrap_or(&1)));
@@ -49,6 +55,37 @@ fn check(new_form: bool, payloads: &[Vec<u8>], rows: u64, affected: u64, warning
         );
     }
     assert_eq!(fed(new_form, &bytes, &[1]).expect("complete").expect("an answer"), expected, "byte by byte");
+}
+
+#[test]
+fn definitions_may_be_left_out_where_that_was_agreed_and_only_there() {
+    let rows = [b"\x00\x00\x07".to_vec(), b"\x00\x00\x08".to_vec()];
+    for new_form in [false, true] {
+        let form = Form { deprecate_eof: new_form, optional_definitions: true };
+        let old_eof = (!new_form).then(|| eof(false, 0, false));
+        let head =
+            |follow: u8| [vec![vec![1, follow]], vec![b"column".to_vec(); usize::from(follow)]].concat();
+        let answer = |follow| {
+            let payloads = [
+                head(follow),
+                old_eof.clone().into_iter().collect(),
+                rows.to_vec(),
+                vec![eof(new_form, 3, false)],
+            ];
+            packets(&payloads.concat())
+        };
+        for follow in [0, 1] {
+            let bytes = answer(follow);
+            let expected = Answer { rows: 2, affected: 0, bytes: bytes.len() as u64, warnings: 3 };
+            for cut in 1..=bytes.len() {
+                let found = fed_in(form, &bytes, &[cut, bytes.len()]).expect("complete").expect("an answer");
+                assert_eq!(found, expected, "{follow} definitions, cut at {cut}");
+            }
+            assert!(fed(new_form, &bytes, &[bytes.len()]).expect("an end").is_err(), "not agreed on");
+        }
+        assert!(fed_in(form, &packets(&[vec![1, 2]]), &[6]).expect("an end").is_err(), "no such word");
+        assert!(fed_in(form, &packets(&[vec![1]]), &[5]).expect("an end").is_err(), "a word is missing");
+    }
 }
 
 #[test]

@@ -69,6 +69,11 @@ impl MysqlSession {
         self.0.agreed.is_mariadb
     }
 
+    /// The server sends the column definitions of a prepared statement once, and not with each of its answers.
+    pub fn defines_columns_once(&self) -> bool {
+        self.0.agreed.form.optional_definitions
+    }
+
     /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
         self.0.wire.stream().encryption()
@@ -228,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
         self.exchange.begin()?;
         let outcome = match self.wire.send_command(QUERY, sql.as_bytes()).await {
-            Ok(()) => send_rows(&mut self.wire, self.agreed.deprecate_eof, rows).await,
+            Ok(()) => send_rows(&mut self.wire, self.agreed.form, rows).await,
             Err(fault) => Err(fault),
         };
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
@@ -245,7 +250,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Counts through the answer to what was sent.
     async fn answer(&mut self) -> Result<Answer, Fault> {
-        let mut scanner = self.wire.scanner(self.agreed.deprecate_eof);
+        let mut scanner = self.wire.scanner(self.agreed.form);
         match poll_fn(|context| self.wire.poll_scan(context, &mut scanner)).await? {
             Step::LocalFile => Err(self.without_file(scanner).await),
             _ => Ok(scanner.answer()),
@@ -271,7 +276,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn collected(&mut self) -> Result<Cells, Fault> {
         self.wire.send().await?;
-        cells::collect(&mut self.wire, self.agreed.deprecate_eof).await
+        cells::collect(&mut self.wire, self.agreed.form).await
     }
 
     async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
@@ -288,8 +293,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let columns = reader.u16()?;
         let params = reader.u16()?;
         for count in [params, columns] {
-            let deprecate_eof = self.agreed.deprecate_eof;
-            cells::definitions(&mut self.wire, &mut payload, u64::from(count), deprecate_eof).await?;
+            cells::definitions(&mut self.wire, &mut payload, u64::from(count)).await?;
+            if count > 0 && !self.agreed.form.deprecate_eof {
+                cells::definitions_end(&mut self.wire, &mut payload).await?;
+            }
         }
         let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
         let excerpt = excerpt(sql.as_bytes());

@@ -3,13 +3,15 @@
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+use super::super::packet::Form;
 use super::super::testing::{eof, error, ok, packet, packets, result_set};
 use super::*;
 
 /// A session that is logged in, and its server's end.
 fn connected(deprecate_eof: bool) -> (Connection<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
-    let agreed = Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, deprecate_eof };
+    let form = Form { deprecate_eof, optional_definitions: false };
+    let agreed = Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form };
     let connection = Connection {
         wire: Wire::new(client),
         agreed,

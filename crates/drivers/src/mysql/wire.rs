@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::fault::Fault;
 use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
-use super::packet;
+use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
 use crate::input::{FIRST_SIZE, Input};
 use crate::stream::write_whole;
@@ -160,8 +160,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// A walk over the answer to what was just sent.
-    pub(super) fn scanner(&self, deprecate_eof: bool) -> Scanner {
-        Scanner::new(deprecate_eof, self.sequence)
+    pub(super) fn scanner(&self, form: Form) -> Scanner {
+        Scanner::new(form, self.sequence)
     }
 
     /// Lets `scanner` walk over what has arrived, and reads until it wants something else than more.

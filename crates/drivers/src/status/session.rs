@@ -24,6 +24,9 @@ const MYSQL_SESSION: &[&str] = &[
     "unique_checks",
 ];
 
+/// No variable of the server: whether it sends the column definitions of a prepared statement `once` or `always`.
+const COLUMN_DEFINITIONS: &str = "column_definitions";
+
 /// The same of PostgreSQL, with the database's own encoding and rules for text.
 const POSTGRES_SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
@@ -47,6 +50,10 @@ const MYSQL_SOURCES: [&str; 2] = [
 pub(super) async fn mysql_session(session: &mut AnySession) -> Result<BTreeMap<String, String>, DbError> {
     let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
     all.retain(|name, _| MYSQL_SESSION.contains(&name.as_str()));
+    if let AnySession::Mysql(mysql) = session {
+        let told = if mysql.defines_columns_once() { "once" } else { "always" };
+        all.insert(COLUMN_DEFINITIONS.to_owned(), told.to_owned());
+    }
     Ok(all)
 }
 
