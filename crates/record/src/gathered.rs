@@ -36,7 +36,7 @@ impl Default for Gathered<'_> {
 impl<'a> Gathered<'a> {
     /// One more sample.
     pub(crate) fn sample(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
-        // A sample each millisecond for 49 days would be one too many; what came after it would stand at the last one.
+        // A sample each millisecond for 49 days would be the first that has no number.
         let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
         self.at_us.push(at_us);
         let mut place = 0;

@@ -247,6 +247,20 @@ mod tests {
         assert_eq!(sum.histogram().unwrap(), histogram(&[(0, 3)], 100));
     }
 
+    #[test]
+    fn a_histogram_of_thousands_of_values_is_added_whole_and_a_smaller_one_after_it() {
+        let many: Vec<(u64, u64)> = (0..20_000).map(|number| (number * 7, 1_000 + number)).collect();
+        let many = histogram(&many, 1_000_000);
+        let few = histogram(&[(1, 2), (300, 4)], 1_000_000);
+        let (mut sum, mut expected) = (Sum::default(), histogram(&[], 1_000_000));
+        for histogram in [&few, &many, &few] {
+            assert!(sum.add(&stored(histogram)).is_some());
+            expected.add(histogram).unwrap();
+        }
+        assert!(sum.unpacked.len() > 2 * 4_096, "more than once as long as at first");
+        assert_eq!(sum.histogram().unwrap(), expected);
+    }
+
     proptest! {
         #[test]
         fn the_sum_is_that_of_the_histograms_own_reader(
