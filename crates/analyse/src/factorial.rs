@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dbdyno_record::VariantInfo;
+use dbdyno_record::{VariantInfo, parallel};
 use serde::Serialize;
 
 use crate::looks::{Compared, Look, judge_at};
@@ -127,12 +127,17 @@ pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> 
 /// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
 pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, seed: u64, looks: &[Look]) {
     let contrasts = design.contrasts();
-    for step in steps.iter_mut() {
-        step.effects = contrasts.iter().filter_map(|(name, contrast)| effect(step, name, contrast)).collect();
-        for effect in &mut step.effects {
+    let effects = parallel::map(steps, |step| {
+        let of_contrast = |(name, contrast): &(String, Contrast)| {
+            let mut effect = effect(step, name, contrast)?;
             let ratios: Vec<f64> = effect.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
             effect.ratio.inference = paired(&ratios, step.margin, seed);
-        }
+            Some(effect)
+        };
+        contrasts.iter().filter_map(of_contrast).collect::<Vec<_>>()
+    });
+    for (step, effects) in steps.iter_mut().zip(effects) {
+        step.effects = effects;
     }
     if !looks.is_empty() {
         return judge_at_looks(steps, looks);

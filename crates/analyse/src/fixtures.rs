@@ -22,8 +22,8 @@ pub(crate) fn series(source: &str, keys: &[&str], samples: &[(i64, Vec<i64>)]) -
         at_us: *at_us,
         values: keys.iter().map(|key| (*key).to_owned()).zip(values.iter().copied()).collect(),
     };
-    let mut series = CounterSeries::new(header);
-    samples.iter().map(line).for_each(|line| series.push(&line));
+    let lines: Vec<CounterLine> = samples.iter().map(line).collect();
+    let series = CounterSeries::new(header, &lines);
     BTreeMap::from([(source.to_owned(), series)])
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use dbdyno_record::parallel;
+
 use crate::findings::StepFindings;
 use crate::looks::{Compared, Look, judge_at};
 use crate::margins::Margins;
@@ -27,6 +29,10 @@ pub(crate) struct Rules<'a> {
 /// Fills in inference, verdict and drift of all steps of a run. Its comparisons are one family: the more of them there are,
 /// the surer each must be. The base under its second name is a family of its own: it is the test of the others.
 pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
+    // Intervals and power are most of the work of judging, and no comparison needs another.
+    let mut inferences =
+        parallel::map(&ratios_of(steps, rules.base), |(ratios, margin)| paired(ratios, *margin, rules.seed))
+            .into_iter();
     for step in steps.iter_mut() {
         let base_ran =
             step.variants.iter().any(|variant| variant.variant == rules.base && !variant.runs.is_empty());
@@ -37,10 +43,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
                 continue;
             }
             match &mut variant.ratio {
-                Some(ratio) => {
-                    let ratios: Vec<f64> = ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
-                    ratio.inference = paired(&ratios, step.margin, rules.seed);
-                }
+                Some(ratio) => ratio.inference = inferences.next().flatten(),
                 None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
                 None => {}
             }
@@ -61,6 +64,18 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             .collect();
         judge_family(&mut family, rules.looks);
     }
+}
+
+/// The blocks' ratios of every variant but the base, with the step's margin.
+fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
+    let of_step = |step: &StepFindings| {
+        let others = step.variants.iter().filter(|variant| variant.variant != base);
+        let ratios = others.filter_map(|variant| variant.ratio.as_ref());
+        ratios
+            .map(|ratio| (ratio.blocks.iter().map(|(_, ratio)| *ratio).collect(), step.margin))
+            .collect::<Vec<_>>()
+    };
+    steps.iter().flat_map(|step| of_step(step)).collect()
 }
 
 fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {

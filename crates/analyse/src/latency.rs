@@ -30,14 +30,7 @@ pub(crate) fn merge(
     clock: Clock,
     window: Span,
 ) -> Result<Option<Histogram<u64>>, dbdyno_record::Error> {
-    let mut inside = inside(spans, kind, clock, window);
-    let Some(first) = inside.next() else { return Ok(None) };
-    let mut merged = first.histogram()?;
-    merged.auto(true);
-    for span in inside {
-        span.add_to(&mut merged)?;
-    }
-    Ok(Some(merged))
+    HistogramSpan::sum(inside(spans, kind, clock, window))
 }
 
 fn inside<'a>(
@@ -45,7 +38,7 @@ fn inside<'a>(
     kind: &str,
     clock: Clock,
     window: Span,
-) -> impl Iterator<Item = &'a HistogramSpan> {
+) -> impl Iterator<Item = &'a HistogramSpan> + Clone {
     spans.iter().filter(move |span| {
         span.kind == kind && span.clock == clock && window.share_of(span.from_us, span.to_us) > 0.5
     })

@@ -108,9 +108,10 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         })
     };
     let service = histogram(Clock::Service);
-    let response = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
-        true => service.clone(),
-        false => histogram(Clock::Response),
+    let service_latency = latency(service.as_ref());
+    let response_latency = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
+        true => service_latency.clone(),
+        false => latency(histogram(Clock::Response).as_ref()),
     };
     let lag = histogram(Clock::Lag);
     let result = KindResult {
@@ -125,9 +126,9 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         operations_per_second: per_second(sum.operations, window),
         rows_per_second: per_second(sum.rows, window),
         statements_per_second: per_second(sum.operations, window) * f64::from(spec.statements_per_operation),
-        service: latency(service.as_ref()),
-        response: latency(response.as_ref()),
-        statements: statements(step, &spec.kind, &latency(service.as_ref()), &mut faults),
+        statements: statements(step, &spec.kind, &service_latency, &mut faults),
+        service: service_latency,
+        response: response_latency,
         schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
         buckets: buckets(service.as_ref()),
     };

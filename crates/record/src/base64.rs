@@ -14,6 +14,19 @@ pub(crate) fn encode(bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
+/// What each letter stands for; [`NO_DIGIT`] for one that is not of the alphabet.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut digit = 0;
+    while digit < ALPHABET.len() {
+        digits[ALPHABET[digit] as usize] = digit as u8;
+        digit += 1;
+    }
+    digits
+};
+/// Above every digit, by a bit of its own.
+const NO_DIGIT: u8 = 0x80;
+
 /// The bytes that `text` stands for; `None` when it is no padded base64.
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
@@ -22,26 +35,18 @@ pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let padding = text.iter().rev().take(2).take_while(|&&letter| letter == b'=').count();
     let digits = &text[..text.len() - padding];
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let mut odd = 0;
     for chunk in digits.chunks(4) {
         let mut group = 0u32;
         for (i, &letter) in chunk.iter().enumerate() {
-            group |= u32::from(digit(letter)?) << (18 - 6 * i);
+            let digit = DIGITS[usize::from(letter)];
+            odd |= digit;
+            group |= u32::from(digit & !NO_DIGIT) << (18 - 6 * i);
         }
         let [_, whole @ ..] = group.to_be_bytes();
         bytes.extend_from_slice(&whole[..chunk.len() - 1]);
     }
-    Some(bytes)
-}
-
-fn digit(letter: u8) -> Option<u8> {
-    match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    }
+    (odd & NO_DIGIT == 0).then_some(bytes)
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! `counters/<source>.jsonl`: raw counters of one source, one line a sample, the first line a header.
 
-use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::gathered::Gathered;
 
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,38 +26,6 @@ pub struct CounterLine {
     pub values: BTreeMap<String, i64>,
 }
 
-/// A line as it stands in a file: its keys borrow from there, because a run has millions of them.
-#[derive(Deserialize)]
-pub(crate) struct Sample<'a> {
-    at_us: i64,
-    #[serde(borrow, deserialize_with = "pairs")]
-    values: Vec<(Key<'a>, i64)>,
-}
-
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// The entries of a map in their order.
-fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Key<'de>, i64)>, D::Error> {
-    struct Entries;
-    impl<'de> Visitor<'de> for Entries {
-        type Value = Vec<(Key<'de>, i64)>;
-
-        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-            formatter.write_str("a map of counters")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut entries = Vec::new();
-            while let Some(entry) = map.next_entry()? {
-                entries.push(entry);
-            }
-            Ok(entries)
-        }
-    }
-    deserializer.deserialize_map(Entries)
-}
-
 /// A counter file as read. Held by key as it was written, by changes: a server has hundreds of counters, most of which
 /// never move, and a run has thousands of files.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,37 +33,32 @@ pub struct CounterSeries {
     pub header: CounterHeader,
     /// When each sample was taken.
     at_us: Vec<i64>,
-    /// By key the samples that brought another value, with it; the first one is the key's first.
-    changes: BTreeMap<String, Vec<(usize, i64)>>,
+    /// All keys one after the other, sorted.
+    keys: String,
+    /// Of each key where it ends in `keys`, and where its changes end.
+    ends: Vec<(usize, usize)>,
+    /// The samples that brought another value, with it, key by key; the first one of a key is the key's first.
+    changes: Vec<(u32, i64)>,
 }
 
 impl CounterSeries {
-    /// A series without samples.
-    pub fn new(header: CounterHeader) -> Self {
-        Self { header, at_us: Vec::new(), changes: BTreeMap::new() }
-    }
-
-    /// One more sample; what it leaves out has not changed.
-    pub fn push(&mut self, line: &CounterLine) {
-        self.add(line.at_us, line.values.iter().map(|(key, value)| (key.as_str(), *value)));
-    }
-
-    /// [`CounterSeries::push`] of a line as it was read.
-    pub(crate) fn push_sample(&mut self, sample: &Sample<'_>) {
-        self.add(sample.at_us, sample.values.iter().map(|(Key(key), value)| (key.as_ref(), *value)));
-    }
-
-    fn add<'a>(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
-        let sample = self.at_us.len();
-        self.at_us.push(at_us);
-        for (key, value) in values {
-            match self.changes.get_mut(key) {
-                Some(changes) => changes.push((sample, value)),
-                None => {
-                    self.changes.insert(key.to_owned(), vec![(sample, value)]);
-                }
-            }
+    /// The samples of one file in their order; what one of them leaves out has not changed.
+    pub fn new<'a>(header: CounterHeader, lines: impl IntoIterator<Item = &'a CounterLine>) -> Self {
+        let mut gathered = Gathered::default();
+        for line in lines {
+            gathered.sample(line.at_us, line.values.iter().map(|(key, value)| (key.as_str(), *value)));
         }
+        gathered.series(header)
+    }
+
+    /// Of parts that fit each other: see the fields.
+    pub(crate) fn of_parts(
+        header: CounterHeader,
+        at_us: Vec<i64>,
+        (keys, ends): (String, Vec<(usize, usize)>),
+        changes: Vec<(u32, i64)>,
+    ) -> Self {
+        Self { header, at_us, keys, ends, changes }
     }
 
     /// Number of samples.
@@ -109,20 +72,19 @@ impl CounterSeries {
 
     /// All keys that any sample had, sorted.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.changes.keys().map(String::as_str)
+        (0..self.ends.len()).map(|number| self.key(number))
     }
 
     /// The value of `key` at a sample; `None` before its first one.
     pub fn value(&self, key: &str, sample: usize) -> Option<i64> {
-        let changes = self.changes.get(key)?;
-        let known = changes.partition_point(|(changed, _)| *changed <= sample);
-        (sample < self.len()).then(|| Some(changes.get(known.checked_sub(1)?)?.1))?
+        self.value_of(self.changes_of(key)?, sample)
     }
 
     /// When and what, of every sample from the key's first one on.
-    pub fn values<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (i64, i64)> + 'a {
+    pub fn values<'a>(&'a self, key: &str) -> impl Iterator<Item = (i64, i64)> + 'a {
+        let changes = self.changes_of(key).unwrap_or_default();
         let samples = self.at_us.iter().enumerate();
-        samples.filter_map(move |(sample, at_us)| Some((*at_us, self.value(key, sample)?)))
+        samples.filter_map(move |(sample, at_us)| Some((*at_us, self.value_of(changes, sample)?)))
     }
 
     /// The value of `key` at the sample nearest to `at_us`, with that sample's time.
@@ -130,6 +92,34 @@ impl CounterSeries {
         let (sample, at_us) =
             self.at_us.iter().copied().enumerate().min_by_key(|(_, at)| (at - at_us).abs())?;
         Some((at_us, self.value(key, sample)?))
+    }
+
+    /// The key of that number in their order.
+    fn key(&self, number: usize) -> &str {
+        &self.keys[self.before(number).0..self.ends[number].0]
+    }
+
+    /// Where a key and its changes begin.
+    fn before(&self, number: usize) -> (usize, usize) {
+        number.checked_sub(1).map_or((0, 0), |before| self.ends[before])
+    }
+
+    fn changes_of(&self, key: &str) -> Option<&[(u32, i64)]> {
+        let (mut from, mut to) = (0, self.ends.len());
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            match self.key(middle).cmp(key) {
+                Ordering::Less => from = middle + 1,
+                Ordering::Greater => to = middle,
+                Ordering::Equal => return Some(&self.changes[self.before(middle).1..self.ends[middle].1]),
+            }
+        }
+        None
+    }
+
+    fn value_of(&self, changes: &[(u32, i64)], sample: usize) -> Option<i64> {
+        let known = changes.partition_point(|(changed, _)| *changed as usize <= sample);
+        (sample < self.len()).then(|| Some(changes.get(known.checked_sub(1)?)?.1))?
     }
 }
 
@@ -139,13 +129,13 @@ mod tests {
 
     #[test]
     fn every_sample_has_the_last_value_that_was_written() {
-        let mut series = CounterSeries::new(CounterHeader { source: "status".into(), about: Map::new() });
-        for (at_us, values) in
-            [(-5, vec![("a", 1)]), (10, vec![("b", 7)]), (20, vec![]), (30, vec![("a", 2)])]
-        {
-            let values = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-            series.push(&CounterLine { at_us, values });
-        }
+        let header = CounterHeader { source: "status".into(), about: Map::new() };
+        let samples = [(-5, vec![("a", 1)]), (10, vec![("b", 7)]), (20, vec![]), (30, vec![("a", 2)])];
+        let lines = samples.map(|(at_us, values)| CounterLine {
+            at_us,
+            values: values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect(),
+        });
+        let series = CounterSeries::new(header, &lines);
         assert_eq!(series.values("a").collect::<Vec<_>>(), [(-5, 1), (10, 1), (20, 1), (30, 2)]);
         assert_eq!(series.values("b").collect::<Vec<_>>(), [(10, 7), (20, 7), (30, 7)]);
         assert_eq!((series.value("b", 0), series.value("a", 4), series.value("c", 1)), (None, None, None));

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
+use crate::sum::Sum;
 use crate::{Error, base64};
 
 /// What stands above the first histogram. Readers of the format pass over all of it.
@@ -106,6 +107,21 @@ impl HistogramSpan {
         sum.add(self.histogram()?).map_err(|error| self.error(error.to_string()))
     }
 
+    /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows with what is added to it.
+    /// `None` for no span. Fails when the bytes of one are no HdrHistogram.
+    pub fn sum<'a>(spans: impl Iterator<Item = &'a Self> + Clone) -> Result<Option<Histogram<u64>>, Error> {
+        let mut rest = spans.clone();
+        let Some(first) = rest.next() else { return Ok(None) };
+        let mut sum = Sum::default();
+        let own = spans.map(|span| sum.add(&span.compressed)).collect::<Option<()>>();
+        if let Some(histogram) = own.and_then(|()| sum.histogram()) {
+            return Ok(Some(histogram));
+        }
+        let mut histogram = first.histogram()?;
+        rest.try_for_each(|span| span.add_to(&mut histogram))?;
+        Ok(Some(histogram))
+    }
+
     fn error(&self, message: String) -> Error {
         Error::Histogram {
             tag: self.clock.tag(&self.kind),
@@ -168,6 +184,38 @@ fn seconds(time_us: u64) -> String {
 
 /// One line of the log without its end; `None` for a comment or the legend, a sentence for anything broken.
 pub(crate) fn parse_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
+    match written(line) {
+        Some(span) => Ok(Some(span)),
+        None => parse_any_line(line),
+    }
+}
+
+/// A line as [`format_line`] makes it; `None` for anything else, of which the log's own reader has to say what it is.
+fn written(line: &[u8]) -> Option<HistogramSpan> {
+    let mut fields = line.strip_prefix(b"Tag=")?.splitn(5, |byte| *byte == b',');
+    let (kind, clock) = parse_tag(str::from_utf8(fields.next()?).ok()?)?;
+    let from_us = written_micros(fields.next()?)?;
+    let to_us = from_us.checked_add(written_micros(fields.next()?)?)?;
+    let max_us = fields.next()?.strip_suffix(b".000")?;
+    if max_us.is_empty() || !max_us.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let compressed = base64::decode(fields.next()?).filter(|compressed| is_whole(compressed))?;
+    Some(HistogramSpan { kind: kind.into(), clock, from_us, to_us, compressed })
+}
+
+/// Seconds with six decimals, in microseconds.
+fn written_micros(text: &[u8]) -> Option<u64> {
+    let (whole, decimals) = text.split_at_checked(text.len().checked_sub(7)?)?;
+    let digits = |text: &[u8]| {
+        let number =
+            |number: u64, digit: &u8| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'));
+        (1..=13).contains(&text.len()).then(|| text.iter().try_fold(0, number))?
+    };
+    Some(digits(whole)? * 1_000_000 + digits(decimals.strip_prefix(b".")?)?)
+}
+
+fn parse_any_line(line: &[u8]) -> Result<Option<HistogramSpan>, String> {
     let line = [line, b"\n"].concat();
     let entry = match IntervalLogIterator::new(&line).next() {
         Some(Ok(LogEntry::Interval(entry))) => entry,
@@ -195,4 +243,68 @@ fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
     let length = head[4..].iter().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
     payload.len() == length
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(from_us: u64, length_us: u64, values: &[u64]) -> Vec<u8> {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        values.iter().for_each(|value| histogram.record(*value).unwrap());
+        let mut line = format_line("a/b/lag", from_us, from_us + length_us, &histogram).unwrap();
+        line.pop();
+        line
+    }
+
+    #[test]
+    fn a_line_that_is_cut_or_changed_is_told_as_by_the_logs_own_reader() {
+        let whole = line(1, 1_000_000, &[5, 900]);
+        assert!(written(&whole).is_some());
+        for end in 0..whole.len() {
+            assert_eq!(written(&whole[..end]), None, "{end}");
+        }
+        let text = String::from_utf8(whole).unwrap();
+        for (from, to) in [
+            ("Tag=", ""),
+            ("/lag", "/gap"),
+            ("a/b", "a b"),
+            ("0.000001", ".000001"),
+            ("0.000001", "0.0000010"),
+            ("0.000001", "0,000001"),
+            ("1.000000", "1e0"),
+            (".000,", ".001,"),
+            ("HIST", "HI"),
+            ("HIST", "HI\u{fffd}T"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let changed = text.replacen(from, to, 1);
+            assert_eq!(written(changed.as_bytes()), None, "{changed}");
+            assert_eq!(parse_line(changed.as_bytes()), parse_any_line(changed.as_bytes()), "{changed}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_as_it_is_written_is_read_as_by_the_logs_own_reader(
+            from_us in 0..10_000_000_000_000_000_u64,
+            length_us in 0..10_000_000_000_u64,
+            values in prop::collection::vec(0..3_600_000_000_u64, 0..20),
+        ) {
+            let line = line(from_us, length_us, &values);
+            let span = written(&line);
+            prop_assert!(span.is_some());
+            prop_assert_eq!(Ok(span), parse_any_line(&line));
+        }
+
+        #[test]
+        fn a_changed_byte_is_read_as_by_the_logs_own_reader(at in 0..200_usize, byte: u8) {
+            let mut line = line(1_500_000, 1_000_000, &[5, 900]);
+            let at = at % line.len();
+            line[at] = byte;
+            prop_assert_eq!(parse_line(&line), parse_any_line(&line));
+        }
+    }
 }

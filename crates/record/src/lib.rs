@@ -5,9 +5,11 @@
 
 mod base64;
 mod calibration;
+mod counter_lines;
 mod counters;
 mod error;
 mod event;
+mod gathered;
 mod histogram;
 mod interval;
 mod layout;
@@ -20,6 +22,7 @@ mod server_info;
 mod settling;
 mod step_reader;
 mod step_writer;
+mod sum;
 mod writer;
 
 pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};

@@ -101,17 +101,32 @@ fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Re
         }
     }
     let mut cells = Vec::new();
-    for read in parallel::map(&begun, |(folder, id)| read_cell(folder, id, manifest)) {
-        let (cell, odd) = read?;
-        cells.push(cell);
-        warnings.extend(odd);
+    for cell in parallel::map(&begun, |(folder, id)| read_cell(folder, id, manifest)) {
+        cells.push(cell?);
+    }
+    // By step and not by cell: a run can have fewer cells than the machine has cores, or one more.
+    let of_cells = begun.iter().zip(&cells);
+    let steps: Vec<(PathBuf, &String)> = of_cells
+        .flat_map(|((folder, _), cell)| cell.steps.iter().map(move |name| (folder.join(name), name)))
+        .collect();
+    let mut read = parallel::map(&steps, |(folder, name)| {
+        let mut odd = Vec::new();
+        (read_step(folder, name, &mut odd), odd)
+    })
+    .into_iter();
+    let mut records = Vec::new();
+    for cell in &cells {
+        warnings.extend(cell.odd.iter().cloned());
+        let (steps, odd): (Vec<_>, Vec<_>) = read.by_ref().take(cell.steps.len()).unzip();
+        warnings.extend(odd.into_iter().flatten());
+        records.push(CellRecord { id: cell.id.clone(), events: cell.events.clone(), steps });
     }
     warnings.extend(
         unplanned.iter().map(|folder| {
             format!("{} belongs to no cell of the manifest and is passed over", folder.display())
         }),
     );
-    Ok(cells)
+    Ok(records)
 }
 
 /// Every `<block>/<variant>/<workload>` below `cells`.
@@ -142,18 +157,26 @@ fn folders_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(folders)
 }
 
-/// The cell in `dir`, and what is odd about it.
-fn read_cell(dir: &Path, id: &CellId, manifest: &Manifest) -> Result<(CellRecord, Vec<String>), Error> {
+/// A cell whose steps are not yet read.
+struct Cell<'a> {
+    id: &'a CellId,
+    events: Vec<CellEvent>,
+    /// Names in the order of the record.
+    steps: Vec<String>,
+    /// What is odd about its events.
+    odd: Vec<String>,
+}
+
+fn read_cell<'a>(dir: &Path, id: &'a CellId, manifest: &Manifest) -> Result<Cell<'a>, Error> {
     let events = read_json_lines(&dir.join(EVENTS), None)?;
-    let mut warnings = events.cut_off;
-    warnings.extend(events.damage.map(|damage| damage.to_string()));
+    let mut odd = events.cut_off;
+    odd.extend(events.damage.map(|damage| damage.to_string()));
     let planned = manifest.workloads.iter().find(|workload| workload.name == id.workload);
     let planned = planned.map_or(&[][..], |workload| &workload.steps);
-    let mut names: Vec<String> = Vec::new();
+    let mut steps: Vec<String> = Vec::new();
     for folder in folders_in(dir)? {
-        names.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
+        steps.extend(folder.file_name().and_then(|name| name.to_str()).map(String::from));
     }
-    names.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));
-    let steps = names.iter().map(|name| read_step(&dir.join(name), name, &mut warnings)).collect();
-    Ok((CellRecord { id: id.clone(), events: events.items, steps }, warnings))
+    steps.sort_by_key(|name| planned.iter().position(|step| step == name).unwrap_or(usize::MAX));
+    Ok(Cell { id, events: events.items, steps, odd })
 }

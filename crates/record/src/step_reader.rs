@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::Map;
 
-use crate::counters::Sample;
+use crate::counter_lines::{self, together};
 use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS};
-use crate::lines::{Lines, parse_json, parse_lines, read_file, read_json_lines};
+use crate::lines::{Lines, parse_lines, read_file, read_json_lines};
 use crate::{
-    Check, CounterHeader, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome, StepEvent,
-    StepSpec, Unit, WindowRule, histogram,
+    Check, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, Unit,
+    WindowRule, histogram,
 };
 
 /// One step of a cell, as it was recorded.
@@ -133,8 +133,8 @@ fn read_counters(dir: &Path, notes: &mut Notes<'_>) -> BTreeMap<String, CounterS
                 continue;
             }
         };
-        let lines = parse_lines(&path, &bytes, |line| parse_counters(line).map(Some), None);
-        match together(notes.take(Ok(lines))) {
+        let lines = parse_lines(&path, &bytes, |line| counter_lines::parse_line(line).map(Some), None);
+        match together(&notes.take(Ok(lines))) {
             Ok(series) => counters.extend(series.map(|series| (source.to_string(), series))),
             Err(message) => notes.damages.push(format!("{} {message}", path.display())),
         }
@@ -158,35 +158,6 @@ fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
 
 fn read_histograms(path: &Path) -> Result<Lines<HistogramSpan>, Error> {
     Ok(parse_lines(path, &read_file(path)?, histogram::parse_line, None))
-}
-
-/// A line of a counter file.
-enum CounterEntry<'a> {
-    Header(CounterHeader),
-    Line(Sample<'a>),
-}
-
-fn parse_counters(line: &[u8]) -> Result<CounterEntry<'_>, String> {
-    match parse_json(line) {
-        Ok(line) => Ok(CounterEntry::Line(line)),
-        Err(message) => parse_json(line).map(CounterEntry::Header).map_err(|_| message),
-    }
-}
-
-/// All lines together; `None` when a crash came before the header. Without a header the figures say nothing.
-fn together(entries: Vec<CounterEntry<'_>>) -> Result<Option<CounterSeries>, &'static str> {
-    let mut entries = entries.into_iter();
-    let header = match entries.next() {
-        None => return Ok(None),
-        Some(CounterEntry::Header(header)) => header,
-        Some(CounterEntry::Line(_)) => return Err("does not begin with a header"),
-    };
-    let mut series = CounterSeries::new(header);
-    for entry in entries {
-        let CounterEntry::Line(line) = entry else { return Err("has a second header") };
-        series.push_sample(&line);
-    }
-    Ok(Some(series))
 }
 
 fn unknown_spec(name: &str) -> StepSpec {

@@ -4,11 +4,10 @@ use dbdyno_analyse::{
     Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 
-use crate::csv_groups;
 use crate::evidence::rates::block_ratio;
 use crate::evidence::{COSTS, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
-use crate::{Error, Format};
+use crate::{Error, Format, csv_groups, csv_sweeps};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +75,11 @@ impl Format for Csv {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let shared = Shared { kinds: all_kinds(findings), groupings: csv_groups::groupings(findings) };
+        let shared = Shared {
+            kinds: all_kinds(findings),
+            groupings: csv_groups::groupings(findings),
+            has_sweeps: csv_sweeps::are_there(findings),
+        };
         let mut text = String::new();
         push_line(&mut text, &header(&shared));
         for workload in &findings.workloads {
@@ -96,6 +99,7 @@ impl Format for Csv {
 struct Shared {
     kinds: Vec<String>,
     groupings: Vec<String>,
+    has_sweeps: bool,
 }
 
 /// Kinds of operation of the whole run, in the order in which they first appear.
@@ -125,6 +129,9 @@ fn header(shared: &Shared) -> Vec<String> {
     names.extend(EFFICIENCY.iter().map(|column| relative_name(column.field)));
     names.extend(COSTS.iter().map(|cost| relative_name(cost.field)));
     csv_groups::push_header(&mut names, &shared.groupings);
+    if shared.has_sweeps {
+        csv_sweeps::push_header(&mut names);
+    }
     for kind in &shared.kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
@@ -168,6 +175,9 @@ fn row(
     row.push(number(variant.background_rate));
     push_relative(&mut row, variant);
     csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
+    if shared.has_sweeps {
+        csv_sweeps::push(&mut row, workload, step, variant);
+    }
     for name in &shared.kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
@@ -288,7 +298,8 @@ mod tests {
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
         let findings = fixture::findings();
-        let shared = Shared { kinds: all_kinds(&findings), groupings: vec!["2024".to_owned()] };
+        let shared =
+            Shared { kinds: all_kinds(&findings), groupings: vec!["2024".to_owned()], has_sweeps: true };
         let columns = header(&shared).len();
         for workload in &findings.workloads {
             for step in &workload.steps {

@@ -7,6 +7,7 @@
 mod comparison;
 mod csv;
 mod csv_groups;
+mod csv_sweeps;
 mod error;
 mod evidence;
 mod facts;

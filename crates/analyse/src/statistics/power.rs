@@ -6,6 +6,9 @@
 //! chapter 2; the integral: D. B. Owen, "A Survey of Properties and Applications of the Noncentral t-Distribution",
 //! Technometrics 10 (1968).
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 
@@ -37,15 +40,25 @@ pub fn detectable(deviation: f64, blocks: u32, level: f64, wanted: f64) -> Optio
     if blocks < 2 {
         return None;
     }
-    let (mut low, mut high) = (0.0, 4.0);
-    while power_at(high, blocks, level) < wanted {
-        (low, high) = (high, 2.0 * high);
-    }
-    for _ in 0..40 {
-        let middle = f64::midpoint(low, high);
-        if power_at(middle, blocks, level) < wanted { low = middle } else { high = middle }
-    }
-    Some(high * deviation / f64::from(blocks).sqrt())
+    Some(detectable_shift(blocks, level, wanted) * deviation / f64::from(blocks).sqrt())
+}
+
+/// The noncentrality that is found with `wanted` power. Every comparison of a run asks for the same one, and each answer takes
+/// dozens of integrals.
+fn detectable_shift(blocks: u32, level: f64, wanted: f64) -> f64 {
+    static KNOWN: Mutex<BTreeMap<(u32, u64, u64), f64>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    *known.entry((blocks, level.to_bits(), wanted.to_bits())).or_insert_with(|| {
+        let (mut low, mut high) = (0.0, 4.0);
+        while power_at(high, blocks, level) < wanted {
+            (low, high) = (high, 2.0 * high);
+        }
+        for _ in 0..40 {
+            let middle = f64::midpoint(low, high);
+            if power_at(middle, blocks, level) < wanted { low = middle } else { high = middle }
+        }
+        high
+    })
 }
 
 /// The least number of blocks that find a true `difference` (log ratio) with `wanted` power; `None` when even

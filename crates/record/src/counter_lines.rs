@@ -1,0 +1,193 @@
+//! Lines of `counters/<source>.jsonl`: a reader for the shape in which they are written, and JSON's for any other.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::CounterHeader;
+use crate::counters::CounterSeries;
+use crate::gathered::Gathered;
+use crate::lines::parse_json;
+
+/// A line of a counter file.
+#[derive(Debug)]
+pub(crate) enum CounterEntry<'a> {
+    Header(CounterHeader),
+    Line(Sample<'a>),
+}
+
+/// A sample: its keys borrow from the file, because a run has millions of them.
+#[derive(Debug, PartialEq, Deserialize)]
+pub(crate) struct Sample<'a> {
+    at_us: i64,
+    #[serde(borrow, deserialize_with = "pairs")]
+    values: Vec<(Key<'a>, i64)>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The entries of a map in their order.
+fn pairs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(Key<'de>, i64)>, D::Error> {
+    struct Entries;
+    impl<'de> Visitor<'de> for Entries {
+        type Value = Vec<(Key<'de>, i64)>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a map of counters")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some(entry) = map.next_entry()? {
+                entries.push(entry);
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_map(Entries)
+}
+
+/// One line, or what is wrong with it and at which column.
+pub(crate) fn parse_line(line: &[u8]) -> Result<CounterEntry<'_>, String> {
+    if let Some(sample) = written(line) {
+        return Ok(CounterEntry::Line(sample));
+    }
+    match parse_json(line) {
+        Ok(sample) => Ok(CounterEntry::Line(sample)),
+        Err(message) => parse_json(line).map(CounterEntry::Header).map_err(|_| message),
+    }
+}
+
+/// A sample byte for byte as the writer leaves it: no blank, no escape, no number but a whole one of at most 18 digits.
+/// `None` for anything else, of which JSON's own reader has to say what it is.
+fn written(line: &[u8]) -> Option<Sample<'_>> {
+    let line = str::from_utf8(line).ok()?;
+    let (at_us, rest) = whole_number(line.strip_prefix("{\"at_us\":")?)?;
+    let mut rest = rest.strip_prefix(",\"values\":{")?;
+    // A name and a number are seldom shorter.
+    let mut values = Vec::with_capacity(rest.len() / 16 + 1);
+    if rest == "}}" {
+        return Some(Sample { at_us, values });
+    }
+    loop {
+        rest = rest.strip_prefix('"')?;
+        let end = rest.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < b' ')?;
+        let (key, after) = rest.split_at(end);
+        let (value, after) = whole_number(after.strip_prefix("\":")?)?;
+        values.push((Key(Cow::Borrowed(key)), value));
+        if after == "}}" {
+            return Some(Sample { at_us, values });
+        }
+        rest = after.strip_prefix(',')?;
+    }
+}
+
+/// The number at the begin, and what follows it. JSON has no leading zeros, and a minus zero is no whole number.
+fn whole_number(text: &str) -> Option<(i64, &str)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_negative = digits.len() < text.len();
+    let mut value = 0;
+    let mut length = 0;
+    for byte in digits.bytes().take_while(u8::is_ascii_digit) {
+        length += 1;
+        if length > 18 {
+            return None;
+        }
+        value = value * 10 + i64::from(byte - b'0');
+    }
+    let is_plain = match digits.as_bytes().first()? {
+        b'0' => length == 1 && !is_negative,
+        _ => length > 0,
+    };
+    is_plain.then(|| (if is_negative { -value } else { value }, &digits[length..]))
+}
+
+/// All lines together; `None` when a crash came before the header. Without a header the figures say nothing.
+pub(crate) fn together(entries: &[CounterEntry<'_>]) -> Result<Option<CounterSeries>, &'static str> {
+    let Some((first, entries)) = entries.split_first() else { return Ok(None) };
+    let CounterEntry::Header(header) = first else { return Err("does not begin with a header") };
+    let mut gathered = Gathered::default();
+    for entry in entries {
+        let CounterEntry::Line(line) = entry else { return Err("has a second header") };
+        gathered.sample(line.at_us, line.values.iter().map(|(Key(key), value)| (key.as_ref(), *value)));
+    }
+    Ok(Some(gathered.series(header.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::CounterLine;
+
+    #[test]
+    fn a_line_as_it_is_written_needs_no_reader_of_json() {
+        let line = br#"{"at_us":-7,"values":{"Bytes_\u00e4":1,"b":2}}"#;
+        assert_eq!(written(line), None, "an escape");
+        let line = "{\"at_us\":-7,\"values\":{\"Bytes ä\":-20,\"\":0}}";
+        let sample = written(line.as_bytes()).unwrap();
+        assert_eq!(sample.at_us, -7);
+        assert_eq!(sample.values, [(Key("Bytes ä".into()), -20), (Key("".into()), 0)]);
+        assert_eq!(written(b"{\"at_us\":0,\"values\":{}}").unwrap().values, []);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_or_changed_is_told_as_by_the_reader_of_json() {
+        let line = "{\"at_us\":12,\"values\":{\"a\":1,\"b\":-2}}";
+        let mut broken: Vec<Vec<u8>> = (0..line.len()).map(|end| line.as_bytes()[..end].to_vec()).collect();
+        for (from, to) in [
+            ("12", "012"),
+            ("12", "-0"),
+            ("12", "1.5"),
+            ("12", "9223372036854775808"),
+            ("12", ""),
+            ("1,", "+1,"),
+            ("1,", "1,,"),
+            ("1,", "1"),
+            ("-2", "--2"),
+            ("-2", "-"),
+            ("\"b\"", "b"),
+            ("\"b\":", "\"b\""),
+            ("}}", "}}}"),
+            ("}}", "}} x"),
+            ("}}", ",}}"),
+            ("values", "value"),
+            ("a", "\u{1}"),
+        ] {
+            assert!(line.contains(from), "{from}");
+            broken.push(line.replacen(from, to, 1).into_bytes());
+        }
+        broken.push(line.replace('a', "\u{fffd}").bytes().filter(|byte| *byte != 0xbf).collect());
+        for line in broken {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            assert_eq!(written(&line), None, "{text}");
+            let expected = parse_json::<Sample<'_>>(&line).unwrap_err();
+            assert_eq!(parse_line(&line).unwrap_err(), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_as_by_the_reader_of_json(
+            at_us: i64,
+            values in prop::collection::btree_map("[ -~äß\t\"]{0,12}", any::<i64>(), 0..6),
+        ) {
+            let line = serde_json::to_vec(&CounterLine { at_us, values }).unwrap();
+            let CounterEntry::Line(sample) = parse_line(&line).unwrap() else { panic!("no header") };
+            prop_assert_eq!(sample, parse_json::<Sample<'_>>(&line).unwrap());
+        }
+
+        #[test]
+        fn what_the_quick_reader_takes_is_the_same_to_the_reader_of_json(
+            line in "\\{\"at_us\":-?[0-9]{1,3},\"values\":\\{(\"[ab\\\\]{0,2}\":-?[0-9.e]{1,3}[, ]?){0,3}\\}\\}",
+        ) {
+            if let Some(sample) = written(line.as_bytes()) {
+                prop_assert_eq!(Ok(sample), parse_json::<Sample<'_>>(line.as_bytes()));
+            }
+        }
+    }
+}
