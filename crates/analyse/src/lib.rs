@@ -11,6 +11,7 @@
 mod account;
 mod alike;
 mod beside;
+mod changed;
 mod colours;
 mod compare;
 mod control;
