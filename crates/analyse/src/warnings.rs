@@ -28,7 +28,12 @@ const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 /// In a shorter step the samples at its two ends are most of what there is, and their share says nothing.
 const SAMPLER_JUDGED_FROM_SECONDS: f64 = 2.0;
 
-pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option<&Parity>) -> Vec<String> {
+pub(crate) fn warnings(
+    run: &Run,
+    workloads: &[WorkloadFindings],
+    base: &str,
+    parity: Option<&Parity>,
+) -> Vec<String> {
     let mut all = Vec::new();
     if run.manifest.tool.build != "release" {
         all.push(format!(
@@ -64,17 +69,17 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
         run.manifest.experiment.again.as_deref(),
     ));
     all.extend(drift_warnings(workloads));
-    all.extend(one_block(run, workloads));
+    all.extend(one_block(run, workloads, base));
     all
 }
 
 /// Planned so, or measured so far: what one block shows may be chance.
-fn one_block(run: &Run, workloads: &[WorkloadFindings]) -> Option<String> {
+fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<String> {
     let chance = "nothing can be said about significance; a difference may be chance";
     if run.manifest.blocks < 2 {
         return Some(format!("One block: {chance}. Use blocks = 5 or more."));
     }
-    let most = workloads.iter().map(|workload| workload.most_ratio_blocks(&run.manifest.base)).max();
+    let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
     (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
 }
 
