@@ -102,6 +102,16 @@ pub struct WorkloadFindings {
     pub steps: Vec<StepFindings>,
 }
 
+impl WorkloadFindings {
+    /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where there is no ratio.
+    pub fn most_ratio_blocks(&self, base: &str) -> usize {
+        let variants = self.steps.iter().flat_map(|step| &step.variants);
+        let ratios =
+            variants.filter(|variant| variant.variant != base).filter_map(|variant| variant.ratio.as_ref());
+        ratios.map(|ratio| ratio.blocks.len()).max().unwrap_or(0)
+    }
+}
+
 /// The tables at the top of a report; rows = variants where nothing else is said.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {

@@ -8,6 +8,7 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::{differences, small_differences};
+use crate::margins::Margins;
 use crate::ratio::valid;
 use crate::statistics::change_point::{changes, greatest_change, permutations_for};
 use crate::statistics::describe::geometric_mean;
@@ -36,7 +37,7 @@ pub struct HistoryChoices<'a> {
     /// `None` = every variant.
     pub variant: Option<&'a str>,
     pub measure: Measure,
-    /// Changes below this fraction have no verdict; `None` = the last run's margin.
+    /// Changes of any step below this fraction have no verdict; `None` = the last run's, step by step.
     pub margin: Option<f64>,
     /// Put runs that are not alike into one series too, and say so.
     pub anyway: bool,
@@ -48,6 +49,7 @@ pub struct History {
     /// The plan's name.
     pub name: String,
     pub measure: Measure,
+    /// Of steps that have none of their own.
     pub margin: f64,
     /// In the order of the series.
     pub runs: Vec<HistoryRun>,
@@ -71,6 +73,8 @@ pub struct Series {
     pub step: String,
     pub variant: String,
     pub rate_label: String,
+    /// Changes below this fraction count as none.
+    pub margin: f64,
     /// One a run; `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
     /// Probability of so great a greatest change in noise; `None` for fewer than four values.
@@ -113,7 +117,11 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
     let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
     for run in &runs[1..] {
-        let differences = differences(first, run, &pairs);
+        let mut differences = differences(first, run, &pairs);
+        let (base, other) = (&first.manifest.base, &run.manifest.base);
+        if choices.measure == Measure::Ratio && base != other {
+            differences.push(format!("base of the ratios {base} and {other}"));
+        }
         if !differences.is_empty() && !choices.anyway {
             return Err(Error::NotAlike { differences });
         }
@@ -125,16 +133,17 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
         notes.push(format!("{} runs: a change can be judged from {LEAST_RUNS} runs on.", runs.len()));
     }
     let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
-    let margin = choices.margin.unwrap_or(last.manifest.margin);
-    let mut series = series(&findings, choices);
+    let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
+    let mut series = series(&findings, choices, margins);
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
         let run = last.manifest.run_id.clone();
         return Err(Error::UnknownVariant { run, asked: asked.to_owned(), known });
     }
     let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
-    judge(&mut series, &runs, margin, first.manifest.seed);
-    Ok(History { name: last.manifest.name.clone(), measure: choices.measure, margin, runs, notes, series })
+    judge(&mut series, &runs, first.manifest.seed);
+    let (name, margin) = (last.manifest.name.clone(), margins.general());
+    Ok(History { name, measure: choices.measure, margin, runs, notes, series })
 }
 
 /// What a change of level may come from that is no change of the servers.
@@ -154,7 +163,7 @@ fn history_run(findings: &Findings) -> HistoryRun {
 }
 
 /// Every step and variant that any of the runs has, in the order in which they come first.
-fn series(findings: &[Findings], choices: HistoryChoices<'_>) -> Vec<Series> {
+fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     for (position, found) in findings.iter().enumerate() {
         for workload in &found.workloads {
@@ -174,6 +183,7 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>) -> Vec<Series> {
                         step: step.name.clone(),
                         variant: variant.variant.clone(),
                         rate_label: step.rate_label.clone(),
+                        margin: margins.of(&step.name),
                         values: vec![None; findings.len()],
                         p: None,
                         adjusted_p: None,
@@ -197,7 +207,7 @@ fn value(variant: &VariantStep, measure: Measure) -> Option<f64> {
 }
 
 /// Looks for changes on a log scale, where a change is a ratio whatever the level.
-fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
+fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
     let logs: Vec<Vec<(usize, f64)>> = series
         .iter()
         .map(|series| {
@@ -213,12 +223,12 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
     }
     let judged: Vec<usize> = (0..series.len()).filter(|at| series[*at].p.is_some()).collect();
     let adjusted = benjamini_hochberg(&judged.iter().filter_map(|at| series[*at].p).collect::<Vec<_>>());
-    let within = bounds(margin).exp();
     for (at, adjusted) in judged.into_iter().zip(adjusted) {
         series[at].adjusted_p = Some(adjusted);
         if adjusted > LEVEL {
             continue;
         }
+        let within = bounds(series[at].margin).exp();
         let change = |change: crate::statistics::change_point::ChangePoint| {
             let first = logs[at][change.at].0;
             let ratio = (change.after - change.before).exp();
@@ -241,125 +251,5 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], margin: f64, seed: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixtures::{cell, load_step, run};
-    use crate::statistics::simulations::{chance, normal};
-
-    /// A run of `a` and `b` with these rates in `l.i0`.
-    fn night(number: usize, rates: [f64; 2]) -> Run {
-        let rate = |at: usize| load_step(rates[at].round() as u64);
-        let mut run = run(&["a", "b"], 1, vec![cell(1, "a", vec![rate(0)]), cell(1, "b", vec![rate(1)])]);
-        run.manifest.run_id = format!("night-{number}");
-        run
-    }
-
-    fn nights(rates: &[[f64; 2]]) -> Vec<Run> {
-        rates.iter().enumerate().map(|(number, rates)| night(number, *rates)).collect()
-    }
-
-    fn found(runs: &[Run], choices: HistoryChoices<'_>) -> History {
-        history(&runs.iter().collect::<Vec<_>>(), choices).unwrap()
-    }
-
-    /// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
-    fn slower_from_the_eighth() -> Vec<Run> {
-        let rates = (0..12).map(|n| {
-            let noise = |side| 1.0 + 0.01 * normal(21_u64 + side, n);
-            [1e6 * noise(0), 1e6 * noise(1) * if n < 7 { 1.0 } else { 0.9 }]
-        });
-        nights(&rates.collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn a_change_is_found_at_its_run_with_its_ratio() {
-        let found = found(&slower_from_the_eighth(), HistoryChoices::default());
-        let names: Vec<&str> = found.series.iter().map(|series| series.variant.as_str()).collect();
-        assert_eq!(names, ["a", "b"]);
-        assert!(found.series[0].changes.is_empty(), "{:?}", found.series[0]);
-        let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
-        assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
-        assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
-        assert!(found.series[1].is_slower_now());
-    }
-
-    #[test]
-    fn a_ratio_does_not_see_what_befell_the_whole_machine() {
-        let mut rates = [[1e6, 9e5]; 12];
-        for (n, rates) in rates.iter_mut().enumerate() {
-            let machine = if n < 6 { 1.0 } else { 0.8 };
-            *rates = [rates[0] * machine, rates[1] * machine * (1.0 + 0.005 * normal(9, n as u64))];
-        }
-        let runs = nights(&rates);
-        let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
-        assert!(of(Measure::Rate).series.iter().all(Series::is_slower_now));
-        let ratio = of(Measure::Ratio);
-        assert_eq!(ratio.series.len(), 1);
-        assert!(ratio.series[0].changes.is_empty(), "{:?}", ratio.series[0]);
-    }
-
-    #[test]
-    fn a_run_without_the_step_leaves_a_gap_and_the_change_keeps_its_run() {
-        let mut runs = slower_from_the_eighth();
-        runs[3].cells.pop();
-        let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
-        assert_eq!(found.series[0].values[3], None);
-        assert_eq!(found.series[0].changes[0].run_id, "night-7");
-    }
-
-    #[test]
-    fn a_certain_change_within_the_margin_is_the_same() {
-        let choices = HistoryChoices { margin: Some(0.2), ..HistoryChoices::default() };
-        let found = found(&slower_from_the_eighth(), choices);
-        assert_eq!(found.series[1].changes[0].verdict, Verdict::Same);
-        assert!(!found.series[1].is_slower_now());
-    }
-
-    #[test]
-    fn noise_has_a_change_in_5_percent_of_histories_at_most() {
-        // Two series a history, as one family: a false change in either counts.
-        let runs = nights(&[[1e6, 1e6]; 15]);
-        let choices = HistoryChoices::default();
-        let template = found(&runs, choices);
-        let studies = 2_000;
-        let with_change = (0..studies).filter(|study| {
-            let mut series = template.series.clone();
-            for (side, series) in series.iter_mut().enumerate() {
-                let noise = |n| Some(1e6 * (0.01 * normal(1_000 + 2 * study + side as u64, n)).exp());
-                series.values = (0..15).map(noise).collect();
-            }
-            judge(&mut series, &template.runs, 0.0, 7 + study);
-            series.iter().any(|series| !series.changes.is_empty())
-        });
-        let share = with_change.count() as f64 / studies as f64;
-        assert!(share <= 0.05 + chance(0.05, studies), "{share} of {studies}");
-    }
-
-    #[test]
-    fn what_is_no_history_is_refused() {
-        let mut runs = slower_from_the_eighth();
-        let fail = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
-        insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1");
-        let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
-        insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
-        runs[4].manifest.seed = 8;
-        insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
-        let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
-        insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
-    }
-
-    #[test]
-    fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
-        let mut runs = slower_from_the_eighth();
-        for run in &mut runs[7..] {
-            run.manifest.host.kernel = "6.12.0".to_owned();
-        }
-        runs[9].manifest.tool.version = "0.2.0".to_owned();
-        let notes = found(&runs, HistoryChoices::default()).notes;
-        insta::assert_snapshot!(notes.join("\n"), @r"
-        With run night-7 changed: kernel 6.1.0 and 6.12.0.
-        With run night-9 changed: dbdyno 0.1.0 (abc) and 0.2.0 (abc).
-        With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
-        ");
-    }
-}
+#[path = "history_tests.rs"]
+mod tests;

@@ -11,6 +11,7 @@
 mod account;
 mod alike;
 mod beside;
+mod changed;
 mod colours;
 mod compare;
 mod control;
@@ -166,7 +167,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     Findings {
         run: overview::run_summary(run, base),
         variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
-        warnings: warnings::warnings(run, &workloads, parity.as_ref())
+        warnings: warnings::warnings(run, &workloads, base, parity.as_ref())
             .into_iter()
             .chain(factorial::warning(design))
             .collect(),

@@ -8,6 +8,9 @@ use crate::{Cost, Efficiency, MetricRow, StepRun};
 /// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
 #[derive(Debug, Clone, Serialize)]
 pub struct RelativeMetrics {
+    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is infinite, for which JSON has no
+    /// number: it stands there as `null`, like one that is not known.
+    pub infinite: Vec<String>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,
     pub cost: Cost,
@@ -20,10 +23,12 @@ type Pairs<'a> = &'a [(&'a StepRun, &'a StepRun)];
 pub(crate) fn relative_metrics<'a>(runs: &'a [StepRun], base: &'a [StepRun]) -> Option<RelativeMetrics> {
     let pair = |run: &'a StepRun| Some((run, valid(base).find(|base| base.block == run.block)?));
     let pairs: Vec<(&StepRun, &StepRun)> = valid(runs).filter_map(pair).collect();
+    let mut infinite = Vec::new();
     (!pairs.is_empty()).then(|| RelativeMetrics {
-        metrics: metrics(&pairs),
-        efficiency: efficiency(&pairs),
-        cost: cost(&pairs),
+        metrics: metrics(&pairs, &mut infinite),
+        efficiency: efficiency(&pairs, &mut infinite),
+        cost: cost(&pairs, &mut infinite),
+        infinite,
     })
 }
 
@@ -43,63 +48,77 @@ fn quotient(pairs: Pairs<'_>, figure: impl Fn(&StepRun) -> Option<f64>) -> Optio
     Some(if new == 0.0 && base == 0.0 { 1.0 } else { new / base })
 }
 
-fn metrics(pairs: Pairs<'_>) -> MetricRow {
-    let of = |figure: fn(&MetricRow) -> Option<f64>| quotient(pairs, |run| figure(&run.metrics));
+/// The ratio as it is; an infinite one under its name in the list as well.
+fn noted(ratio: Option<f64>, group: &str, name: &str, infinite: &mut Vec<String>) -> Option<f64> {
+    if ratio.is_some_and(f64::is_infinite) {
+        infinite.push(format!("{group}.{name}"));
+    }
+    ratio
+}
+
+fn metrics(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> MetricRow {
+    let mut of = |name: &str, figure: fn(&MetricRow) -> Option<f64>| {
+        noted(quotient(pairs, |run| figure(&run.metrics)), "metrics", name, infinite)
+    };
     MetricRow {
-        ips: of(|row| row.ips),
-        qps: of(|row| row.qps),
-        rps: of(|row| row.rps),
-        rmbps: of(|row| row.rmbps),
-        wps: of(|row| row.wps),
-        wmbps: of(|row| row.wmbps),
-        rpq: of(|row| row.rpq),
-        rkbpq: of(|row| row.rkbpq),
-        wpi: of(|row| row.wpi),
-        wkbpi: of(|row| row.wkbpi),
-        csps: of(|row| row.csps),
-        cpups: of(|row| row.cpups),
-        cspq: of(|row| row.cspq),
-        cpupq: of(|row| row.cpupq),
-        dbgb1: of(|row| row.dbgb1),
-        dbgb2: of(|row| row.dbgb2),
-        rss: of(|row| row.rss),
-        maxop: of(|row| row.maxop),
-        p50: of(|row| row.p50),
-        p99: of(|row| row.p99),
+        ips: of("ips", |row| row.ips),
+        qps: of("qps", |row| row.qps),
+        rps: of("rps", |row| row.rps),
+        rmbps: of("rmbps", |row| row.rmbps),
+        wps: of("wps", |row| row.wps),
+        wmbps: of("wmbps", |row| row.wmbps),
+        rpq: of("rpq", |row| row.rpq),
+        rkbpq: of("rkbpq", |row| row.rkbpq),
+        wpi: of("wpi", |row| row.wpi),
+        wkbpi: of("wkbpi", |row| row.wkbpi),
+        csps: of("csps", |row| row.csps),
+        cpups: of("cpups", |row| row.cpups),
+        cspq: of("cspq", |row| row.cspq),
+        cpupq: of("cpupq", |row| row.cpupq),
+        dbgb1: of("dbgb1", |row| row.dbgb1),
+        dbgb2: of("dbgb2", |row| row.dbgb2),
+        rss: of("rss", |row| row.rss),
+        maxop: of("maxop", |row| row.maxop),
+        p50: of("p50", |row| row.p50),
+        p99: of("p99", |row| row.p99),
         tag: pairs.first().map_or_else(String::new, |(run, _)| run.metrics.tag.clone()),
     }
 }
 
-fn efficiency(pairs: Pairs<'_>) -> Efficiency {
-    let of = |figure: fn(&Efficiency) -> Option<f64>| quotient(pairs, |run| figure(&run.efficiency));
+fn efficiency(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Efficiency {
+    let mut of = |name: &str, figure: fn(&Efficiency) -> Option<f64>| {
+        noted(quotient(pairs, |run| figure(&run.efficiency)), "efficiency", name, infinite)
+    };
     Efficiency {
-        o_s: of(|row| row.o_s),
-        cpu_o: of(|row| row.cpu_o),
-        cs_o: of(|row| row.cs_o),
-        r_o: of(|row| row.r_o),
-        rkb_o: of(|row| row.rkb_o),
-        wkb_o: of(|row| row.wkb_o),
+        o_s: of("o_s", |row| row.o_s),
+        cpu_o: of("cpu_o", |row| row.cpu_o),
+        cs_o: of("cs_o", |row| row.cs_o),
+        r_o: of("r_o", |row| row.r_o),
+        rkb_o: of("rkb_o", |row| row.rkb_o),
+        wkb_o: of("wkb_o", |row| row.wkb_o),
     }
 }
 
-fn cost(pairs: Pairs<'_>) -> Cost {
-    let of = |figure: fn(&Cost) -> Option<f64>| quotient(pairs, |run| figure(&run.cost));
+fn cost(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Cost {
+    let mut of = |name: &str, figure: fn(&Cost) -> Option<f64>| {
+        noted(quotient(pairs, |run| figure(&run.cost)), "cost", name, infinite)
+    };
     Cost {
-        server_cpu_us: of(|cost| cost.server_cpu_us),
-        server_user_us: of(|cost| cost.server_user_us),
-        server_kernel_us: of(|cost| cost.server_kernel_us),
-        client_cpu_us: of(|cost| cost.client_cpu_us),
-        client_user_us: of(|cost| cost.client_user_us),
-        client_kernel_us: of(|cost| cost.client_kernel_us),
-        rest_cpu_us: of(|cost| cost.rest_cpu_us),
-        host_iowait_us: of(|cost| cost.host_iowait_us),
+        server_cpu_us: of("server_cpu_us", |cost| cost.server_cpu_us),
+        server_user_us: of("server_user_us", |cost| cost.server_user_us),
+        server_kernel_us: of("server_kernel_us", |cost| cost.server_kernel_us),
+        client_cpu_us: of("client_cpu_us", |cost| cost.client_cpu_us),
+        client_user_us: of("client_user_us", |cost| cost.client_user_us),
+        client_kernel_us: of("client_kernel_us", |cost| cost.client_kernel_us),
+        rest_cpu_us: of("rest_cpu_us", |cost| cost.rest_cpu_us),
+        host_iowait_us: of("host_iowait_us", |cost| cost.host_iowait_us),
         // What others took is no variant's doing.
         host_steal_share: None,
-        server_switches: of(|cost| cost.server_switches),
-        fsyncs_per_commit: of(|cost| cost.fsyncs_per_commit),
-        write_amplification: of(|cost| cost.write_amplification),
-        sampler_core_share: of(|cost| cost.sampler_core_share),
-        busiest_load_thread_share: of(|cost| cost.busiest_load_thread_share),
+        server_switches: of("server_switches", |cost| cost.server_switches),
+        fsyncs_per_commit: of("fsyncs_per_commit", |cost| cost.fsyncs_per_commit),
+        write_amplification: of("write_amplification", |cost| cost.write_amplification),
+        sampler_core_share: of("sampler_core_share", |cost| cost.sampler_core_share),
+        busiest_load_thread_share: of("busiest_load_thread_share", |cost| cost.busiest_load_thread_share),
     }
 }
 
@@ -139,6 +158,19 @@ mod tests {
             &[run(1, None, 1.0), run(2, None, 1.0)],
         );
         assert_eq!(two.unwrap().metrics.rps, Some(1.5));
+    }
+
+    #[test]
+    fn a_program_can_tell_an_infinite_ratio_from_one_that_is_not_known() {
+        let (mut new, mut base) = (run(1, None, 2.0), run(1, None, 0.0));
+        (new.cost.server_switches, base.cost.server_switches) = (Some(1.0), Some(0.0));
+        let found = relative_metrics(&[new], &[base]).unwrap();
+        let json = serde_json::to_value(&found).unwrap();
+        assert_eq!(json["infinite"], serde_json::json!(["metrics.rps", "cost.server_switches"]));
+        assert!(json["metrics"]["rps"].is_null() && json["metrics"]["cpupq"].is_null());
+        for name in &found.infinite {
+            assert!(json.pointer(&format!("/{}", name.replace('.', "/"))).is_some(), "{name} is a key");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
+use crate::changed;
 use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
@@ -13,7 +14,6 @@ use crate::host_check;
 use crate::hosts::host_warnings;
 use crate::judge::drift_warnings;
 use crate::outages;
-use crate::overview::servers;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
 use crate::settling;
@@ -28,7 +28,12 @@ const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 /// In a shorter step the samples at its two ends are most of what there is, and their share says nothing.
 const SAMPLER_JUDGED_FROM_SECONDS: f64 = 2.0;
 
-pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option<&Parity>) -> Vec<String> {
+pub(crate) fn warnings(
+    run: &Run,
+    workloads: &[WorkloadFindings],
+    base: &str,
+    parity: Option<&Parity>,
+) -> Vec<String> {
     let mut all = Vec::new();
     if run.manifest.tool.build != "release" {
         all.push(format!(
@@ -51,7 +56,7 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
     all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));
     all.extend(recorded_warnings(run));
-    all.extend(changed_servers(run));
+    all.extend(changed::warnings(run));
     all.extend(unequal(run));
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
@@ -64,13 +69,18 @@ pub(crate) fn warnings(run: &Run, workloads: &[WorkloadFindings], parity: Option
         run.manifest.experiment.again.as_deref(),
     ));
     all.extend(drift_warnings(workloads));
-    if run.manifest.blocks < 2 {
-        all.push(
-            "One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more."
-                .to_owned(),
-        );
-    }
+    all.extend(one_block(run, workloads, base));
     all
+}
+
+/// Planned so, or measured so far: what one block shows may be chance.
+fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<String> {
+    let chance = "nothing can be said about significance; a difference may be chance";
+    if run.manifest.blocks < 2 {
+        return Some(format!("One block: {chance}. Use blocks = 5 or more."));
+    }
+    let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
+    (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
 }
 
 /// Cells that failed, stopped in the middle or did not run.
@@ -188,19 +198,6 @@ fn recorded_warnings(run: &Run) -> Vec<String> {
     told.into_iter().map(|(text, first)| place(text, first)).collect()
 }
 
-/// A server that was exchanged while the run went on.
-fn changed_servers(run: &Run) -> Vec<String> {
-    let changed = |variant: &dbdyno_record::VariantInfo| {
-        let first = servers(run, &variant.name).next()?;
-        let other = servers(run, &variant.name).find(|server| server.version_text != first.version_text)?;
-        Some(format!(
-            "The server of {} changed during the run: {:?}, then {:?}.",
-            variant.name, first.version_text, other.version_text
-        ))
-    };
-    run.manifest.variants.iter().filter_map(changed).collect()
-}
-
 /// The dearest step of those in which sampling cost more than it may.
 fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
     let judged =
@@ -299,6 +296,19 @@ mod tests {
         Cell did not end: block 2 a insert-benchmark; dbdyno was stopped in it.
         The server of a changed during the run: "a 1.0", then "a 2.0".
         "#);
+    }
+
+    #[test]
+    fn a_run_that_has_one_of_its_blocks_so_far_has_one() {
+        let steps = |rate| vec![load_step(rate)];
+        let mut cells = vec![cell(1, "a", steps(1_000)), cell(1, "b", steps(1_100))];
+        let told = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
+        assert_snapshot!(told(&cells), @r"
+        2 of 4 cells did not run.
+        One block of 2 was measured: nothing can be said about significance; a difference may be chance.
+        ");
+        cells.extend([cell(2, "a", steps(1_000)), cell(2, "b", steps(1_100))]);
+        assert_eq!(told(&cells), "");
     }
 
     #[test]

@@ -83,6 +83,10 @@ pub(crate) struct RunArgs {
     /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
+    /// Go on with --resume although another version or commit of dbdyno began the run; the report then says so. Other versions of
+    /// a workload, and a debug build beside a release build, are refused all the same.
+    #[arg(long, requires = "resume")]
+    pub(crate) anyway: bool,
 }
 
 /// Show what a plan would run, how long it takes, how much disk it needs and which differences it can detect; runs nothing.
@@ -198,7 +202,7 @@ pub(crate) struct HistoryArgs {
     /// Follow ratios to the base of the same run instead of rates: what befell the whole machine is then not in it.
     #[arg(long)]
     pub(crate) ratio: bool,
-    /// Changes up to so many percent do not matter; the margin of the last run's plan when left out.
+    /// Changes up to so many percent do not matter, in any step; the margins of the last run's plan when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
     /// What ends with status 1; `never` when left out.

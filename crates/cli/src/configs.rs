@@ -1,7 +1,5 @@
 //! The configs of variants: intents read from the plan and its files, rendered for the variant's server.
 
-use std::path::{Path, PathBuf};
-
 use dbdyno_plan::{ConfigPart, Variant, VariantKind};
 use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, native_settings, render};
 use dbdyno_provision::{Base, find_named};
@@ -25,19 +23,6 @@ impl VariantConfig {
     /// The intents that were asked for, for the record.
     pub(crate) fn asked(&self) -> Map<String, Value> {
         self.intents.pairs().into_iter().map(|(name, value)| (name, Value::String(value))).collect()
-    }
-
-    /// Writes the option file into `folder`, where it stays with the run.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub(crate) fn write(&self, folder: &Path, variant: &str) -> Result<PathBuf, String> {
-        let ending = if self.text.contains("\n[mysqld]\n") { "cnf" } else { "conf" };
-        let path = folder.join(format!("{variant}.{ending}"));
-        std::fs::create_dir_all(folder)
-            .and_then(|()| std::fs::write(&path, &self.text))
-            .map_err(|error| format!("cannot write the option file {}: {error}", path.display()))?;
-        Ok(path)
     }
 
     /// `error`, and which intents the options come from that it names.

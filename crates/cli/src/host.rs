@@ -1,5 +1,6 @@
 //! Is this machine able to run the plan: CPUs, space, folders.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use dbdyno_plan::{NoLimit, Plan, VariantKind, estimate};
@@ -11,11 +12,15 @@ use nix::unistd::Pid;
 use crate::exit::{Ended, MACHINE};
 use crate::{cold, terminal, time};
 
-/// Refuses what cannot work here, warns of what makes numbers doubtful.
+/// Unit of a file's blocks, whatever the filesystem's own is.
+const BLOCK_BYTES: u64 = 512;
+
+/// Refuses what cannot work here, warns of what makes numbers doubtful. `held_bytes` of the disk that the plan needs are taken
+/// already: by the data of a run that is to go on.
 ///
 /// # Errors
 /// A CPU that this process may not use, a folder that cannot be made, too little space.
-pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
+pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ended> {
     if cfg!(debug_assertions) {
         terminal::warning("this is a debug build of dbdyno; use --release for numbers that count");
     }
@@ -27,17 +32,12 @@ pub(crate) fn check(plan: &Plan, out: &Path) -> Result<(), Ended> {
             Ended::new(MACHINE, format!("cannot make folder {}: {error}; {advice}", folder.display()))
         })?;
     }
-    // An address's data lies on somebody else's disk.
-    let local = plan
-        .variants
-        .iter()
-        .any(|variant| !matches!(variant.kind(), VariantKind::Address(_) | VariantKind::Null));
-    let needed = estimate(plan).peak_disk_bytes;
+    let needed = estimate(plan).peak_disk_bytes.saturating_sub(held_bytes);
     let space = statvfs(data_dir).map_err(|error| {
         Ended::new(MACHINE, format!("cannot ask for the space in {}: {error}", data_dir.display()))
     })?;
     let free = space.blocks_available() * space.fragment_size();
-    if local && needed > free {
+    if needed > free {
         return Err(Ended::new(
             MACHINE,
             format!(
@@ -78,6 +78,17 @@ pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
             Ok(())
         }
     }
+}
+
+/// Bytes of the files below `folder`; 0 where there is none.
+pub(crate) fn size_of(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => size_of(&entry.path()),
+        Ok(found) => found.blocks() * BLOCK_BYTES,
+        Err(_) => 0,
+    };
+    entries.map(of_entry).sum()
 }
 
 fn check_cpus(plan: &Plan) -> Result<(), Ended> {
@@ -141,5 +152,16 @@ mod tests {
         assert_eq!(server_cpus(&plan("server_cpus = \"1-2\"")), Some(vec![1, 2]));
         let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
         assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux tells").get());
+    }
+
+    #[test]
+    fn what_data_take_is_counted_through_all_folders() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(size_of(&folder.path().join("nonesuch")), 0);
+        let inner = folder.path().join("a/b");
+        std::fs::create_dir_all(&inner).expect("folders");
+        std::fs::write(inner.join("data"), vec![1; 100_000]).expect("a file");
+        std::fs::write(folder.path().join("more"), vec![1; 50_000]).expect("a file");
+        assert!(size_of(folder.path()) >= 150_000, "{}", size_of(folder.path()));
     }
 }

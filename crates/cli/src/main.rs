@@ -11,6 +11,7 @@ mod host;
 mod kept;
 mod leftovers;
 mod limits;
+mod option_files;
 mod parity;
 mod power;
 mod progress;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::estimate_data::by_data_mode;
 use crate::speed::{Size, Speed, assumed};
-use crate::{InsertBenchmark, Plan, Variant, Verify, estimate_microbenchmarks, estimate_oltp};
+use crate::{InsertBenchmark, Plan, Variant, VariantKind, Verify, estimate_microbenchmarks, estimate_oltp};
 
 /// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,9 +21,12 @@ pub struct Estimate {
     pub duration: Duration,
     /// Initialised data directories that are kept to be copied, one a started server.
     pub template_bytes: u64,
-    /// The most disk in use at one time: the templates, the snapshots of loaded data, and the largest data directory, or all
-    /// of them with `host.keep_data`. The run directory's records come on top; they are small.
+    /// The most disk of this machine in use at one time: the templates, the snapshots of loaded data, and the largest data
+    /// directory, or all of them with `host.keep_data`. The run directory's records come on top; they are small. What an address
+    /// holds lies on the disk of whoever runs it and is not in here.
     pub peak_disk_bytes: u64,
+    /// The most disk that one cell takes of a server that somebody else runs; `None` in a plan without addresses.
+    pub address_disk_bytes: Option<u64>,
 }
 
 /// Forecast of one cell.
@@ -66,20 +69,28 @@ pub fn estimate(plan: &Plan) -> Estimate {
     }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
     let once: Duration = cells.iter().map(CellEstimate::once_duration).sum();
-    let snapshots = cells.iter().filter(|cell| !cell.once.is_empty());
+    let is_address = |cell: &&CellEstimate| {
+        let variant = plan.variants.iter().find(|variant| variant.name == cell.variant);
+        variant.is_some_and(|variant| matches!(variant.kind(), VariantKind::Address(_)))
+    };
+    let here: Vec<&CellEstimate> = cells.iter().filter(|cell| !is_address(cell)).collect();
+    let address_disk_bytes = cells.iter().filter(is_address).map(|cell| cell.disk_bytes).max();
+    let snapshots = here.iter().filter(|cell| !cell.once.is_empty());
     let snapshot_bytes = snapshots.fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
     let data_bytes = if plan.host.keep_data {
-        let block_bytes = cells.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
+        let block_bytes = here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
         block_bytes.saturating_mul(plan.blocks.into())
     } else {
-        cells.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
+        here.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
     };
+    let peak_disk_bytes = data_bytes.saturating_add(template_bytes).saturating_add(snapshot_bytes);
     Estimate {
         blocks: plan.blocks,
         cells,
         duration: once.saturating_add(block.saturating_sub(once).saturating_mul(plan.blocks)),
         template_bytes,
-        peak_disk_bytes: data_bytes.saturating_add(template_bytes).saturating_add(snapshot_bytes),
+        peak_disk_bytes,
+        address_disk_bytes,
     }
 }
 
@@ -309,6 +320,23 @@ mod tests {
         ));
         let all: u64 = once.cells.iter().map(|cell| cell.disk_bytes).sum();
         assert_eq!(kept.peak_disk_bytes, 3 * all + once.template_bytes);
+    }
+
+    #[test]
+    fn what_an_address_holds_is_not_on_this_disk() {
+        let address = |name: &str| format!("[[variant]]\nname = \"{name}\"\naddress = \"mysql://u@h/d\"\n");
+        let of = |variants: &str| {
+            let options = "[workload.insert-benchmark]\nload_rows = 1000\n";
+            estimate(&plan(&format!(
+                "name = \"p\"\nblocks = 3\n[host]\nkeep_data = true\n{variants}{options}"
+            )))
+        };
+        let only = of(&(address("a") + &address("b")));
+        assert_eq!((only.peak_disk_bytes, only.address_disk_bytes), (0, Some(only.cells[0].disk_bytes)));
+        let sqlite = "[[variant]]\nname = \"s\"\nserver = \"sqlite\"\n";
+        let mixed = of(&(address("a") + sqlite));
+        assert_eq!(mixed.peak_disk_bytes, of(sqlite).peak_disk_bytes);
+        assert_eq!(of(sqlite).address_disk_bytes, None);
     }
 
     #[test]

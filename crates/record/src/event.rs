@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::server_info::ServerInfo;
-use crate::{CellId, QueryPlan};
+use crate::{CellId, QueryPlan, ToolInfo};
 
 /// How a step or cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,10 +35,12 @@ pub enum ErrorClass {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
-    /// dbdyno began or, with `resumed`, went on with the run.
+    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None` in runs of old.
     Started {
         at: String,
         resumed: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<ToolInfo>,
     },
     CellStarted {
         at: String,
@@ -371,8 +373,8 @@ mod tests {
     fn figures_of_any_size_survive_and_small_ones_are_plain_numbers() {
         let figures =
             [0, -1, i64::MAX.into(), i128::from(i64::MAX) + 1, i64::MIN.into(), i128::MAX, i128::MIN];
-        let parts = figures.map(|figure| CheckPart { name: "sum".into(), expected: figure, actual: 7 });
-        let event = StepEvent::Check(Check { table: "t".into(), parts: parts.to_vec(), duration_us: 1 });
+        let parts = figures.map(|expected| CheckPart { name: "sum".into(), expected, actual: 7 }).to_vec();
+        let event = StepEvent::Check(Check { table: "t".into(), parts, duration_us: 1 });
         let text = serde_json::to_string(&event).unwrap();
         assert!(text.contains(r#""expected":9223372036854775807,"actual":7}"#), "{text}");
         assert!(text.contains(r#""expected":"9223372036854775808","actual":7}"#), "{text}");

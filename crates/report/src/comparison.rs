@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::facts::one_line;
 use crate::markdown::{escaped, table};
-use crate::number::{NOT_AVAILABLE, fixed, rate};
+use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate};
 use crate::summary::interval_text;
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
@@ -96,13 +96,8 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
-/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have their own.
 fn margins(comparison: &Comparison) -> String {
-    let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
-    let others = comparison.steps.iter().filter(|step| step.margin != comparison.margin);
-    let others: Vec<String> = others.map(|step| format!("{} {}", step.step, percent(step.margin))).collect();
-    let general = percent(comparison.margin);
-    if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
+    margins_text(comparison.margin, comparison.steps.iter().map(|step| (step.step.as_str(), step.margin)))
 }
 
 fn answer(comparison: &Comparison) -> String {

@@ -101,7 +101,7 @@ pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Stri
         .filter(|row| row.label != run.base && !row.is_target)
         .map(|row| answer(run, &relative.columns, row))
         .collect();
-    if !lines.is_empty() && run.blocks_planned == 1 {
+    if !lines.is_empty() && workload.most_ratio_blocks(&run.base) == 1 {
         lines.push("There is one block: no difference here was seen twice.".to_owned());
     }
     lines
@@ -133,6 +133,11 @@ fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
             counted(Verdict::Same),
             counted(Verdict::Undecided)
         );
+        // A load whose data are restored afterwards has one, whatever the plan's blocks.
+        let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
+        if once > 0 {
+            text.push_str(&format!(", one block only in {}", steps_text(once)));
+        }
         if without > 0 {
             text.push_str(&format!(", no ratio in {}", steps_text(without)));
         }
@@ -224,6 +229,25 @@ mod tests {
         <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
         <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
         "#);
+    }
+
+    #[test]
+    fn a_run_that_ended_in_its_second_block_says_that_there_is_one() {
+        let mut findings = fixture::findings();
+        findings.run.blocks_planned = 5;
+        let told = answers(&findings.run, &findings.workloads[0]);
+        assert_eq!(told[1], "There is one block: no difference here was seen twice.");
+    }
+
+    #[test]
+    fn steps_of_one_block_among_steps_of_several_are_counted() {
+        let mut findings = fixture::with_blocks(3);
+        for (row, own) in findings.workloads[0].summary.relative.rows.iter_mut().enumerate() {
+            (own.cells[0].interval, own.cells[0].verdict) = (None, None);
+            assert_eq!(own.cells.len(), 10, "row {row}");
+        }
+        let told = answers(&findings.run, &findings.workloads[0]);
+        assert!(told[0].ends_with(", one block only in 1 step, no ratio in 2 steps."), "{}", told[0]);
     }
 
     #[test]

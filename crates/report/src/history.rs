@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::facts::one_line;
 use crate::markdown::{escaped, table};
-use crate::number::{NOT_AVAILABLE, fixed, rate};
+use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
@@ -90,11 +90,12 @@ pub(crate) fn method(history: &History) -> String {
         Measure::Rate => "Geometric mean of the blocks' rates",
         Measure::Ratio => "Ratio to the base of the same run",
     };
-    format!(
+    let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
+    one_line(&format!(
         "{span}{what}. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series. \
-         Margin {} %.",
-        fixed(Some(100.0 * history.margin), 1)
-    )
+         Margin {}.",
+        margins_text(history.margin, of_steps)
+    ))
 }
 
 /// The newest changes first; one sentence when there are none.
@@ -195,6 +196,7 @@ pub(crate) mod tests {
             step: step.to_owned(),
             variant: "dev".to_owned(),
             rate_label: "queries/s".to_owned(),
+            margin: 0.02,
             values: values.to_vec(),
             p: Some(0.004),
             adjusted_p: Some(if changes.is_empty() { 0.4 } else { 0.008 }),
@@ -271,6 +273,13 @@ pub(crate) mod tests {
         let value: serde_json::Value = serde_json::from_str(&history_json(&history()).unwrap()).unwrap();
         assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&1.into(), &0.91.into()));
         assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn steps_with_a_margin_of_their_own_are_named() {
+        let mut history = history();
+        history.series[1].margin = 0.05;
+        assert!(method(&history).ends_with(" Margin 2.0 % (qp100 5.0 %)."), "{}", method(&history));
     }
 
     #[test]

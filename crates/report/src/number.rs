@@ -29,6 +29,20 @@ pub(crate) fn rate(value: Option<f64>) -> String {
     fixed(value, decimals)
 }
 
+/// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each is named once.
+pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
+    let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
+    let mut others: Vec<String> = Vec::new();
+    for (step, margin) in of_steps.filter(|(_, margin)| *margin != general) {
+        let text = format!("{step} {}", percent(margin));
+        if !others.contains(&text) {
+            others.push(text);
+        }
+    }
+    let general = percent(general);
+    if others.is_empty() { general } else { format!("{general} ({})", others.join(", ")) }
+}
+
 /// A length of time in the unit that suits it: `812 µs`, `1.52 ms`, `2.31 s`. Histograms keep three figures, so does this.
 pub(crate) fn duration_us(us: f64) -> String {
     if us < 999.5 {

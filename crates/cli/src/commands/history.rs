@@ -11,10 +11,19 @@ use crate::exit::{Ended, MACHINE, SLOWER, USAGE};
 use crate::terminal;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
-    let mut runs = Vec::new();
+    let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
         for folder in runs_in(place)? {
-            runs.push(Run::open(&folder)?);
+            let run = Run::open(&folder)?;
+            // A run in a folder that is named too, a link to one, a copy of one: twice the same value would pass for a trend.
+            match runs.iter().find(|known| known.manifest == run.manifest) {
+                Some(known) => terminal::note(&format!(
+                    "note: {} is the run of {}, and counts once",
+                    folder.display(),
+                    known.dir.display()
+                )),
+                None => runs.push(run),
+            }
         }
     }
     if let Some(plan) = &args.plan {

@@ -11,5 +11,6 @@ pub(crate) mod plan;
 mod plan_configs;
 mod plan_json;
 pub(crate) mod report;
+mod resume;
 pub(crate) mod run;
 pub(crate) mod servers;

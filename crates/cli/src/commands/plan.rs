@@ -90,9 +90,9 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
         }
     }
     text.push_str(&format!(
-        "\ntime: about {} in all (read-write steps and pauses are exact, the rest is a guess)\ndisk: about {} at most\n",
+        "\ntime: about {} in all (read-write steps and pauses are exact, the rest is a guess)\ndisk: {}\n",
         time::about(estimate.duration),
-        time::bytes(estimate.peak_disk_bytes)
+        disk(estimate)
     ));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
@@ -101,6 +101,18 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
         text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
     }
     text
+}
+
+/// Here, and on servers that somebody else runs.
+fn disk(estimate: &Estimate) -> String {
+    let here = format!("about {} at most", time::bytes(estimate.peak_disk_bytes));
+    let Some(there) = estimate.address_disk_bytes.map(time::bytes) else { return here };
+    match estimate.peak_disk_bytes {
+        0 => format!(
+            "about {there} at most, where the server by address keeps its data; none here but the records"
+        ),
+        _ => format!("{here} here; about {there} where the server by address keeps its data"),
+    }
 }
 
 fn count(number: usize, noun: &str) -> String {

@@ -18,7 +18,10 @@ struct Document<'a> {
     order: Vec<OrderedCell>,
     cells: Vec<ForecastCell<'a>>,
     duration_seconds: f64,
+    /// Of this machine.
     peak_disk_bytes: u64,
+    /// Of a server that somebody else runs; `None` in a plan without addresses.
+    address_disk_bytes: Option<u64>,
     /// `None` for a plan that compares nothing.
     power: Option<&'a Power>,
 }
@@ -60,6 +63,7 @@ pub(super) fn text(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> R
         cells: estimate.cells.iter().map(forecast_cell).collect(),
         duration_seconds: estimate.duration.as_secs_f64(),
         peak_disk_bytes: estimate.peak_disk_bytes,
+        address_disk_bytes: estimate.address_disk_bytes,
         power,
     };
     serde_json::to_string_pretty(&document).map_err(|error| Ended::new(OURS, error))

@@ -1,22 +1,22 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use dbdyno_analyse::{host_class, margins_without_step};
+use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
-    CellEvent, CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Outcome, Run,
-    RunEvent, RunWriter, ToolInfo, VariantInfo, WorkloadInfo,
+    CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Run, RunEvent, RunWriter,
+    ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::{About, insert_benchmark, microbenchmarks, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
+use crate::commands::resume::resume;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Progress;
 use crate::templates::{self, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
@@ -25,11 +25,14 @@ use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
 const REPORT: &str = "report.html";
 
 /// A run that is about to begin or to go on.
-struct Ready {
-    plan: Plan,
-    variants: Vec<Prepared>,
-    writer: RunWriter,
-    cells: Vec<CellId>,
+pub(super) struct Ready {
+    pub(super) plan: Plan,
+    pub(super) variants: Vec<Prepared>,
+    pub(super) writer: RunWriter,
+    /// Those that are left.
+    pub(super) cells: Vec<CellId>,
+    /// What became of the others.
+    pub(super) before: Tally,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
@@ -42,10 +45,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     leftovers::remove();
     let kept_templates = templates::kept(args.templates.as_deref())?;
     let ready = match &args.resume {
-        Some(dir) => resume(dir, &runtime)?,
+        Some(dir) => resume(dir, args.anyway, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, variants, writer, cells } = ready;
+    let Ready { plan, variants, writer, cells, before } = ready;
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -69,7 +72,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
         _ => Ok(()),
     };
-    let walked = refused.is_ok().then(|| conductor.run(&cells));
+    let walked = refused.is_ok().then(|| conductor.run(&cells, before));
     conductor.progress.finish();
     drop(conductor);
     if !plan.host.keep_data {
@@ -118,7 +121,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
-    host::check(&plan, &args.out)?;
+    host::check(&plan, &args.out, 0)?;
     limits::check(&plan)?;
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
@@ -130,13 +133,13 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
-    writer.event(&RunEvent::Started { at: time::now(), resumed: false })?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(&args.out);
     if let Some(text) = finding::doubts(&fitness::at_once(data_dir)) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, cells })
+    Ok(Ready { plan, variants, writer, cells, before: Tally::default() })
 }
 
 /// `--blocks N` is `--set blocks=N`, and so on.
@@ -171,84 +174,7 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
     found
 }
 
-/// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
-fn resume(dir: &Path, runtime: &Runtime) -> Result<Ready, Ended> {
-    let (mut writer, manifest) = RunWriter::resume(dir)?;
-    // The manifest of what was opened knows the blocks that a budget has added.
-    let record = Run::open(dir)?;
-    let order = &record.manifest.order;
-    let ended: HashSet<CellId> = record
-        .cells
-        .iter()
-        .filter(|cell| matches!(cell.outcome(), Some(Outcome::Completed | Outcome::Failed)))
-        .map(|cell| cell.id.clone())
-        .collect();
-    let plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
-    limits::check(&plan)?;
-    host::check_life(&plan)?;
-    let variants = prepare(&plan, runtime)?;
-    for (now, then) in variants.iter().zip(&manifest.variants) {
-        if now.info != *then {
-            let text = format!(
-                "variant {} is not what it was when the run began: {} then, {} now, or its my_cnf has changed",
-                then.name, then.server, now.info.server
-            );
-            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
-        }
-    }
-    // Nothing is written to a run that cannot go on.
-    writer.event(&RunEvent::Started { at: time::now(), resumed: true })?;
-    if let Some(text) = other_host(&plan, dir, &manifest.host) {
-        terminal::warning(&text);
-        writer.event(&RunEvent::Warning { at: time::now(), text })?;
-    }
-    let cells: Vec<CellId> = order.iter().filter(|cell| !ended.contains(cell)).cloned().collect();
-    for cell in &cells {
-        if let Some(to) = writer.set_aside(cell)? {
-            let to = to.display().to_string();
-            if let Some(text) = lost_load(&record, cell, &to) {
-                terminal::warning(&text);
-                writer.event(&RunEvent::Warning { at: time::now(), text })?;
-            }
-            writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
-        }
-    }
-    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
-    Ok(Ready { plan, variants, writer, cells })
-}
-
-/// A cell that was set aside after its snapshot was taken goes on from there: nobody repeats a load of hours unasked. Its load
-/// steps are then in no cell of the run.
-fn lost_load(record: &Run, cell: &CellId, aside: &str) -> Option<String> {
-    let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
-    let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
-    begun.events.iter().any(is_snapshot).then(|| {
-        format!(
-            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
-             no report"
-        )
-    })
-}
-
-/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
-/// each other in every report.
-fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
-    let now = host_info(plan, dir.parent().unwrap_or(dir));
-    let (then, now) = (host_class(then), host_class(&now));
-    let differs = |(what, value): (&String, &String)| {
-        let now = now.get(what).map_or("unknown", String::as_str);
-        (now != value).then(|| format!("{what} {value} then, {now} now"))
-    };
-    let all: Vec<String> = then.iter().filter_map(differs).collect();
-    (!all.is_empty()).then(|| {
-        format!(
-            "the run went on where another class of host is: {}; rates of its blocks differ by that",
-            all.join(", ")
-        )
-    })
-}
-
-fn host_info(plan: &Plan, out: &Path) -> HostInfo {
+pub(super) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
     dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
@@ -317,7 +243,7 @@ pub(crate) fn tool() -> ToolInfo {
 }
 
 /// Data directories lie in the run directory unless the plan says where: its filesystem is part of what is measured.
-fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
+pub(super) fn data_root(plan: &Plan, run_dir: &Path) -> PathBuf {
     let name = run_dir.file_name().unwrap_or_default();
     let root = plan.host.data_dir.as_ref().map_or_else(|| run_dir.join("data"), |folder| folder.join(name));
     std::path::absolute(&root).unwrap_or(root)

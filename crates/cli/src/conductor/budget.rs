@@ -39,7 +39,7 @@ impl Conductor<'_> {
         };
         run.events.push(look.clone());
         let findings = analyse(&run);
-        let undecided = undecided(&findings, &failed(&run, blocks));
+        let undecided = undecided(&findings, &failed(&run, blocks), self.plan.base_name());
         let next = if last { Vec::new() } else { self.next_cells(&undecided, blocks + 1) };
         if let RunEvent::Look { order, .. } = &mut look {
             order.clone_from(&next);
@@ -81,9 +81,13 @@ fn is_over(events: &[RunEvent]) -> bool {
     last == Some(true)
 }
 
-/// Variant and workload of every comparison that is undecided, without those of `given_up`. The base under its second name is
-/// no question of its own.
-fn undecided(findings: &Findings, given_up: &BTreeSet<(String, String)>) -> BTreeSet<(String, String)> {
+/// Variant and workload of every comparison that is undecided, without those of `given_up`, and without all of a workload whose
+/// base is given up: nothing can be compared with it. The base under its second name is no question of its own.
+fn undecided(
+    findings: &Findings,
+    given_up: &BTreeSet<(String, String)>,
+    base: &str,
+) -> BTreeSet<(String, String)> {
     let mut all = BTreeSet::new();
     for workload in &findings.workloads {
         for variant in workload.steps.iter().flat_map(|step| &step.variants) {
@@ -93,7 +97,17 @@ fn undecided(findings: &Findings, given_up: &BTreeSet<(String, String)>) -> BTre
             }
         }
     }
-    &all - given_up
+    worth_a_block(all, given_up, base)
+}
+
+fn worth_a_block(
+    mut undecided: BTreeSet<(String, String)>,
+    given_up: &BTreeSet<(String, String)>,
+    base: &str,
+) -> BTreeSet<(String, String)> {
+    let has_base = |workload: &String| !given_up.contains(&(base.to_owned(), workload.clone()));
+    undecided.retain(|cell| !given_up.contains(cell) && has_base(&cell.1));
+    undecided
 }
 
 /// Cells of a block that did not complete: what fails once would fail until the budget is spent.
@@ -180,7 +194,7 @@ mod tests {
 
     fn events() -> Vec<RunEvent> {
         let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");
-        let started = |second, resumed| RunEvent::Started { at: at(second), resumed };
+        let started = |second, resumed| RunEvent::Started { at: at(second), resumed, tool: None };
         let cell_started = |second, id: &CellId| RunEvent::CellStarted { at: at(second), cell: id.clone() };
         let ended = |second, id: &CellId| RunEvent::CellEnded {
             at: at(second),
@@ -206,6 +220,19 @@ mod tests {
         assert_eq!(elapsed(&events()), Duration::from_secs(6 + 4));
         assert_eq!(duration_of(&events(), 1), Duration::from_secs(4 + 3));
         assert_eq!(elapsed(&[]), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_workload_whose_base_failed_gets_no_further_block() {
+        let of = |variant: &str, workload: &str| (variant.to_owned(), workload.to_owned());
+        let all = BTreeSet::from([of("b", "oltp"), of("c", "oltp"), of("b", "insert-benchmark")]);
+        let without = |failed: &[(&str, &str)]| {
+            let given_up = failed.iter().map(|(variant, workload)| of(variant, workload)).collect();
+            worth_a_block(all.clone(), &given_up, "a")
+        };
+        assert_eq!(without(&[]), all);
+        assert_eq!(without(&[("c", "oltp")]), BTreeSet::from([of("b", "oltp"), of("b", "insert-benchmark")]));
+        assert_eq!(without(&[("a", "oltp")]), BTreeSet::from([of("b", "insert-benchmark")]));
     }
 
     #[test]

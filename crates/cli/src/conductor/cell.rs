@@ -13,7 +13,7 @@ use dbdyno_workloads::{Context, Work};
 use crate::conductor::database::{Database, Place};
 use crate::conductor::{Conductor, Prepared};
 use crate::exit::{Ended, OURS};
-use crate::{limits, time};
+use crate::{limits, option_files, time};
 
 /// How a cell or step ended, with the reason if it did not complete.
 pub(crate) type Ending = (Outcome, Option<String>);
@@ -100,7 +100,7 @@ impl Conductor<'_> {
             data_dir: self.data_dir(id),
             template_dir: self.templates.folder.clone(),
             log,
-            config_dir: self.writer.dir().join("configs"),
+            config_dir: self.writer.dir().join(option_files::FOLDER),
             server_cpus: self.server_cpus.clone(),
             start_timeout: self.plan.host.start_timeout.0,
         }

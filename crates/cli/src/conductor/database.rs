@@ -15,6 +15,7 @@ use dbdyno_sample::device_of;
 
 use crate::conductor::variants::{Prepared, Source};
 use crate::configs::VariantConfig;
+use crate::option_files;
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";
@@ -35,7 +36,7 @@ pub(crate) struct Place {
     pub(crate) template_dir: PathBuf,
     /// The server's log, kept in the run.
     pub(crate) log: PathBuf,
-    /// Folder of the option files that are rendered from intents, kept in the run.
+    /// Folder of the servers' option files, kept in the run.
     pub(crate) config_dir: PathBuf,
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) start_timeout: Duration,
@@ -99,11 +100,11 @@ impl Database {
                 let capabilities = postgres::capabilities();
                 Ok(Self::elsewhere(Endpoint { target, capabilities }, local_pid(&options.address)))
             }
-            Source::Owned { base, my_cnf, config, engine } => {
+            Source::Owned { base, is_told, config, engine } => {
                 let config = config.as_deref();
                 let spec = ServerSpec {
                     base: (**base).clone(),
-                    my_cnf: option_file(config, my_cnf.as_ref(), variant, place)?,
+                    my_cnf: option_file(option_files::MY_CNF, *is_told, variant, place)?,
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
                     log: place.log.clone(),
@@ -117,11 +118,11 @@ impl Database {
                 let noted = Self::with_schema(server, engine, variant.tls.as_ref(), data).await;
                 noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
-            Source::OwnedPostgres { base, conf, config } => {
+            Source::OwnedPostgres { base, is_told, config } => {
                 let config = config.as_deref();
                 let spec = PgServerSpec {
                     base: (**base).clone(),
-                    conf: option_file(config, conf.as_ref(), variant, place)?,
+                    conf: option_file(option_files::CONF, *is_told, variant, place)?,
                     initdb: config.map(|config| config.rendered.initdb_options()).unwrap_or_default(),
                     cpus: place.server_cpus.clone(),
                     data_dir: place.data_dir.clone(),
@@ -366,17 +367,15 @@ fn homed(home: Option<Home>, variant: &Prepared) -> Result<Home, dbdyno_provisio
     variant.certificates.iter().try_fold(home, Home::with_certificates)
 }
 
-/// The option file to start with: rendered into the run if the variant has intents, else its own.
+/// The option file to start with, kept in the run: what the user's own says later on is for a later run.
 fn option_file(
-    config: Option<&VariantConfig>,
-    own: Option<&PathBuf>,
+    ending: &str,
+    is_told: bool,
     variant: &Prepared,
     place: &Place,
 ) -> Result<Option<PathBuf>, String> {
-    match config {
-        Some(config) => config.write(&place.config_dir, &variant.info.name).map(Some),
-        None => Ok(own.cloned()),
-    }
+    let info = &variant.info;
+    is_told.then(|| option_files::write(&place.config_dir, &info.name, ending, &info.config)).transpose()
 }
 
 /// A server that did not start says which option it does not like; the reader knows the intent.

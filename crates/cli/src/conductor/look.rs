@@ -12,7 +12,7 @@ use crate::conductor::cell::server_info;
 use crate::conductor::database::{Database, Place};
 use crate::conductor::variants::Prepared;
 use crate::exit::{Ended, SERVER, USAGE};
-use crate::{parity, time};
+use crate::{option_files, parity, time};
 
 impl Conductor<'_> {
     /// Ends the run when the variants are not set alike in what decides results and the plan does not say so.
@@ -42,7 +42,7 @@ impl Conductor<'_> {
             data_dir: self.data_root.join(format!("look-{}", variant.info.name)),
             template_dir: self.templates.folder.clone(),
             log: self.writer.logs_dir().join(format!("look-{}.log", variant.info.name)),
-            config_dir: self.writer.dir().join("configs"),
+            config_dir: self.writer.dir().join(option_files::FOLDER),
             server_cpus: self.server_cpus.clone(),
             start_timeout: self.plan.host.start_timeout.0,
         }

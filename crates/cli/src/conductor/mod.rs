@@ -49,12 +49,13 @@ pub(crate) struct Tally {
 }
 
 impl Conductor<'_> {
-    /// Runs `cells` in order, then what a budget of time adds to them.
+    /// Runs `cells` in order, then what a budget of time adds to them. `before` is how those went that an earlier process ran:
+    /// the run is complete when all of its cells are.
     ///
     /// # Errors
     /// When the record cannot be written: figures that cannot be kept need not be measured.
-    pub(crate) fn run(&mut self, cells: &[CellId]) -> Result<Tally, Ended> {
-        let mut tally = Tally::default();
+    pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
+        let mut tally = before;
         self.walk(cells, &mut tally)?;
         while let Some(block) = self.further_block()? {
             self.walk(&block, &mut tally)?;

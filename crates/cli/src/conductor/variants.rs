@@ -1,11 +1,10 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
 //! them ends the command at once and not after an hour.
 
-use std::path::PathBuf;
-
 use dbdyno_drivers::mysql::{self, ColumnDefinitions, Options};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::intents::native_settings;
 use dbdyno_provision::{
     Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, find_named,
     tls_settings,
@@ -48,15 +47,15 @@ pub(crate) enum Source {
     /// dbdyno starts it.
     Owned {
         base: Box<BaseDir>,
-        my_cnf: Option<PathBuf>,
-        /// Rendered from intents; its text holds that of `my_cnf`.
+        /// It has an option file, whose text is the variant's `config`.
+        is_told: bool,
+        /// The intents that the text was rendered from.
         config: Option<Box<VariantConfig>>,
         engine: String,
     },
     OwnedPostgres {
         base: Box<PgBase>,
-        conf: Option<PathBuf>,
-        /// Rendered from intents; its text holds that of `conf`.
+        is_told: bool,
         config: Option<Box<VariantConfig>>,
     },
     /// Somebody else runs it.
@@ -156,25 +155,29 @@ fn owned(
     if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
         return Err(refuse(format!("{key} is not for {title}; {help}")));
     }
-    let config = match my_cnf.as_ref().or(postgresql_conf.as_ref()) {
+    let own = my_cnf.as_ref().or(postgresql_conf.as_ref());
+    let config = match own {
         None => String::new(),
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
             let key = if is_postgres { "postgresql_conf" } else { "my_cnf" };
             refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
+    if let Some(path) = own {
+        // What the server will be given is a copy; what is wrong with it is told of the user's file.
+        native_settings(&base, path).map_err(|error| refuse(error.to_string()))?;
+    }
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, is_postgres, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
+    let is_told = own.is_some() || rendered.is_some();
     let (driver, source) = match base {
         Base::Mysql(base) => {
-            let base = Box::new(base);
-            ("mysql", Source::Owned { base, my_cnf: my_cnf.clone(), config: rendered, engine })
+            ("mysql", Source::Owned { base: Box::new(base), is_told, config: rendered, engine })
         }
         Base::Postgres(base) => {
-            let (base, conf) = (Box::new(base), postgresql_conf.clone());
-            ("postgres", Source::OwnedPostgres { base, conf, config: rendered })
+            ("postgres", Source::OwnedPostgres { base: Box::new(base), is_told, config: rendered })
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };

@@ -9,7 +9,7 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 
 use crate::args::DoctorArgs;
 use crate::commands::run::manifest;
-use crate::conductor::{Conductor, prepare};
+use crate::conductor::{Conductor, Tally, prepare};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
@@ -59,7 +59,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     let plan = plan(args, &folder)?;
     // Servers end with the thread that starts them, and inherit its CPUs: first of all, and from this one.
     let cancel = signals::watch(signals::RUN_STOPS)?;
-    host::check(&plan, &folder.0)?;
+    host::check(&plan, &folder.0, 0)?;
     limits::check(&plan)?;
     let server_cpus = host::server_cpus(&plan);
     let listed = server_cpus.clone().map(dbdyno_plan::CpuList);
@@ -88,7 +88,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         data_root,
         server_cpus: server_cpus.clone(),
     };
-    let tally = conductor.run(&manifest.order)?;
+    let tally = conductor.run(&manifest.order, Tally::default())?;
     drop(conductor);
     drop(servers);
     tally.ended()?;

@@ -26,6 +26,7 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         );
         assert!(series["values"][0].as_f64().unwrap() > 0.0, "{series}");
     }
+    a_run_that_is_named_twice_counts_once(&desk);
     desk.dbdyno(&["history", "runs", "-o", "h.html"]).expect_ok();
     let page = std::fs::read_to_string(desk.path("h.html")).unwrap();
     assert!(page.contains("<title>dbdyno history: test, 2 runs</title>") && page.contains("<svg"), "{page}");
@@ -37,6 +38,19 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         "{}",
         ended.out
     );
+}
+
+fn a_run_that_is_named_twice_counts_once(desk: &Desk) {
+    let first = desk.run_dirs().remove(0);
+    let name = first.file_name().unwrap().to_str().unwrap();
+    std::os::unix::fs::symlink(name, desk.path("runs/latest")).unwrap();
+    let ended = desk.dbdyno(&["history", "runs", &format!("runs/{name}")]);
+    ended.expect_ok();
+    assert!(ended.out.starts_with("dbdyno history: test, 2 runs\n"), "{}", ended.out);
+    let notes: Vec<&str> = ended.err.lines().filter(|line| line.ends_with(", and counts once")).collect();
+    assert_eq!(notes.len(), 2, "{}", ended.err);
+    assert_eq!(notes[1].split(" is the run of ").next(), Some(format!("note: runs/{name}").as_str()));
+    std::fs::remove_file(desk.path("runs/latest")).unwrap();
 }
 
 #[test]

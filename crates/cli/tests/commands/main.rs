@@ -20,6 +20,7 @@ mod microbenchmarks;
 mod oltp;
 mod oltp_options;
 mod parity;
+mod resumed;
 mod run;
 mod servers;
 #[path = "../support/mod.rs"]

@@ -1,6 +1,6 @@
 //! Servers and dbdyno itself that die, at start or in the middle of a step.
 
-use dbdyno_record::{Outcome, Run};
+use dbdyno_record::{CellEvent, Outcome, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -125,6 +125,36 @@ fn a_killed_dbdyno_leaves_no_server_and_its_run_goes_on(prefix: &str) {
     desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
     assert_eq!(outcomes(&Run::open(&dir).unwrap()), [("victim".to_owned(), Some(Outcome::Completed))]);
     assert!(!dir.join("data").exists());
+}
+
+/// An option file is read at every start, and a user who tunes while a run goes on must not tune its later cells.
+#[test]
+fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
+    let desk = Desk::new();
+    let told = |capacity: u32| desk.write("my.cnf", &format!("[mysqld]\ninnodb_io_capacity = {capacity}\n"));
+    told(300);
+    let text =
+        small_plan(&variant("victim", MARIADB_10_11, "my_cnf = \"my.cnf\""), "read_write_time = \"2s\"");
+    desk.write("p.toml", &format!("blocks = 2\n{text}"));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+    told(400);
+    wait_until_in_step(&mut running, &dir, "2/victim/insert-benchmark/qr100");
+    running.signal(Signal::SIGKILL);
+    assert_eq!(running.wait().code, None);
+    desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
+    let run = Run::open(&dir).unwrap();
+    let capacity = |cell: &dbdyno_record::CellRecord| {
+        cell.events.iter().find_map(|event| match event {
+            CellEvent::Server { server, .. } => server.settings.get("innodb_io_capacity").cloned(),
+            _ => None,
+        })
+    };
+    let found: Vec<_> = run.cells.iter().map(capacity).collect();
+    assert_eq!(found, [Some("300".to_owned()), Some("300".to_owned())]);
+    let warnings = findings(&dir).warnings;
+    assert!(!warnings.iter().any(|warning| warning.contains("changed during the run")), "{warnings:?}");
 }
 
 #[test]

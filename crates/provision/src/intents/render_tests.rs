@@ -37,6 +37,8 @@ fn the_same_intents_become_each_versions_own_options() {
     # durability = commit
     innodb_flush_log_at_trx_commit = 1
     sync_binlog = 1
+    # binlog = off
+    skip_log_bin
     # flush_method = o_direct
     innodb_flush_method = O_DIRECT
     ");
@@ -65,6 +67,8 @@ fn the_same_intents_become_each_versions_own_options() {
     # durability = commit
     innodb_flush_log_at_trx_commit = 1
     sync_binlog = 1
+    # binlog = off
+    skip_log_bin
     # flush_method = o_direct
     innodb_data_file_buffering = OFF
     innodb_data_file_write_through = OFF

@@ -34,12 +34,18 @@ impl Rendered {
         Self { product, title, settings: Vec::new(), initdb: Vec::new(), notes: Vec::new() }
     }
 
-    /// Adds an option. One that an earlier intent has set is replaced, and that is said when it was another value.
+    /// Adds an option. One that an earlier intent has set, or its opposite, is replaced, and that is said when it meant something
+    /// else.
     pub(crate) fn set(&mut self, setting: Setting) {
         let list = if setting.name.starts_with("--") { &mut self.initdb } else { &mut self.settings };
-        let earlier =
-            list.iter().position(|other| other.name == setting.name).map(|index| list.remove(index));
-        if let Some(earlier) = earlier.filter(|earlier| earlier.value != setting.value) {
+        let earlier = list
+            .iter()
+            .position(|other| same_option(&other.name, &setting.name))
+            .map(|index| list.remove(index));
+        let differs = |earlier: &Setting| {
+            !means_the_same((&earlier.name, &earlier.value), (&setting.name, &setting.value))
+        };
+        if let Some(earlier) = earlier.filter(differs) {
             let (name, value) = (&setting.name, setting.value.as_deref().unwrap_or("set"));
             self.notes.push(format!("{name} is {value} by {}, not by {}", setting.intent, earlier.intent));
         }
@@ -119,8 +125,7 @@ impl Rendered {
         let own = |setting: &Setting| native.iter().rev().find(|(name, _)| same_option(name, &setting.name));
         let say = |setting: &Setting| {
             let (name, value) = own(setting)?;
-            let is_same = |own: &String| setting.value.as_ref().is_some_and(|asked| same_value(own, asked));
-            if *value == setting.value || value.as_ref().is_some_and(is_same) {
+            if means_the_same((name, value), (&setting.name, &setting.value)) {
                 return None;
             }
             let (value, intent) = (value.as_deref().unwrap_or("set"), &setting.intent);
@@ -142,13 +147,34 @@ impl Rendered {
     }
 }
 
+/// Options whose value is a name: with any, also `0` or `off`, they are on.
+const NAMES: &[&str] = &["log_bin"];
+
 /// `skip_log_bin` and `log_bin` are about one thing.
 fn same_option(left: &str, right: &str) -> bool {
-    let plain = |name: &str| {
-        let name = name.strip_prefix("loose_").unwrap_or(name);
-        name.strip_prefix("skip_").unwrap_or(name).to_owned()
+    positive(left).0 == positive(right).0
+}
+
+/// The name without the prefixes that the servers take off, and whether they make it its opposite.
+fn positive(name: &str) -> (&str, bool) {
+    let name = name.strip_prefix("loose_").unwrap_or(name);
+    let prefixes = [("skip_", true), ("disable_", true), ("enable_", false)];
+    let found = prefixes.iter().find_map(|(prefix, negates)| Some((name.strip_prefix(prefix)?, *negates)));
+    found.unwrap_or((name, false))
+}
+
+/// Whether two lines about one option come to the same: bare `skip_x` to `x = off`, and not to bare `x`.
+fn means_the_same(left: (&str, &Option<String>), right: (&str, &Option<String>)) -> bool {
+    let meant = |(name, value): (&str, &Option<String>)| match (positive(name), value.as_deref()) {
+        ((_, false), None) => "1".to_owned(),
+        ((_, true), None) => "0".to_owned(),
+        // skip_x = 0 is x.
+        ((_, true), Some(value)) => if same_value(value, "0") { "1" } else { "0" }.to_owned(),
+        ((name, false), Some(value)) if NAMES.contains(&name) => format!("the name {value}"),
+        ((_, false), Some(value)) => value.to_owned(),
     };
-    plain(left) == plain(right)
+    let (left, right) = (meant(left), meant(right));
+    left == right || same_value(&left, &right)
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -162,6 +188,7 @@ fn has_word(text: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intents::{Intents, render};
 
     fn rendered() -> Rendered {
         let server = ConfigServer::named("mariadb-10.11.5", "innodb").unwrap();
@@ -209,6 +236,49 @@ mod tests {
             said,
             ["skip_log_bin is 1 by the variant's own option file, which wins over binlog_in_engine = true"]
         );
+    }
+
+    #[test]
+    fn an_option_and_its_opposite_are_told_apart_in_every_spelling() {
+        let setting = |name: &str, value: Option<&str>| (name.to_owned(), value.map(str::to_owned));
+        let same = |left: (&str, Option<&str>), right: (&str, Option<&str>)| {
+            let (left, right) = (setting(left.0, left.1), setting(right.0, right.1));
+            assert!(same_option(&left.0, &right.0), "{left:?} {right:?}");
+            means_the_same((&left.0, &left.1), (&right.0, &right.1))
+        };
+        for right in [
+            ("log_bin", None),
+            ("log_bin", Some("binlog")),
+            ("log_bin", Some("0")),
+            ("skip_log_bin", Some("0")),
+        ] {
+            assert!(!same(("skip_log_bin", None), right), "{right:?}");
+        }
+        assert!(same(("skip_log_bin", None), ("loose_skip_log_bin", Some("1"))));
+        assert!(same(("log_bin", None), ("skip_log_bin", Some("0"))));
+        let off = ("performance_schema", Some("0"));
+        assert!(
+            same(off, ("skip_performance_schema", None)) && same(off, ("performance_schema", Some("off")))
+        );
+        assert!(same(("performance_schema", Some("ON")), ("performance_schema", None)));
+        assert!(!same(off, ("performance_schema", None)) && !same(off, ("enable_performance_schema", None)));
+    }
+
+    #[test]
+    fn a_binlog_that_the_plan_does_not_want_and_the_own_file_has_is_said_of_every_version() {
+        let asked = Intents::from_table(&toml::from_str("binlog = \"off\"").unwrap()).unwrap();
+        for server in ["mariadb-10.1.23", "mariadb-11.8.6", "mysql-5.5.34", "mysql-5.7.22", "mysql-8.0.31"] {
+            let rendered = render(&ConfigServer::named(server, "innodb").unwrap(), &asked).unwrap();
+            let said = |name: &str, value: Option<&str>| {
+                rendered.overridden(&[(name.to_owned(), value.map(str::to_owned))]).join("")
+            };
+            let told = "log_bin is set by the variant's own option file, which wins over binlog = off";
+            assert_eq!(
+                (said("log_bin", None).as_str(), said("skip_log_bin", None).as_str()),
+                (told, ""),
+                "{server}"
+            );
+        }
     }
 
     #[test]

@@ -191,7 +191,15 @@ fn values(pairs: &[(&str, i64)]) -> BTreeMap<String, i64> {
 fn run_events() -> Vec<RunEvent> {
     let cell = cell_id("wal");
     vec![
-        RunEvent::Started { at: AT.into(), resumed: false },
+        RunEvent::Started {
+            at: AT.into(),
+            resumed: false,
+            tool: Some(ToolInfo {
+                version: "0.1.0".into(),
+                commit: "abc1234".into(),
+                build: "release".into(),
+            }),
+        },
         RunEvent::CellStarted { at: AT.into(), cell: cell.clone() },
         RunEvent::CellEnded { at: AT.into(), cell: cell.clone(), outcome: Outcome::Completed, message: None },
         RunEvent::CellSetAside { at: AT.into(), cell, to: "aside/1/1/wal/insert-benchmark".into() },

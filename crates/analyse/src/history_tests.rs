@@ -1,0 +1,148 @@
+//! Series over runs: where changes are found, what is refused, what is noted.
+
+use super::*;
+use crate::fixtures::{cell, load_step, run};
+use crate::statistics::simulations::{chance, normal};
+
+/// A run of `a` and `b` with these rates in `l.i0`.
+fn night(number: usize, rates: [f64; 2]) -> Run {
+    let rate = |at: usize| load_step(rates[at].round() as u64);
+    let mut run = run(&["a", "b"], 1, vec![cell(1, "a", vec![rate(0)]), cell(1, "b", vec![rate(1)])]);
+    run.manifest.run_id = format!("night-{number}");
+    run
+}
+
+fn nights(rates: &[[f64; 2]]) -> Vec<Run> {
+    rates.iter().enumerate().map(|(number, rates)| night(number, *rates)).collect()
+}
+
+fn found(runs: &[Run], choices: HistoryChoices<'_>) -> History {
+    history(&runs.iter().collect::<Vec<_>>(), choices).unwrap()
+}
+
+/// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
+fn slower_from_the_eighth() -> Vec<Run> {
+    let rates = (0..12).map(|n| {
+        let noise = |side| 1.0 + 0.01 * normal(21_u64 + side, n);
+        [1e6 * noise(0), 1e6 * noise(1) * if n < 7 { 1.0 } else { 0.9 }]
+    });
+    nights(&rates.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_change_is_found_at_its_run_with_its_ratio() {
+    let found = found(&slower_from_the_eighth(), HistoryChoices::default());
+    let names: Vec<&str> = found.series.iter().map(|series| series.variant.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(found.series[0].changes.is_empty(), "{:?}", found.series[0]);
+    let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
+    assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
+    assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
+    assert!(found.series[1].is_slower_now());
+}
+
+#[test]
+fn a_ratio_does_not_see_what_befell_the_whole_machine() {
+    let mut rates = [[1e6, 9e5]; 12];
+    for (n, rates) in rates.iter_mut().enumerate() {
+        let machine = if n < 6 { 1.0 } else { 0.8 };
+        *rates = [rates[0] * machine, rates[1] * machine * (1.0 + 0.005 * normal(9, n as u64))];
+    }
+    let runs = nights(&rates);
+    let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
+    assert!(of(Measure::Rate).series.iter().all(Series::is_slower_now));
+    let ratio = of(Measure::Ratio);
+    assert_eq!(ratio.series.len(), 1);
+    assert!(ratio.series[0].changes.is_empty(), "{:?}", ratio.series[0]);
+}
+
+#[test]
+fn a_run_without_the_step_leaves_a_gap_and_the_change_keeps_its_run() {
+    let mut runs = slower_from_the_eighth();
+    runs[3].cells.pop();
+    let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    assert_eq!(found.series[0].values[3], None);
+    assert_eq!(found.series[0].changes[0].run_id, "night-7");
+}
+
+#[test]
+fn a_certain_change_within_the_margin_is_the_same() {
+    let choices = HistoryChoices { margin: Some(0.2), ..HistoryChoices::default() };
+    let found = found(&slower_from_the_eighth(), choices);
+    assert_eq!(found.series[1].changes[0].verdict, Verdict::Same);
+    assert!(!found.series[1].is_slower_now());
+}
+
+#[test]
+fn a_step_has_the_margin_that_the_plan_gives_it_unless_one_is_asked_for() {
+    let mut runs = slower_from_the_eighth();
+    let last = runs.last_mut().unwrap();
+    last.manifest.experiment.margins.insert("l.*".to_owned(), 0.2);
+    let planned = found(&runs, HistoryChoices::default());
+    assert_eq!((planned.margin, planned.series[1].margin), (0.02, 0.2));
+    assert_eq!(planned.series[1].changes[0].verdict, Verdict::Same);
+    let asked = found(&runs, HistoryChoices { margin: Some(0.05), ..HistoryChoices::default() });
+    assert_eq!((asked.margin, asked.series[1].margin), (0.05, 0.05));
+    assert_eq!(asked.series[1].changes[0].verdict, Verdict::Slower);
+}
+
+#[test]
+fn ratios_to_another_base_are_no_series() {
+    let mut runs = slower_from_the_eighth();
+    runs[5].manifest.base = "b".to_owned();
+    let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
+    let refused = history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    insta::assert_snapshot!(refused, @"the runs are not alike: base of the ratios a and b; --anyway compares them all the same");
+    let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not like the first: base of the ratios a and b.");
+    assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
+}
+
+#[test]
+fn noise_has_a_change_in_5_percent_of_histories_at_most() {
+    // Two series a history, as one family: a false change in either counts.
+    let runs = nights(&[[1e6, 1e6]; 15]);
+    let choices = HistoryChoices::default();
+    let template = found(&runs, choices);
+    let studies = 2_000;
+    let with_change = (0..studies).filter(|study| {
+        let mut series = template.series.clone();
+        for (side, series) in series.iter_mut().enumerate() {
+            let noise = |n| Some(1e6 * (0.01 * normal(1_000 + 2 * study + side as u64, n)).exp());
+            series.values = (0..15).map(noise).collect();
+            series.margin = 0.0;
+        }
+        judge(&mut series, &template.runs, 7 + study);
+        series.iter().any(|series| !series.changes.is_empty())
+    });
+    let share = with_change.count() as f64 / studies as f64;
+    assert!(share <= 0.05 + chance(0.05, studies), "{share} of {studies}");
+}
+
+#[test]
+fn what_is_no_history_is_refused() {
+    let mut runs = slower_from_the_eighth();
+    let fail = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1");
+    let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
+    insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
+    runs[4].manifest.seed = 8;
+    insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
+}
+
+#[test]
+fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
+    let mut runs = slower_from_the_eighth();
+    for run in &mut runs[7..] {
+        run.manifest.host.kernel = "6.12.0".to_owned();
+    }
+    runs[9].manifest.tool.version = "0.2.0".to_owned();
+    let notes = found(&runs, HistoryChoices::default()).notes;
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    With run night-7 changed: kernel 6.1.0 and 6.12.0.
+    With run night-9 changed: dbdyno 0.1.0 (abc) and 0.2.0 (abc).
+    With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
+    ");
+}

@@ -1,0 +1,178 @@
+//! `dbdyno run --resume`: whether a run can go on as what it was, and what is left of it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use dbdyno_analyse::host_class;
+use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_record::{
+    CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo,
+};
+use tokio::runtime::Runtime;
+
+use crate::commands::run::{Ready, data_root, host_info, tool, workloads};
+use crate::conductor::{Tally, prepare};
+use crate::exit::{Ended, USAGE};
+use crate::{host, limits, option_files, terminal, time};
+
+/// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
+///
+/// # Errors
+/// Whatever would make the cells to come others than those that were measured, unless it only may and `anyway` is given.
+/// Nothing is written to a run that cannot go on.
+pub(super) fn resume(dir: &Path, anyway: bool, runtime: &Runtime) -> Result<Ready, Ended> {
+    let (mut writer, manifest) = RunWriter::resume(dir)?;
+    // The manifest of what was opened knows the blocks that a budget has added.
+    let record = Run::open(dir)?;
+    let order = &record.manifest.order;
+    let of_outcome = |outcome: Outcome| {
+        let is_so = move |cell: &&CellRecord| cell.outcome() == Some(outcome);
+        record.cells.iter().filter(is_so).map(|cell| &cell.id).collect::<HashSet<&CellId>>()
+    };
+    let (completed, failed) = (of_outcome(Outcome::Completed), of_outcome(Outcome::Failed));
+    let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
+    let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
+    let mut plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
+    let exchanged = other_program(&manifest, &sessions(&record), &plan, anyway)?;
+    if !cells.is_empty() || plan.budget.is_some() {
+        host::check(&plan, dir, host::size_of(&data_root(&plan, dir)))?;
+    }
+    limits::check(&plan)?;
+    host::check_life(&plan)?;
+    own_option_files(&mut plan, dir, &manifest)?;
+    let variants = prepare(&plan, runtime)?;
+    for (now, then) in variants.iter().zip(&manifest.variants) {
+        if now.info != *then {
+            let text = format!(
+                "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
+                then.name, then.server, now.info.server
+            );
+            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
+        }
+    }
+    writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
+    let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
+    for text in warnings {
+        terminal::warning(&text);
+        writer.event(&RunEvent::Warning { at: time::now(), text })?;
+    }
+    for cell in &cells {
+        if let Some(to) = writer.set_aside(cell)? {
+            let to = to.display().to_string();
+            if let Some(text) = lost_load(&record, cell, &to) {
+                terminal::warning(&text);
+                writer.event(&RunEvent::Warning { at: time::now(), text })?;
+            }
+            writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
+        }
+    }
+    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
+    let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
+    Ok(Ready { plan, variants, writer, cells, before })
+}
+
+/// The builds of dbdyno that have measured parts of the run.
+fn sessions(record: &Run) -> Vec<ToolInfo> {
+    let of_session = |event: &RunEvent| match event {
+        RunEvent::Started { tool, .. } => tool.clone(),
+        _ => None,
+    };
+    std::iter::once(record.manifest.tool.clone()).chain(record.events.iter().filter_map(of_session)).collect()
+}
+
+/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other
+/// in every report. What is to be told when it may not and the user goes on anyway; `None` when it is one of them.
+fn other_program(
+    manifest: &Manifest,
+    sessions: &[ToolInfo],
+    plan: &Plan,
+    anyway: bool,
+) -> Result<Option<String>, Ended> {
+    let (now, then) = (tool(), &manifest.tool);
+    let refuse = |what: String| Ended::new(USAGE, what);
+    if now.build != then.build {
+        return Err(refuse(format!(
+            "the run was begun by a {} build of dbdyno, this is a {} build, whose client has other costs; go on with the build \
+             that began it, or start a new run",
+            then.build, now.build
+        )));
+    }
+    for workload in workloads(plan) {
+        let before = manifest.workloads.iter().find(|before| before.name == workload.name);
+        let version = before.map(|before| before.version);
+        if version != Some(workload.version) {
+            let before = version.map_or("none".to_owned(), |version| version.to_string());
+            return Err(refuse(format!(
+                "the run was begun with version {before} of {}, this dbdyno has version {}, which does other work; go on with \
+                 the dbdyno that began it ({} {}), or start a new run",
+                workload.name, workload.version, then.version, then.commit
+            )));
+        }
+    }
+    if sessions.contains(&now) {
+        return Ok(None);
+    }
+    let differs = format!(
+        "another dbdyno than the one that began it: {} ({}) then, {} ({}) now",
+        then.version, then.commit, now.version, now.commit
+    );
+    if !anyway {
+        return Err(refuse(format!(
+            "the run would go on with {differs}; go on with the one that began it, or add --anyway, and the report says so"
+        )));
+    }
+    Ok(Some(format!("the run went on with {differs}; rates of its blocks may differ by that")))
+}
+
+/// Lets variants start from the option files that the run has kept: the user's own may say something else by now.
+fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
+    for variant in &mut plan.variants {
+        let is_started = matches!(variant.kind(), VariantKind::BaseDir(_) | VariantKind::Named(_));
+        // With intents the text is rendered anew from all of its parts, and a change of one of them is found below.
+        if !is_started || variant.config.is_some() {
+            continue;
+        }
+        let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
+        for (own, ending) in
+            [(&mut variant.my_cnf, option_files::MY_CNF), (&mut variant.postgresql_conf, option_files::CONF)]
+        {
+            if own.is_some() {
+                let kept =
+                    option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
+                *own = Some(kept.map_err(|error| Ended::new(crate::exit::MACHINE, error))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A cell that was set aside after its snapshot was taken goes on from there: nobody repeats a load of hours unasked. Its load
+/// steps are then in no cell of the run.
+fn lost_load(record: &Run, cell: &CellId, aside: &str) -> Option<String> {
+    let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
+    let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
+    begun.events.iter().any(is_snapshot).then(|| {
+        format!(
+            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
+             no report"
+        )
+    })
+}
+
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
+/// each other in every report.
+fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
+    let now = host_info(plan, dir.parent().unwrap_or(dir));
+    let (then, now) = (host_class(then), host_class(&now));
+    let differs = |(what, value): (&String, &String)| {
+        let now = now.get(what).map_or("unknown", String::as_str);
+        (now != value).then(|| format!("{what} {value} then, {now} now"))
+    };
+    let all: Vec<String> = then.iter().filter_map(differs).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "the run went on where another class of host is: {}; rates of its blocks differ by that",
+            all.join(", ")
+        )
+    })
+}
