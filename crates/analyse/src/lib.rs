@@ -50,6 +50,7 @@ mod ratio;
 mod reach;
 mod relative;
 mod relative_metrics;
+mod scans;
 mod schedule;
 mod settling;
 mod short_steps;
