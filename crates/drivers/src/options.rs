@@ -82,6 +82,8 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
     pub local_infile: bool,
+    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
+    pub client_charset: Option<String>,
 }
 
 impl Options {
@@ -95,6 +97,7 @@ impl Options {
             connect_timeout: CONNECT_TIMEOUT,
             tls: None,
             local_infile: false,
+            client_charset: None,
         }
     }
 

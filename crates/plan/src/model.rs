@@ -163,6 +163,8 @@ pub struct Variant {
     pub factors: std::collections::BTreeMap<String, String>,
     /// Encryption of all connections to a MariaDB, MySQL or PostgreSQL server; none when left out.
     pub tls: Option<Tls>,
+    /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
+    pub client_charset: Option<String>,
 }
 
 /// How connections are encrypted. `tls = {}` is `tls = { mode = "verify" }`. Files are PEM, relative to the plan.

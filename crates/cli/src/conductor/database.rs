@@ -67,6 +67,19 @@ impl Database {
         home: Option<Home>,
         data: Data,
     ) -> Result<Self, String> {
+        let mut database = Self::provide_source(variant, place, home, data).await?;
+        if let Target::Mysql(options) = &mut database.endpoint.target {
+            options.client_charset.clone_from(&variant.client_charset);
+        }
+        Ok(database)
+    }
+
+    async fn provide_source(
+        variant: &Prepared,
+        place: &Place,
+        home: Option<Home>,
+        data: Data,
+    ) -> Result<Self, String> {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());

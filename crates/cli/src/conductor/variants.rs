@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) info: VariantInfo,
     /// Encryption of its connections; `None` = in clear.
     pub(crate) tls: Option<Tls>,
+    /// Character set of its connections, where it is not utf8mb4.
+    pub(crate) client_charset: Option<String>,
     /// For a server that dbdyno starts and that has none of its own.
     pub(crate) certificates: Option<Certificates>,
 }
@@ -95,11 +97,17 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
             info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
             let notes = rendered.map(|config| config.notes).unwrap_or_default();
-            Ok(Prepared { source: Source::Sqlite { pragmas, notes }, info, tls: None, certificates: None })
+            Ok(Prepared {
+                source: Source::Sqlite { pragmas, notes },
+                info,
+                tls: None,
+                client_charset: None,
+                certificates: None,
+            })
         }
         VariantKind::Null => {
             let info = info("null", "null".to_owned(), String::new(), false);
-            Ok(Prepared { source: Source::Null, info, tls: None, certificates: None })
+            Ok(Prepared { source: Source::Null, info, tls: None, client_charset: None, certificates: None })
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
@@ -119,7 +127,9 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
-            Ok(Prepared { source, info: info(driver, text, String::new(), true), tls, certificates: None })
+            let info = info(driver, text, String::new(), true);
+            let client_charset = variant.client_charset.clone();
+            Ok(Prepared { source, info, tls, client_charset, certificates: None })
         }
     }
 }
@@ -168,7 +178,7 @@ fn owned(
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    Ok(Prepared { source, info, tls, certificates })
+    Ok(Prepared { source, info, tls, client_charset: variant.client_charset.clone(), certificates })
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
