@@ -55,6 +55,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("change_buffer", change_buffer),
     ("charset", charset),
     ("checksums", checksums),
+    ("client_charset", client_charset),
     ("collation", collation),
     ("commit", commit),
     ("flush_neighbours", flush_neighbours),
@@ -229,6 +230,11 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     let level = level.to_ascii_lowercase().replace('-', " ");
     let refuses = level == "repeatable read" && reader.is_on("innodb_snapshot_isolation") == Some(true);
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
+}
+
+/// As the connection tells it: it is the plan's or dbdyno's own, and no default of the server.
+fn client_charset(reader: &Reader<'_>) -> Option<Value> {
+    reader.subject.session.get("character_set_client").map(|charset| Value::words(charset.clone()))
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {
