@@ -1,6 +1,6 @@
 //! CPU, context switches and fsyncs charged to who caused them, for one unit of the headline.
 
-use dbdyno_record::Unit;
+use dbdyno_record::{StepEvent, Unit};
 use serde::Serialize;
 
 use crate::fsyncs::{self, Binlog};
@@ -48,8 +48,9 @@ struct Cpu {
     kernel_us: Option<f64>,
 }
 
-/// Each figure is `None` where its source was not sampled or nothing was done.
-pub(crate) fn cost(step: &Measured<'_>, binlog: Binlog) -> Cost {
+/// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events` are what
+/// [`fsyncs::per_commit`] asks for.
+pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server") } else { Cpu::default() };
     let client = process(step, "client");
@@ -68,7 +69,7 @@ pub(crate) fn cost(step: &Measured<'_>, binlog: Binlog) -> Cost {
             .and_then(|change| step.per_headline_unit(change)),
         host_steal_share: steal::share(step),
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
-        fsyncs_per_commit: fsyncs::per_commit(step, binlog),
+        fsyncs_per_commit: fsyncs::per_commit(step, syncs, events),
         write_amplification: write_amplification(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
@@ -140,7 +141,7 @@ mod tests {
         let step = read_write_step();
         let (spec, intervals) = (&step.spec, step.intervals.as_slice());
         let window = Span::new(0, 2_500_000);
-        cost(&Measured { spec, intervals, counters, window, hosting, cpus: 4 }, Binlog::NotSynced)
+        cost(&Measured { spec, intervals, counters, window, hosting, cpus: 4 }, Some(Binlog::NotSynced), &[])
     }
 
     #[test]
@@ -180,7 +181,7 @@ mod tests {
         let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
         let window = Span::new(0, 2_500_000);
         let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
-        let found = cost(&measured, Binlog::NotSynced);
+        let found = cost(&measured, Some(Binlog::NotSynced), &[]);
         // 400 bytes for each of 500 rows, each of which brings 2000 / 50 bytes.
         assert_eq!(found.write_amplification, Some(10.0));
     }

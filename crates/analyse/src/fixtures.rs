@@ -97,6 +97,30 @@ pub(crate) fn load_spec() -> StepSpec {
     }
 }
 
+/// Connections that scan one table over and over from the barrier to the window's end, in records cut as the engine cuts
+/// them; each scan that is then on its way is answered behind it.
+pub(crate) fn scan_step(connections: u32, scan_us: u64, rows: u64, window: (u64, u64)) -> StepRecord {
+    let mut spec = load_spec();
+    spec.name = "scan".to_owned();
+    spec.headline = Headline { kind: "scan".to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() };
+    spec.kinds = vec![KindSpec { connections_per_client: connections, ..kind("scan", "closed", 0) }];
+    let last_us = window.1.div_ceil(scan_us) * scan_us;
+    let mut edges: Vec<u64> = (0..=last_us / 1_000_000).map(|second| second * 1_000_000).collect();
+    edges.extend([window.1, last_us]);
+    edges.sort_unstable();
+    edges.dedup();
+    let intervals = edges.windows(2).map(|edge| {
+        // Answers that came after the first edge, up to the second.
+        let done = (edge[1] / scan_us - edge[0] / scan_us) * u64::from(connections);
+        Interval {
+            service_sum_us: done * scan_us,
+            ..interval(edge[0], edge[1], 1, "scan", done, done * rows)
+        }
+    });
+    let intervals = intervals.collect();
+    completed(spec, intervals, window, BTreeMap::new())
+}
+
 /// `qr100` over an odd window of 2.5 s, and 0.5 s more until the step's end.
 pub(crate) fn read_write_step() -> StepRecord {
     let mut intervals = Vec::new();

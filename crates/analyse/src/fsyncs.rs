@@ -1,6 +1,6 @@
 //! How often a server synced its files: redo log and data files, and the binary log beside them.
 
-use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, WindowRule};
+use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, StepEvent, WindowRule};
 
 use crate::counters::{Change, Counters, greatest};
 use crate::measured::Measured;
@@ -32,6 +32,16 @@ const GROUPS_SINCE: [u32; 2] = [5, 6];
 
 /// Kinds that write even where a record says nothing of the bytes that they bring.
 const WRITERS: [&str; 2] = ["insert", "delete"];
+
+/// Ends a transaction, which is one commit however many statements it has.
+const COMMIT: &str = "commit";
+/// Statements that write, each a commit of its own outside of a transaction if it has changed a row.
+const WRITING: [&str; 5] = ["index-update", "non-index-update", "list-update", "delete", "insert"];
+
+/// Engines whose fsyncs are in [`FSYNCS`].
+const COUNTED_ENGINES: [&str; 4] = ["innodb", "xtradb", "rocksdb", "myrocks"];
+/// Ways of PostgreSQL to write its log in which each write is a sync, and none is counted.
+const SYNCED_BY_WRITING: [&str; 2] = ["open_datasync", "open_sync"];
 
 /// The binary log of a server, as far as its syncs go.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,21 +100,62 @@ impl Binlog {
     }
 }
 
-/// fsyncs for one operation that writes: a single statement or a transaction that writes is one commit.
+/// What beside the engine is synced on the cell's server; `None` where commits are made safe in a way that it does not count.
+pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
+    is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
+}
+
+fn is_counted(server: Option<&ServerInfo>) -> bool {
+    let Some(server) = server else { return true };
+    let engine = server.tables_engine.as_ref().map(|engine| engine.to_ascii_lowercase());
+    let method = server.settings.get("wal_sync_method").map(String::as_str);
+    engine.is_none_or(|engine| COUNTED_ENGINES.contains(&engine.as_str()))
+        && method.is_none_or(|method| !SYNCED_BY_WRITING.contains(&method))
+}
+
+/// fsyncs for one commit.
 ///
-/// `None` where the server does not count all of its fsyncs, and for a step that is one piece of work: it has no commits to
-/// speak of.
-pub(crate) fn per_commit(step: &Measured<'_>, binlog: Binlog) -> Option<f64> {
+/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too), and for a step that is one piece
+/// of work: it has no commits to speak of.
+pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
     if step.spec.window == WindowRule::LastEnded {
         return None;
     }
+    let binlog = syncs?;
     let Change { value, between } = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
     let fsyncs = value + binlog.syncs(step)?;
     let writes =
         |kind: &&KindSpec| kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str());
-    let operations = |kind: &KindSpec| tally(step.intervals, &kind.kind, between).operations;
-    let commits: f64 = step.spec.kinds.iter().filter(writes).map(operations).sum();
+    let commits = |kind: &KindSpec| {
+        let operations = tally(step.intervals, &kind.kind, between).operations;
+        operations * commits_per_operation(step, &kind.kind, events)
+    };
+    let commits: f64 = step.spec.kinds.iter().filter(writes).map(commits).sum();
     (commits > 0.0).then(|| fsyncs / commits)
+}
+
+/// Commits of an operation of `kind` that had something to make safe, on average over the window: one of a transaction,
+/// else one of each statement that has changed a row. 1 where a record does not count the operation's statements.
+fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) -> f64 {
+    let mut changed = None;
+    for event in events {
+        let StepEvent::Statement { kind: of, statement, done, empty, .. } = event else { continue };
+        if of != kind {
+            continue;
+        }
+        if statement == COMMIT {
+            changed = Some(*done);
+            break;
+        }
+        if WRITING.contains(&statement.as_str()) {
+            changed = Some(changed.unwrap_or(0) + done.saturating_sub(*empty));
+        }
+    }
+    let operations = tally(step.intervals, kind, step.window).operations;
+    match changed {
+        Some(changed) if operations > 0.0 => changed as f64 / operations,
+        _ => 1.0,
+    }
 }
 
 /// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
@@ -149,7 +200,28 @@ mod tests {
         let counters = series("status", &keys, &[(0, vec![0; keys.len()]), (2_500_000, ends)]);
         let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
         let hosting = Hosting::Process;
-        per_commit(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 }, binlog)
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        per_commit(&measured, Some(binlog), &[])
+    }
+
+    /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind, name, done, empty.
+    fn found_with(syncs: Option<Binlog>, statements: &[(&str, &str, u64, u64)]) -> Option<f64> {
+        let step = read_write_step();
+        let counters = series("status", &[INNODB.0], &[(0, vec![0]), (2_500_000, vec![INNODB.1])]);
+        let event = |(kind, statement, done, empty): &(&str, &str, u64, u64)| StepEvent::Statement {
+            kind: (*kind).to_owned(),
+            statement: (*statement).to_owned(),
+            from_us: 0,
+            to_us: 2_500_000,
+            done: *done,
+            empty: *empty,
+            rows: done - empty,
+        };
+        let events: Vec<StepEvent> = statements.iter().map(event).collect();
+        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
+        let hosting = Hosting::Process;
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        per_commit(&measured, syncs, &events)
     }
 
     const INNODB: (&str, i64) = ("Innodb_data_fsyncs", 20);
@@ -188,6 +260,47 @@ mod tests {
         let synced = Binlog::Synced { every: 1, in_groups: true };
         assert_eq!(found(synced, &[INNODB, ("Binlog_cache_use", 20)]), None);
         assert_eq!(found(synced, &[INNODB, ("binlog.COUNT_MISC", 0)]), None, "not instrumented");
+    }
+
+    #[test]
+    fn a_statement_that_found_no_row_commits_nothing() {
+        let alone = Some(Binlog::NotSynced);
+        // 10 inserts, and 10 deletes of which 9 found nothing: 11 commits.
+        let deletes = [("delete", "delete", 10, 9)];
+        assert_eq!(found_with(alone, &deletes), Some(20.0 / 11.0));
+        assert_eq!(found_with(alone, &[]), Some(1.0), "an old record");
+    }
+
+    #[test]
+    fn each_statement_outside_of_a_transaction_is_a_commit_and_a_transaction_is_one() {
+        let alone = Some(Binlog::NotSynced);
+        // Each of the 10 inserts is an operation of three updates, one in ten of which found its row changed already.
+        let updates = [
+            ("insert", "index-update", 20, 2),
+            ("insert", "point-select", 90, 0),
+            ("insert", "non-index-update", 10, 1),
+        ];
+        assert_eq!(found_with(alone, &updates), Some(20.0 / (27.0 + 10.0)));
+        let transaction =
+            [("insert", "begin", 10, 10), ("insert", "index-update", 20, 2), ("insert", "commit", 10, 10)];
+        assert_eq!(found_with(alone, &transaction), Some(1.0));
+        assert_eq!(found_with(None, &transaction), None);
+    }
+
+    #[test]
+    fn there_is_no_figure_where_the_server_does_not_count() {
+        let with = |engine: Option<&str>, settings: &[(&str, &str)]| {
+            let server = ServerInfo { tables_engine: engine.map(str::to_owned), ..server("17.0", settings) };
+            is_counted(Some(&server))
+        };
+        assert!(with(Some("InnoDB"), &[]) && with(Some("ROCKSDB"), &[]) && with(None, &[]));
+        assert!(!with(Some("Aria"), &[]) && !with(Some("myisam"), &[]));
+        for method in ["fdatasync", "fsync", "fsync_writethrough"] {
+            assert!(with(None, &[("wal_sync_method", method)]), "{method}");
+        }
+        for method in ["open_datasync", "open_sync"] {
+            assert!(!with(None, &[("wal_sync_method", method)]), "{method}");
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ mod ratio;
 mod reach;
 mod relative;
 mod relative_metrics;
+mod scans;
 mod schedule;
 mod settling;
 mod short_steps;

@@ -4,6 +4,7 @@ use dbdyno_record::{Interval, StepSpec, Unit, VariantInfo};
 
 use crate::counters::{Change, Counters, change};
 use crate::rates;
+use crate::scans::SCAN;
 use crate::span::Span;
 
 /// Where the database works, and so whose CPU and memory are the server's.
@@ -18,9 +19,6 @@ pub(crate) enum Hosting {
     /// No database at all: dbdyno measures itself.
     Nothing,
 }
-
-/// The kind of an operation that reads all rows of a table.
-const SCAN: &str = "scan";
 
 impl Hosting {
     /// Of a variant in one step. A server that somebody else runs is a process like any other where it was sampled.

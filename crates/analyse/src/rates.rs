@@ -3,6 +3,7 @@
 use dbdyno_record::{Interval, StepSpec, Target, Unit, WindowRule};
 
 use crate::SecondPoint;
+use crate::scans;
 use crate::span::{Second, Span, Tally, by_second, tally};
 
 /// Throughput percentiles of fewer seconds than this say nothing, and are not given.
@@ -35,20 +36,28 @@ pub(crate) fn per_second(amount: f64, window: Span) -> f64 {
     if window.seconds() > 0.0 { amount / window.seconds() } else { 0.0 }
 }
 
+/// What `kind` did in the window, with the parts that lie in it of scans that the window cuts.
+pub(crate) fn done(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> Tally {
+    if scans::are_cut(spec, kind) {
+        return scans::scanned(spec, intervals, kind, window);
+    }
+    tally(intervals, kind, window)
+}
+
 /// Units (rows or operations) that `kind` did in the window, for one second of the window.
 pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> f64 {
-    per_second(amount(unit_of(spec, kind), &tally(intervals, kind, window)), window)
+    per_second(amount(unit_of(spec, kind), &done(spec, intervals, kind, window)), window)
 }
 
 /// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover the same time.
 ///
-/// A step that is one piece of work (its window ends with its last operation) answers once, at the end; its units
-/// are spread evenly over the window instead.
+/// A step that is one piece of work (its window ends with its last operation) answers once, at the end, and a long scan
+/// seldom; their units are spread evenly over the window instead.
 pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span, between: Span) -> f64 {
-    match spec.window {
-        WindowRule::FirstEnded => amount(unit_of(spec, kind), &tally(intervals, kind, between)),
-        WindowRule::LastEnded => rate(spec, intervals, kind, window) * window.overlap(between).seconds(),
+    if spec.window == WindowRule::LastEnded || scans::are_cut(spec, kind) {
+        return rate(spec, intervals, kind, window) * window.overlap(between).seconds();
     }
+    amount(unit_of(spec, kind), &tally(intervals, kind, between))
 }
 
 /// Rate and greatest times of each whole second, the headline kind first, all clients together.
@@ -74,14 +83,14 @@ pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> 
 /// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to low, at rank
 /// `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
 ///
-/// `None` for fewer than 10 whole seconds, and for a step that is one piece of work.
+/// `None` for fewer than 10 whole seconds, for a step that is one piece of work, and for long scans.
 pub(crate) fn throughput_percentile(
     spec: &StepSpec,
     intervals: &[Interval],
     window: Span,
     percent: f64,
 ) -> Option<f64> {
-    if spec.window == WindowRule::LastEnded {
+    if spec.window == WindowRule::LastEnded || scans::are_long(spec, intervals, window) {
         return None;
     }
     let kind = spec.headline.kind.as_str();

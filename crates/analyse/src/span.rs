@@ -65,6 +65,10 @@ pub(crate) struct Tally {
     pub(crate) dropped: u64,
     pub(crate) errors: ErrorCounts,
     pub(crate) service_max_us: u64,
+    /// Prorated, as are the two counts.
+    pub(crate) service_sum_us: f64,
+    /// How long connections were lost, the sum over all of them; prorated.
+    pub(crate) down_us: f64,
 }
 
 /// Adds up the intervals of `kind` in `span`.
@@ -77,6 +81,8 @@ pub(crate) fn tally(intervals: &[Interval], kind: &str, span: Span) -> Tally {
         }
         sum.operations += interval.done as f64 * share;
         sum.rows += interval.rows as f64 * share;
+        sum.service_sum_us += interval.service_sum_us as f64 * share;
+        sum.down_us += interval.down_us as f64 * share;
         sum.failed += interval.failed;
         sum.dropped += interval.dropped;
         sum.errors.retry += interval.errors.retry;

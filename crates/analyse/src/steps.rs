@@ -11,8 +11,9 @@ use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
-use crate::rates::{per_second, seconds, seconds_on_target};
+use crate::rates::{done, per_second, seconds, seconds_on_target};
 use crate::reach::{self, reach};
+use crate::scans::are_long;
 use crate::schedule::{self, schedule};
 use crate::span::{Span, tally};
 use crate::statements::statements;
@@ -33,7 +34,8 @@ pub(crate) struct Surroundings<'a> {
     /// The variant's driver, by which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
-    pub(crate) binlog: Binlog,
+    /// What is synced beside the engine; `None` where that is not counted.
+    pub(crate) syncs: Option<Binlog>,
 }
 
 /// Figures of a step that did not come to a common window are zero or absent; its validity says why.
@@ -56,7 +58,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
-    let cost = cost(&measured, around.binlog);
+    let cost = cost(&measured, around.syncs, &step.events);
     StepRun {
         block: around.block,
         validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
@@ -72,7 +74,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
         lookups,
         lookup_seconds,
-        steadiness: steadiness(&step.spec, &seconds),
+        steadiness: steadiness(&step.spec, &seconds)
+            .filter(|_| !are_long(&step.spec, &step.intervals, window)),
         seconds,
         debt: debt(&step.counters),
     }
@@ -100,6 +103,7 @@ fn add_reason(validity: Validity, reason: String) -> Validity {
 /// The figures of one kind, and what is wrong with its histograms.
 fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult, Vec<String>) {
     let sum = tally(&step.intervals, &spec.kind, window);
+    let done = done(&step.spec, &step.intervals, &spec.kind, window);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
         merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
@@ -123,9 +127,9 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         failed: sum.failed,
         dropped: sum.dropped,
         errors: sum.errors,
-        operations_per_second: per_second(sum.operations, window),
-        rows_per_second: per_second(sum.rows, window),
-        statements_per_second: per_second(sum.operations, window) * f64::from(spec.statements_per_operation),
+        operations_per_second: per_second(done.operations, window),
+        rows_per_second: per_second(done.rows, window),
+        statements_per_second: per_second(done.operations, window) * f64::from(spec.statements_per_operation),
         statements: statements(step, &spec.kind, &service_latency, &mut faults),
         service: service_latency,
         response: response_latency,
@@ -163,7 +167,7 @@ mod tests {
             judges_client: true,
             driver: "mysql",
             calibration: None,
-            binlog: Binlog::NotSynced,
+            syncs: Some(Binlog::NotSynced),
         }
     }
 

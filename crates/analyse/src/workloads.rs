@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::{account, cpus};
-use crate::fsyncs::Binlog;
+use crate::fsyncs::syncs_of;
 use crate::groups::groups;
 use crate::hosts::hosting_of;
 use crate::judge::Rules;
@@ -133,7 +133,7 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
             judges_client: run.manifest.tool.build == "release",
             driver: &variant.driver,
             calibration: run.manifest.client_calibration.as_ref(),
-            binlog: Binlog::of_cell(cell),
+            syncs: syncs_of(cell),
         };
         step_run(step, around)
     };

@@ -94,6 +94,8 @@ pub struct Options {
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
     pub local_infile: bool,
     pub column_definitions: ColumnDefinitions,
+    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
+    pub client_charset: Option<String>,
 }
 
 impl Options {
@@ -108,6 +110,7 @@ impl Options {
             tls: None,
             local_infile: false,
             column_definitions: ColumnDefinitions::default(),
+            client_charset: None,
         }
     }
 

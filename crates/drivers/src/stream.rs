@@ -4,7 +4,9 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
@@ -12,6 +14,12 @@ use tokio_rustls::client::TlsStream;
 use crate::options::Address;
 use crate::tls::Encryption;
 use crate::unix_stream::UnixStream;
+
+/// Silence on a TCP connection after which the kernel asks whether the other side is there, how often it asks, and after how
+/// many questions without an answer the connection is lost: 90 s in all.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_PROBES: u32 = 6;
 
 /// One connected stream.
 #[derive(Debug)]
@@ -30,6 +38,7 @@ impl Stream {
             Address::Tcp { host, port } => {
                 let stream = TcpStream::connect((host.as_str(), *port)).await?;
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 Ok(Self::Tcp(stream))
             }
         }
@@ -52,6 +61,16 @@ impl Stream {
         let Self::Tls(stream) = self else { return None };
         Some(stream.get_ref().1.peer_certificates()?.first()?)
     }
+}
+
+/// Lets the kernel ask a silent server whether it is still there. A peer that is gone without a word (a machine that lost
+/// its power, a firewall that forgot the connection) would otherwise never be noticed by who waits for an answer.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    set_socket_keepalive(stream, true)?;
+    set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
+    set_tcp_keepintvl(stream, KEEPALIVE_INTERVAL)?;
+    set_tcp_keepcnt(stream, KEEPALIVE_PROBES)?;
+    Ok(())
 }
 
 /// Writes all of `bytes`, and what TLS has held back of them because it did not fit into the socket.
@@ -121,5 +140,27 @@ impl AsyncWrite for Stream {
             Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::sockopt::{socket_keepalive, tcp_keepcnt, tcp_keepidle, tcp_keepintvl};
+
+    use super::*;
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_tcp_connection_finds_out_that_its_server_is_gone() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
+        let Stream::Tcp(stream) = Stream::connect(&address).await.expect("connected") else {
+            panic!("not a TCP stream");
+        };
+        assert!(socket_keepalive(&stream).expect("keepalive"));
+        assert_eq!(tcp_keepidle(&stream).expect("idle time"), Duration::from_secs(30));
+        assert_eq!(tcp_keepintvl(&stream).expect("interval"), Duration::from_secs(10));
+        assert_eq!(tcp_keepcnt(&stream).expect("questions"), 6);
+        assert!(stream.nodelay().expect("no delay"));
     }
 }

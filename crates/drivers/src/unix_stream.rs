@@ -11,10 +11,14 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+
+/// Until a server whose backlog was full is asked again.
+const BACKLOG_PAUSE: Duration = Duration::from_millis(1);
 
 /// A connected unix socket.
 #[derive(Debug)]
@@ -25,9 +29,17 @@ pub(crate) struct UnixStream {
 }
 
 impl UnixStream {
-    /// Connects to the socket at `path`.
+    /// Connects to the socket at `path`. Waits while the server has as many connections to accept as its backlog holds:
+    /// there a client that blocks is made to wait, and one that does not is sent away. Who calls limits the time.
     pub(crate) async fn connect(path: &Path) -> io::Result<Self> {
-        let stream = tokio::net::UnixStream::connect(path).await?.into_std()?;
+        let stream = loop {
+            match tokio::net::UnixStream::connect(path).await {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    tokio::time::sleep(BACKLOG_PAUSE).await;
+                }
+                other => break other?.into_std()?,
+            }
+        };
         Ok(Self { reader: register(stream, Interest::READABLE)?, writer: None })
     }
 
@@ -157,6 +169,33 @@ mod tests {
         stream.read_to_end(&mut received).await.expect("read");
         assert!(received == sent);
         echo.join().expect("the peer ends");
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_server_with_a_full_backlog_is_waited_for() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, accept, bind, listen, socket};
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("s");
+        let listener = socket(AddressFamily::UNIX, SocketType::STREAM, None).expect("a socket");
+        bind(&listener, &SocketAddrUnix::new(&path).expect("a path")).expect("bound");
+        listen(&listener, 1).expect("listening");
+        let mut held = Vec::new();
+        loop {
+            match tokio::net::UnixStream::connect(&path).await {
+                Ok(stream) => held.push(stream),
+                Err(error) => break assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        }
+        assert_eq!(held.len(), 2, "what a backlog of 1 holds");
+        let late = Duration::from_millis(100);
+        let server = std::thread::spawn(move || {
+            std::thread::sleep(late);
+            (0..3).map(|_| accept(&listener).expect("a connection")).collect::<Vec<_>>()
+        });
+        let began = std::time::Instant::now();
+        UnixStream::connect(&path).await.expect("connected late");
+        assert!(began.elapsed() >= late, "{:?}", began.elapsed());
+        server.join().expect("the server ends");
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -49,6 +49,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
         check_errors(&mut root).await;
         check_too_large(&server).await;
         check_results_in_a_row(&mut root).await;
+        check_client_charset(&server).await;
         check_native_login(&server, &mut root).await;
         check_sha2_logins(&server, &mut root).await;
         check_refused_logins(&server).await;
@@ -259,6 +260,19 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     // Two definitions of nearly 40 bytes each.
     assert_eq!(bytes[0] + 70 < bytes[1], leaves_out, "{bytes:?}");
     told_always.close().await;
+}
+
+async fn check_client_charset(server: &Server) {
+    let with = |charset: &str| Options { client_charset: Some(charset.to_owned()), ..server.root() };
+    let mut latin1 = connected(&with("latin1")).await;
+    let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";
+    let told = latin1.rows(asked).await.expect("three names");
+    assert_eq!(told[0], vec![Some("latin1".to_owned()); 3]);
+    assert_eq!(latin1.rows("SELECT REPEAT('ab', 2)").await.expect("text")[0], [Some("abab".to_owned())]);
+    latin1.close().await;
+    let error = MysqlSession::connect(&with("latin0")).await.expect_err("an unknown character set");
+    assert_eq!(error.code, "1115", "{error}");
+    assert!(error.message.contains("SHOW CHARACTER SET"), "{error}");
 }
 
 async fn check_native_login(server: &Server, root: &mut MysqlSession) {

@@ -257,6 +257,12 @@ fn option_problem(variant: &Variant) -> Found {
             (is_started || is_address) && !is_postgres,
             "a MariaDB or MySQL server",
         ),
+        (
+            "client_charset",
+            variant.client_charset.is_some(),
+            (is_started || is_address) && !is_postgres,
+            "a MariaDB or MySQL server",
+        ),
         ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {
@@ -275,7 +281,19 @@ fn option_problem(variant: &Variant) -> Found {
     if let Some(message) = variant.server_memory.and_then(memory_problem) {
         return Some(("server_memory", format!("has a limit that does not fit: {message}")));
     }
-    tls_problem(variant).or_else(|| text_problem(variant))
+    charset_problem(variant).or_else(|| tls_problem(variant)).or_else(|| text_problem(variant))
+}
+
+/// It becomes a word of a statement.
+fn charset_problem(variant: &Variant) -> Found {
+    let charset = variant.client_charset.as_ref()?;
+    let is_word = |text: &str| text.chars().all(|one| one.is_ascii_alphanumeric() || one == '_');
+    if !charset.is_empty() && is_word(charset) {
+        return None;
+    }
+    let message = "has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's \
+                   SHOW CHARACTER SET";
+    Some(("client_charset", message.to_owned()))
 }
 
 /// Files that would not be used are a misunderstanding.

@@ -124,8 +124,10 @@ impl Forecast<'_> {
         steps.push(self.write("l.i1", write_1, commit.write_1));
         steps.push(self.write("l.i2", write_2, commit.write_2));
         let settle = benchmark.settling();
-        let rest = settle.forecast(benchmark.original_wait());
-        steps.push(step("settle", &settle.detail("after l.i2"), rest));
+        if !settle.is_none() {
+            let rest = settle.forecast(benchmark.original_wait());
+            steps.push(step("settle", &settle.detail("after l.i2"), rest));
+        }
         for (name, rate) in
             benchmark.rates.iter().flat_map(|rate| [(format!("qr{rate}"), rate), (format!("qp{rate}"), rate)])
         {

@@ -62,8 +62,8 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let rows = oltp.loaded_rows();
     let detail = format!("{} rows", grouped(rows));
     let mut steps = table_steps(oltp, speed);
-    if !oltp.use_existing {
-        let settle = oltp.settling();
+    let settle = oltp.settling();
+    if !oltp.use_existing && !settle.is_none() {
         steps.push(step("settle", &settle.detail("after the load"), settle.forecast(Duration::ZERO)));
     }
     for (test, connections, rate) in oltp.test_steps() {

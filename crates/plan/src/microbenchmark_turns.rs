@@ -24,6 +24,9 @@ impl Microbenchmarks {
     /// writes that are thrown away.
     pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
         let Some(after) = after else { return false };
+        if self.settling().is_none() {
+            return false;
+        }
         match before {
             None if self.use_existing => return false,
             Some(_) if self.data.puts_back_each_step() => return false,

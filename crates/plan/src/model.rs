@@ -166,6 +166,8 @@ pub struct Variant {
     /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
     /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
     pub column_definitions: Option<ColumnDefinitions>,
+    /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
+    pub client_charset: Option<String>,
 }
 
 /// How often column definitions of prepared statements are sent.

@@ -39,6 +39,8 @@ pub enum SettleBy {
     State,
     /// A time is over.
     Wait,
+    /// Nothing: there is no cleanup and no pause anywhere, and what a step leaves undone is done during the next.
+    None,
 }
 
 /// Behind which steps the server is brought to rest.
@@ -94,11 +96,17 @@ impl Settle {
         Self { by: SettleBy::Wait, wait, ..Self::default() }
     }
 
+    /// Nothing at all is done between steps.
+    pub fn is_none(&self) -> bool {
+        self.by == SettleBy::None
+    }
+
     /// Length of a fixed pause, where the workload's own is `original`.
     pub fn wait_of(&self, original: Duration) -> Duration {
-        match self.wait {
-            SettleWait::Fixed(wait) => wait.0,
-            SettleWait::Original => original,
+        match (self.by, self.wait) {
+            (SettleBy::None, _) => Duration::ZERO,
+            (_, SettleWait::Fixed(wait)) => wait.0,
+            (_, SettleWait::Original) => original,
         }
     }
 
@@ -106,21 +114,25 @@ impl Settle {
     pub(crate) fn forecast(&self, original: Duration) -> Duration {
         const STATE: Duration = Duration::from_secs(30);
         match self.by {
-            SettleBy::Wait => self.wait_of(original),
+            SettleBy::Wait | SettleBy::None => self.wait_of(original),
             SettleBy::State => self.cap.0.min(STATE),
         }
     }
 
-    /// What ends a rest by state, for the record: where it stands for the original's fixed pause.
-    pub fn until_quiet(&self) -> Option<String> {
-        let by_state = self.by == SettleBy::State;
-        by_state.then(|| format!("until the server's state is quiet, {} at most", self.cap))
+    /// What stands for the original's fixed pause, for the record; `None` for a pause.
+    pub fn in_place_of_a_pause(&self) -> Option<String> {
+        match self.by {
+            SettleBy::State => Some(format!("until the server's state is quiet, {} at most", self.cap)),
+            SettleBy::None => Some("no cleanup and no pause".to_owned()),
+            SettleBy::Wait => None,
+        }
     }
 
     /// The forecast's words behind `where_it_is`: `after l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {
             SettleBy::Wait => format!("cleanup and pause {where_it_is}"),
+            SettleBy::None => format!("nothing {where_it_is}"),
             SettleBy::State => format!("cleanup {where_it_is}, until quiet, {} at most", self.cap),
         }
     }
@@ -216,6 +228,8 @@ mod tests {
         assert_eq!((none.by, none.wait_of(Duration::ZERO)), (SettleBy::Wait, Duration::ZERO));
         assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
         assert_eq!(of("settle = {}").settling().by, SettleBy::State);
+        let nothing = of("settle = { by = \"none\" }").settling();
+        assert!(nothing.is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
     }
 
     #[test]
@@ -230,7 +244,7 @@ mod tests {
     fn what_contradicts_itself_is_refused_with_its_place() {
         insta::assert_snapshot!(error("[workload.oltp]\nsettle = {}\nsettle_wait = \"1s\""), @r#"p.toml:7:15: settle_wait is the short form of settle = { by = "wait", wait = ... }: write one of the two"#);
         insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { redo_share = 0.0 }"), @"p.toml:6:25: settle.redo_share must be above 0 and at most 1, e.g. 0.02 for 2 %");
-        insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { by = \"states\" }"), @"p.toml:6:17: `states` is not a value of this key (did you mean `state`?); it takes state, wait");
+        insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { by = \"states\" }"), @"p.toml:6:17: `states` is not a value of this key (did you mean `state`?); it takes state, wait, none");
         insta::assert_snapshot!(error("[workload.insert-benchmark]\nsettle = { device_mb_per_second = -1.0 }"), @"p.toml:6:35: settle.device_mb_per_second must be 0 or more, e.g. 8");
     }
 }

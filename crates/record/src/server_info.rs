@@ -15,6 +15,9 @@ pub struct ServerInfo {
     pub version_text: String,
     /// Default storage engine and its version, where there is one.
     pub engine: Option<String>,
+    /// The engine that the workload's tables ask for, where tables have one: `InnoDB`, `aria`, in the plan's spelling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables_engine: Option<String>,
     pub pid: Option<u32>,
     /// CPUs that its threads may run on, as the kernel lists them (`0-1,4`); `None` for an embedded database, and where the
     /// process is not seen.

@@ -35,7 +35,8 @@ pub(crate) async fn cleanup(
 fn rest(plan: &Settle, original: Duration, context: &Context) -> Rest {
     const BYTES_OF_MB: f64 = 1e6;
     match plan.by {
-        SettleBy::Wait => Rest::Wait(plan.wait_of(original)),
+        // Who wants nothing does not come here.
+        SettleBy::Wait | SettleBy::None => Rest::Wait(plan.wait_of(original)),
         SettleBy::State => Rest::Quiet(Quiet {
             cap: plan.cap.0,
             bounds: Bounds {

@@ -55,6 +55,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("change_buffer", change_buffer),
     ("charset", charset),
     ("checksums", checksums),
+    ("client_charset", client_charset),
     ("collation", collation),
     ("column_definitions", column_definitions),
     ("commit", commit),
@@ -243,6 +244,11 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
         }
     };
     Some(Value::words(if is_once { "once" } else { "with each answer" }))
+}
+
+/// As the connection tells it: it is the plan's or dbdyno's own, and no default of the server.
+fn client_charset(reader: &Reader<'_>) -> Option<Value> {
+    reader.subject.session.get("character_set_client").map(|charset| Value::words(charset.clone()))
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {

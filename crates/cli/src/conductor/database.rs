@@ -71,6 +71,7 @@ impl Database {
         let mut database = Self::provide_source(variant, place, home, data).await?;
         if let Target::Mysql(options) = &mut database.endpoint.target {
             options.column_definitions = variant.column_definitions;
+            options.client_charset.clone_from(&variant.client_charset);
         }
         Ok(database)
     }

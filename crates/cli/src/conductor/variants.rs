@@ -24,6 +24,8 @@ pub(crate) struct Prepared {
     /// Encryption of its connections; `None` = in clear.
     pub(crate) tls: Option<Tls>,
     pub(crate) column_definitions: ColumnDefinitions,
+    /// Character set of its connections, where it is not utf8mb4.
+    pub(crate) client_charset: Option<String>,
     /// For a server that dbdyno starts and that has none of its own.
     pub(crate) certificates: Option<Certificates>,
 }
@@ -31,7 +33,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     fn in_process(source: Source, info: VariantInfo) -> Self {
         let column_definitions = ColumnDefinitions::default();
-        Self { source, info, tls: None, column_definitions, certificates: None }
+        Self { source, info, tls: None, column_definitions, client_charset: None, certificates: None }
     }
 }
 
@@ -128,7 +130,8 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
             };
             let info = info(driver, text, String::new(), true);
             let column_definitions = column_definitions(variant);
-            Ok(Prepared { source, info, tls, column_definitions, certificates: None })
+            let client_charset = variant.client_charset.clone();
+            Ok(Prepared { source, info, tls, column_definitions, client_charset, certificates: None })
         }
     }
 }
@@ -181,7 +184,15 @@ fn owned(
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    Ok(Prepared { source, info, tls, column_definitions: column_definitions(variant), certificates })
+    let client_charset = variant.client_charset.clone();
+    Ok(Prepared {
+        source,
+        info,
+        tls,
+        column_definitions: column_definitions(variant),
+        client_charset,
+        certificates,
+    })
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file

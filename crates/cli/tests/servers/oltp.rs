@@ -3,6 +3,7 @@
 use dbdyno_record::Run;
 
 use crate::support::{Desk, faults, findings};
+use crate::watch::server_of;
 use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, variant};
 
 fn plan(variants: &str, options: &str) -> String {
@@ -39,6 +40,30 @@ fn all_tests_are_valid_with_prepared_statements_and_as_text() {
                 "{}",
                 step.spec.name
             );
+        }
+    }
+}
+
+#[test]
+fn connections_speak_the_character_set_that_the_plan_names() {
+    let desk = Desk::new();
+    let latin1 = "client_charset = \"latin1\"";
+    let variants = variant("maria", MARIADB_10_11, latin1)
+        + &variant("mysql", MYSQL_8_0, latin1)
+        + &variant("default", MYSQL_8_0, "");
+    desk.write("p.toml", &plan(&variants, "load_method = \"stream\""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    // Valid: the rows are those that were sent.
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 3));
+    let parity = findings.parity.unwrap();
+    let row = parity.classes.iter().find(|row| row.id == "client-charset").unwrap();
+    let texts: Vec<&str> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["latin1", "latin1", "utf8mb4"]);
+    for (variant, charset) in [("maria", "latin1"), ("mysql", "latin1"), ("default", "utf8mb4")] {
+        let session = server_of(&desk.run_dir(), variant).session;
+        for name in ["character_set_client", "character_set_connection", "character_set_results"] {
+            assert_eq!(session[name], charset, "{variant}: {name}");
         }
     }
 }

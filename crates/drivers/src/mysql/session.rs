@@ -30,7 +30,7 @@ pub struct MysqlSession(Connection<Stream>);
 
 impl MysqlSession {
     /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until told
-    /// otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3).
+    /// otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
     ///
     /// # Errors
     /// [`Class::Lost`] when nobody answers in time, `Fatal` when the server refuses user, password or database,
@@ -40,7 +40,7 @@ impl MysqlSession {
         let context = format!("connecting to {place}");
         let attempt = Connection::open(options, place);
         match tokio::time::timeout(options.connect_timeout, attempt).await {
-            Ok(Ok(connection)) => Ok(Self(connection)),
+            Ok(Ok(connection)) => Self(connection).speaking(options, &context).await,
             Ok(Err(fault)) => {
                 let fault = fault.told_by_tls(options.address.host());
                 let hint = hint(&fault, options);
@@ -55,6 +55,27 @@ impl MysqlSession {
                     "{context}: no answer within {:?}; is this a MySQL server, and does it take connections?",
                     options.connect_timeout
                 ),
+            )),
+        }
+    }
+
+    /// Goes over to the character set of the options.
+    async fn speaking(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
+        let Some(charset) = &options.client_charset else { return Ok(self) };
+        let names = format!("SET NAMES {charset}");
+        match tokio::time::timeout(options.connect_timeout, self.query(names.as_bytes())).await {
+            Ok(Ok(_)) => Ok(self),
+            Ok(Err(error)) => Err(DbError {
+                message: format!(
+                    "{context}: {}; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use",
+                    error.message
+                ),
+                ..error
+            }),
+            Err(_) => Err(DbError::new(
+                Class::Lost,
+                "io",
+                format!("{context}: no answer to {names} within {:?}", options.connect_timeout),
             )),
         }
     }

@@ -12,6 +12,7 @@ const MYSQL_SESSION: &[&str] = &[
     "character_set_client",
     "character_set_connection",
     "character_set_database",
+    "character_set_results",
     "collation_connection",
     "collation_database",
     "foreign_key_checks",

@@ -214,6 +214,7 @@ fn cell_events() -> Vec<CellEvent> {
         version: "3.51.0".into(),
         version_text: "3.51.0 2026-01-01".into(),
         engine: None,
+        tables_engine: None,
         cpus: None,
         memory_limit_bytes: None,
         pid: Some(4711),

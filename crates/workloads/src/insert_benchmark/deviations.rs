@@ -68,13 +68,13 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
 
 /// The original waits for a fixed time, once.
 fn of_settling(settle: &Settle) -> Vec<Deviation> {
-    let here = settle.until_quiet().or(match settle.wait {
+    let here = settle.in_place_of_a_pause().or(match settle.wait {
         SettleWait::Fixed(fixed) => Some(format!("{} s", fixed.0.as_secs_f64())),
         SettleWait::Original => None,
     });
     let wait =
         here.map(|here| deviation("settle", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here));
-    let each = (settle.after == SettleAfter::EachWrite).then(|| {
+    let each = (settle.after == SettleAfter::EachWrite && !settle.is_none()).then(|| {
         deviation("settle.after", "cleanup after l.i2 only", "cleanup after each step but the last")
     });
     wait.into_iter().chain(each).collect()

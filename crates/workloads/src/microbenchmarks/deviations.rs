@@ -89,14 +89,14 @@ fn of_state(options: &Options) -> Vec<Deviation> {
         add("cold", "caches are as the step before has left them", "some steps begin with empty caches");
     }
     let settle = options.settling();
-    let rest = settle.until_quiet().or(match settle.wait {
+    let rest = settle.in_place_of_a_pause().or(match settle.wait {
         SettleWait::Fixed(fixed) => Some(fixed.to_string()),
         SettleWait::Original => None,
     });
     if let Some(rest) = rest {
         add("settle", "60 s and 1 s for each million rows, at most 1200 s", &rest);
     }
-    if settle.after == SettleAfter::EachWrite {
+    if settle.after == SettleAfter::EachWrite && !settle.is_none() {
         add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
     }
     list

@@ -17,6 +17,7 @@ mod steps;
 mod transactions;
 mod writes;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::AnySession;
@@ -55,6 +56,8 @@ pub struct Microbenchmarks {
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
+    /// Rows of each table that somebody else has filled; empty where dbdyno has, and they have `table_size` rows.
+    found_rows: Arc<[u64]>,
 }
 
 /// What the record says of the workload with these options.
@@ -85,6 +88,7 @@ impl Microbenchmarks {
             context,
             contents: Contents::default(),
             first_new_id: 0,
+            found_rows: Arc::default(),
         }
     }
 
@@ -159,7 +163,10 @@ impl Workload for Microbenchmarks {
         }
         let mut works = Vec::new();
         if index == 0 {
-            works.push(self.tables.find(session).await?);
+            let scans = self.rungs.iter().any(|rung| rung.step.test == MicroTest::Scan);
+            let (rows, work) = self.tables.find(session, scans).await?;
+            self.found_rows = rows.into();
+            works.push(work);
             self.contents = self.tables.contents;
         }
         if self.test(index) == Some(MicroTest::Insert) && self.tables.shared.client_ids() {
@@ -188,7 +195,7 @@ impl Workload for Microbenchmarks {
 
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         match self.step(index) {
-            Some(step) => step.lanes(self.first_new_id),
+            Some(step) => step.lanes(self.first_new_id, &self.found_rows),
             None => self.tables.lanes(index),
         }
     }

@@ -52,7 +52,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         test: Test::Scan,
         purpose: "reading and filtering every row of a table",
         parameters: "none; each connection has one table, connection n table 1 + n mod tables",
-        trap: "its rate is rows of the table a second, all connections together. The original's unit has changed four times \
+        trap: "its rate is rows of the table a second, all connections together, by mean service time where a step ends with \
+               its time and not with its scans. The original's unit has changed four times \
                (million rows, thousand rows, of one or all connections, with too many for several tables); the step of the \
                42 is one scan of each table",
         places: |_| one(Kind::Scan),

@@ -65,7 +65,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    pub(crate) fn lanes(&self, first_new_id: i64) -> Vec<(LaneSpec, LaneFactory)> {
+    /// `found_rows`: rows of each table, where they are not `table_size`.
+    pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Vec<(LaneSpec, LaneFactory)> {
         let connections = self.rung.connections;
         let per_client = connections / oltp::steps::clients(connections, None);
         let script = Script {
@@ -76,6 +77,7 @@ impl<'a> Step<'a> {
             connections,
             is_shared: false,
             table_each: self.rung.step.test == MicroTest::Scan,
+            found_rows: Arc::clone(found_rows),
         };
         let lane = |connection: u32| {
             let spec = LaneSpec {

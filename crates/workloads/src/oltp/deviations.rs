@@ -1,7 +1,10 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
+use std::time::Duration;
+
 use dbdyno_plan::{
-    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol, Verify,
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol,
+    SettleAfter, Verify,
 };
 use dbdyno_record::Deviation;
 
@@ -43,8 +46,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     }
     list.extend(of_operations(options));
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
-    if let Some(quiet) = options.settling().until_quiet() {
-        add("settle", "tests begin at once", &format!("cleanup, then {quiet}"));
+    if let Some(here) = rest(options) {
+        add("settle", "tests begin at once", &here);
     }
     if options.verify != Verify::Off {
         add(
@@ -89,6 +92,28 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
         );
     }
     list
+}
+
+/// What is done between steps, and behind which; `None` where it is nothing, as in the original.
+fn rest(options: &Options) -> Option<String> {
+    let settle = options.settling();
+    let behind = match (settle.after, options.use_existing) {
+        (_, _) if settle.is_none() => return None,
+        (SettleAfter::Load, true) => return None,
+        (SettleAfter::Load, false) => "behind the load",
+        (SettleAfter::EachWrite, true) => "behind each step that writes",
+        (SettleAfter::EachWrite, false) => "behind the load and each step that writes",
+    };
+    let length = match settle.in_place_of_a_pause() {
+        Some(until_quiet) => format!(", then {until_quiet}"),
+        None => match settle.wait_of(Duration::ZERO) {
+            Duration::ZERO => String::new(),
+            wait => format!(", with a pause at least {} s long in all", wait.as_secs_f64()),
+        },
+    };
+    Some(format!(
+        "{behind}: cleanup (pages flushed, old rows purged or vacuumed, statistics made, a checkpoint, as far as the product has them){length}"
+    ))
 }
 
 fn always() -> Vec<Deviation> {

@@ -129,11 +129,16 @@ impl Oltp {
         Ok(())
     }
 
-    /// Looks at tables that are there already, before the first step that runs on them.
-    pub(crate) async fn find(&mut self, session: &mut AnySession) -> Result<Work, Error> {
-        let (contents, found) = tables::find(&self.shared, session).await?;
-        self.contents = contents;
-        Ok(found)
+    /// Looks at tables that are there already, before the first step that runs on them, and counts the rows of each if asked
+    /// to.
+    pub(crate) async fn find(
+        &mut self,
+        session: &mut AnySession,
+        with_rows: bool,
+    ) -> Result<(Vec<u64>, Work), Error> {
+        let found = tables::find(&self.shared, session, with_rows).await?;
+        self.contents = found.contents;
+        Ok((found.rows, found.work))
     }
 
     /// The greatest id of all tables; 0 when they are empty.
@@ -166,8 +171,10 @@ impl Oltp {
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
+        let settle = self.shared.options.settling();
         tests_follow
-            && match self.shared.options.settling().after {
+            && !settle.is_none()
+            && match settle.after {
                 SettleAfter::Load => !is_test(&self.steps[index]),
                 SettleAfter::EachWrite if self.shared.options.data.puts_back_each_step() => {
                     !is_test(&self.steps[index])
@@ -224,7 +231,7 @@ impl Workload for Oltp {
         if self.steps[index].kind == StepKind::Load {
             works = tables::make(&self.shared, session).await?;
         } else if index == 0 {
-            works.push(self.find(session).await?);
+            works.push(self.find(session, false).await?.1);
         }
         self.find_new_ids(index, session).await?;
         self.drop_binlog(session).await?;

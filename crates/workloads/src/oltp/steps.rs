@@ -68,6 +68,7 @@ pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
         connections,
         is_shared,
         table_each: false,
+        found_rows: Arc::default(),
     }
 }
 

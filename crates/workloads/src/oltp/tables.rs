@@ -64,10 +64,20 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
     Ok(Some(work("restart ids", began, setup.options.tables)))
 }
 
-/// Looks at tables that are there: whether they hold what the tests will ask for, and what later checks begin with.
-pub(crate) async fn find(setup: &Setup, session: &mut AnySession) -> Result<(Contents, Work), Error> {
+/// Tables that were there.
+pub(crate) struct Found {
+    /// What later checks begin with.
+    pub(crate) contents: Contents,
+    /// Rows of each table; empty where nobody asked for them.
+    pub(crate) rows: Vec<u64>,
+    pub(crate) work: Work,
+}
+
+/// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also how many rows each has.
+pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<Found, Error> {
     let began = Instant::now();
     let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
+    let mut rows_of_tables = Vec::new();
     for number in 1..=setup.options.tables {
         let [rows, least, greatest, k] = match setup.options.verify {
             // Then nobody asks for sums, and a large table is not read.
@@ -85,11 +95,19 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession) -> Result<(Con
             let wanted = wanted(setup);
             return Err(Error::TooSmall { table: Setup::table(number), rows, greatest, wanted });
         }
+        if with_rows {
+            let counted = match setup.options.verify {
+                Verify::Off => count(number, session).await?,
+                Verify::EachStep | Verify::End => rows,
+            };
+            rows_of_tables.push(u64::try_from(counted).unwrap_or(0));
+        }
         contents.rows = contents.rows.map(|all| all + rows);
         contents.k = contents.k.map(|all| all + k);
         contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
     }
-    Ok((contents, work("find tables", began, setup.options.tables)))
+    let work = work("find tables", began, setup.options.tables);
+    Ok(Found { contents, rows: rows_of_tables, work })
 }
 
 /// What the plan says of the tables, in its own words.
@@ -105,6 +123,13 @@ async fn greatest_id(number: u32, session: &mut AnySession) -> Result<i128, Erro
     let table = Setup::table(number);
     let looking = Error::during(format!("looking for the greatest id of table {table}"));
     let cells = session.rows(&sql::greatest_id(&table)).await.map_err(looking)?;
+    Ok(first_i64(&cells).unwrap_or(0).into())
+}
+
+async fn count(number: u32, session: &mut AnySession) -> Result<i128, Error> {
+    let table = Setup::table(number);
+    let counting = Error::during(format!("counting the rows of table {table}"));
+    let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
     Ok(first_i64(&cells).unwrap_or(0).into())
 }
 

@@ -6,6 +6,7 @@
 #[path = "../oltp/desk.rs"]
 #[allow(dead_code, reason = "shared with the tests of the classic workload")]
 mod desk;
+mod existing;
 mod parameters;
 mod shapes;
 mod steps;

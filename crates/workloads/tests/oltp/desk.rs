@@ -89,6 +89,21 @@ impl<W: Workload> Desk<W> {
         self.journal.take().iter().map(text).collect()
     }
 
+    /// Statements behind the step, in order, without those that drop binary logs.
+    pub(crate) fn after(&mut self, step: &str) -> Vec<String> {
+        let index = self.index(step);
+        let Self { workload, journal, runtime } = self;
+        let target =
+            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
+        let endpoint = Endpoint { target, capabilities: null::capabilities() };
+        runtime.block_on(async {
+            let mut session = endpoint.connect().await.unwrap();
+            workload.after(index, &mut session).await.unwrap();
+        });
+        let statements = journal.take();
+        statements.iter().map(text).filter(|sql| !sql.to_uppercase().contains("BINARY LOGS")).collect()
+    }
+
     /// Why the step cannot begin.
     pub(crate) fn before_fails(&mut self, step: &str) -> String {
         let error = self.prepared_for(step).expect_err("it must not begin");

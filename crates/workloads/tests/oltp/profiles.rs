@@ -66,6 +66,26 @@ fn what_differs_from_the_profile_is_recorded() {
 }
 
 #[test]
+fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_had() {
+    let settle = |text: &str| {
+        let deviations = dbdyno_workloads::oltp::about(&options(text)).deviations;
+        deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
+    };
+    insta::assert_snapshot!(settle("").unwrap(), @"behind the load: cleanup (pages flushed, old rows purged or vacuumed, statistics made, a checkpoint, as far as the product has them)");
+    assert!(settle("settle_wait = \"9s\"").unwrap().ends_with("with a pause at least 9 s long in all"));
+    assert!(settle("settle = {}").unwrap().ends_with("then until the server's state is quiet, 10m at most"));
+    assert_eq!(settle("use_existing = true"), None);
+    assert!(settle("use_existing = true\nsettle = { after = \"each-write\" }").is_some());
+    assert_eq!(settle("settle = { by = \"none\" }"), None);
+    let nothing = options("tests = [\"point-select\"]\nsettle = { by = \"none\" }");
+    let mut desk = Desk::new(&nothing, mysql::capabilities("innodb", true));
+    assert_eq!(desk.after("index"), [""; 0]);
+    let cleaned = options("tests = [\"point-select\"]\nsettle_wait = \"0s\"");
+    let mut desk = Desk::new(&cleaned, mysql::capabilities("innodb", true));
+    assert!(!desk.after("index").is_empty());
+}
+
+#[test]
 fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
     // Without checks nobody reads whole tables.

@@ -30,6 +30,8 @@ pub(crate) struct Script {
     pub(crate) is_shared: bool,
     /// Each connection has a table of its own, in turn.
     pub(crate) table_each: bool,
+    /// Rows of each table, where they are not `table_size`.
+    pub(crate) found_rows: Arc<[u64]>,
 }
 
 /// One connection of a test.
@@ -44,6 +46,8 @@ pub struct TestLane {
     lane: u32,
     lanes: u32,
     first_new_id: i64,
+    /// Rows that a scan looks at.
+    scanned_rows: u64,
     in_transaction: bool,
     writes: bool,
     prepared: bool,
@@ -68,8 +72,10 @@ enum Sender {
 
 impl TestLane {
     pub(crate) fn new(setup: &Arc<Setup>, script: Script, connection: u32, first_new_id: i64) -> Self {
-        let Script { kind, places, prepared, stream, connections, is_shared, table_each } = script;
+        let Script { kind, places, prepared, stream, connections, is_shared, table_each, found_rows } =
+            script;
         let fixed_table = table_each.then_some((connection % setup.options.tables) as usize);
+        let found = fixed_table.and_then(|table| found_rows.get(table).copied());
         Self {
             connection: Connection::new(&setup.context.endpoint, kind),
             setup: Arc::clone(setup),
@@ -78,6 +84,7 @@ impl TestLane {
             lane: if is_shared { 0 } else { connection },
             lanes: if is_shared { 1 } else { connections },
             first_new_id,
+            scanned_rows: found.unwrap_or(setup.options.table_size),
             in_transaction: places.iter().any(|place| place.kind == Kind::Begin),
             writes: places.iter().any(|place| !place.kind.is_read() && !place.kind.is_bracket()),
             prepared,
@@ -143,7 +150,9 @@ impl TestLane {
     }
 
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        let Self { connection, operation, senders, places, done: statements, sql, setup, .. } = self;
+        let Self {
+            connection, operation, senders, places, done: statements, sql, setup, scanned_rows, ..
+        } = self;
         let mut done = Done::default();
         statements.clear();
         // The engine times an operation of one statement, unless it holds a login too.
@@ -158,7 +167,7 @@ impl TestLane {
             };
             match answer {
                 Ok(answer) => {
-                    let rows = rows(ready.kind, &answer, setup);
+                    let rows = rows(ready.kind, &answer, *scanned_rows);
                     done.rows += rows;
                     done.received_bytes += answer.bytes;
                     let took = sent.as_mut().map(|sent| {
@@ -232,6 +241,6 @@ impl TestLane {
 }
 
 /// Rows that a statement fetched or changed; of a scan, which fetches none, those that it looked at: the whole table.
-fn rows(kind: Kind, answer: &Answer, setup: &Setup) -> u64 {
-    if matches!(kind, Kind::Scan) { setup.options.table_size } else { answer.rows + answer.affected }
+fn rows(kind: Kind, answer: &Answer, scanned_rows: u64) -> u64 {
+    if matches!(kind, Kind::Scan) { scanned_rows } else { answer.rows + answer.affected }
 }

@@ -1,0 +1,145 @@
+//! Scans of whole tables, which may be long against the window that cuts them: what of them lies in it.
+
+use dbdyno_record::{Interval, StepSpec, WindowRule};
+
+use crate::span::{Span, Tally, tally};
+
+/// The kind of an operation that reads all rows of a table.
+pub(crate) const SCAN: &str = "scan";
+
+/// Scans that take longer come in too few a second for its count to be a rate.
+const LONG_SCAN_US: f64 = 100_000.0;
+
+/// Whether `kind` scans over and over until a time is over, which cuts the scans that are then on their way.
+pub(crate) fn are_cut(spec: &StepSpec, kind: &str) -> bool {
+    kind == SCAN && spec.window == WindowRule::FirstEnded
+}
+
+/// Scans and rows in `window`, parts of scans included, with everything else that [`tally`] counts.
+///
+/// A count of answers is a whole number: of scans of 37.8 s a window of 600 s holds 15 or 16, and which of them a server
+/// gets may hang on a thousandth of its speed. All connections scan all the time, so the number of scans is their time ÷
+/// the mean service time, the rate "by average latency" of the published microbenchmarks since 2025. Where fewer scans
+/// have ended in the window than there are connections, those that were then on their way count for the mean too.
+/// It differs from the count by less than one scan for each connection, because no more are cut at either end. That is
+/// also a bound where scans are so short that the client's time between them counts.
+pub(crate) fn scanned(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span) -> Tally {
+    let counted = tally(intervals, kind, window);
+    let kinds = spec.kinds.iter().filter(|described| described.kind == kind);
+    let connections = f64::from(spec.clients * kinds.map(|kind| kind.connections_per_client).sum::<u32>());
+    let known = known(intervals, kind, window, connections);
+    let busy_us = connections * window.seconds() * 1e6 - counted.down_us;
+    if known.service_sum_us <= 0.0 || busy_us <= 0.0 {
+        return counted;
+    }
+    let scans = busy_us * known.operations / known.service_sum_us;
+    let operations =
+        scans.clamp((counted.operations - connections).max(0.0), counted.operations + connections);
+    Tally { operations, rows: operations * known.rows / known.operations, ..counted }
+}
+
+/// Whether scans are so long that single seconds say nothing.
+pub(crate) fn are_long(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
+    let kind = spec.headline.kind.as_str();
+    if !are_cut(spec, kind) {
+        return false;
+    }
+    let known = known(intervals, kind, window, 1.0);
+    known.operations == 0.0 || known.service_sum_us / known.operations > LONG_SCAN_US
+}
+
+/// The scans whose service times count: those that ended in the window, if there are at least so many, else all since
+/// it began.
+fn known(intervals: &[Interval], kind: &str, window: Span, least: f64) -> Tally {
+    let inside = tally(intervals, kind, window);
+    if inside.operations >= least {
+        return inside;
+    }
+    tally(intervals, kind, Span { to_us: i64::MAX, ..window })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::scan_step;
+    use crate::rates::{rate, throughput_percentile, work};
+
+    const SECOND: u64 = 1_000_000;
+    const ROWS: u64 = 1_000_000;
+
+    /// Rows a second that this many connections are said to scan in a window, each scan of so many microseconds.
+    fn rows_per_second(connections: u32, scan_us: u64, window: (u64, u64)) -> f64 {
+        let step = scan_step(connections, scan_us, ROWS, window);
+        rate(&step.spec, &step.intervals, SCAN, Span::new(window.0, window.1))
+    }
+
+    #[test]
+    fn servers_that_differ_by_a_hundredth_differ_so_on_both_sides_of_a_whole_number_of_scans() {
+        // 600 s hold 15.9 scans of 37.8 s and 15.7 of 38.18 s: 15 answers each. Of 37.4 s they hold 16.04: 16 answers.
+        for (scan_us, slower_us) in
+            [(37_400_000, 37_774_000), (37_800_000, 38_178_000), (299_000_000, 301_990_000)]
+        {
+            let window = (0, 600 * SECOND);
+            for connections in [1, 4] {
+                let ratio = rows_per_second(connections, slower_us, window)
+                    / rows_per_second(connections, scan_us, window);
+                assert!((ratio - 1.0 / 1.01).abs() < 1e-6, "{scan_us} µs, {connections}: {ratio}");
+            }
+        }
+        let alone = rows_per_second(1, 37_400_000, (0, 600 * SECOND));
+        assert!((alone - 1e6 / 37.4).abs() < 1e-3, "{alone}");
+    }
+
+    #[test]
+    fn a_scan_that_began_in_the_warm_up_counts_with_the_part_that_lies_behind_it() {
+        let window = (60 * SECOND, 660 * SECOND);
+        let found = rows_per_second(1, 50 * SECOND, window);
+        assert!((found - 1e6 / 50.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
+    fn a_scan_longer_than_the_window_has_the_rate_of_the_answer_that_came_behind_it() {
+        assert!((rows_per_second(2, 90 * SECOND, (0, 60 * SECOND)) - 2e6 / 90.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn cost_and_rows_between_two_samples_fit_together() {
+        // A sample at 599.2 s instead of 600: the rows of 599.2 s, not those of the answers that came in them.
+        let window = (0, 600 * SECOND);
+        let step = scan_step(1, 37_800_000, ROWS, window);
+        let between = Span { from_us: -1_000, to_us: 599_200_000 };
+        let found = work(&step.spec, &step.intervals, SCAN, Span::new(0, window.1), between);
+        assert!((found - 599.2e6 / 37.8).abs() < 1.0, "{found}");
+    }
+
+    #[test]
+    fn of_short_scans_the_count_stands() {
+        // 10 ms of service, and 10 ms of the client's own between two scans: 50 scans a second, not 100.
+        let mut step = scan_step(1, 20_000, ROWS, (0, 20 * SECOND));
+        for interval in &mut step.intervals {
+            interval.service_sum_us /= 2;
+        }
+        let window = Span::new(0, 20 * SECOND);
+        let scans = rate(&step.spec, &step.intervals, SCAN, window) / ROWS as f64;
+        assert!((50.0..=50.05).contains(&scans), "{scans}");
+        assert!(!are_long(&step.spec, &step.intervals, window));
+    }
+
+    #[test]
+    fn long_scans_have_no_figures_of_single_seconds() {
+        let step = scan_step(1, 37_800_000, ROWS, (0, 600 * SECOND));
+        let window = Span::new(0, 600 * SECOND);
+        assert!(are_long(&step.spec, &step.intervals, window));
+        assert_eq!(throughput_percentile(&step.spec, &step.intervals, window, 50.0), None);
+    }
+
+    #[test]
+    fn time_in_which_a_connection_was_lost_is_not_scanned_in() {
+        let mut step = scan_step(1, 50 * SECOND, ROWS, (0, 600 * SECOND));
+        // Of the 12 scans one was lost, and the connection with it for 50 s.
+        let last = step.intervals.iter_mut().rfind(|interval| interval.done == 1).unwrap();
+        (last.done, last.rows, last.service_sum_us, last.down_us) = (0, 0, 0, 50 * SECOND);
+        let scans = scanned(&step.spec, &step.intervals, SCAN, Span::new(0, 600 * SECOND));
+        assert!((scans.operations - 11.0).abs() < 1e-9, "{}", scans.operations);
+    }
+}
