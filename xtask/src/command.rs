@@ -6,10 +6,19 @@ use anyhow::{Context, Result, bail};
 
 use crate::places;
 
-/// A command line of the Cargo that runs us.
+/// Beginnings of the names under which cargo tells a program that it runs which package is its own.
+const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
+/// A command line of the Cargo that runs us, in the environment that it has when a person calls it: build scripts of
+/// dependencies look at these variables, and what they build would be built anew at each change between both.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments);
+    for (name, _) in std::env::vars_os() {
+        if OF_OUR_PACKAGE.iter().any(|beginning| name.to_string_lossy().starts_with(beginning)) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
@@ -52,6 +61,15 @@ mod tests {
         assert_eq!(error.to_string(), "`sh -c exit 3` failed (exit status: 3)");
         let error = output(&mut Command::new("/no/such-program")).unwrap_err();
         assert_eq!(error.to_string(), "`such-program` cannot be run");
+    }
+
+    /// Tests have these variables too.
+    #[test]
+    fn an_inner_cargo_is_not_told_of_our_package() {
+        let inner = cargo(&["--version"]);
+        let removed: Vec<_> =
+            inner.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        assert!(removed.contains(&std::ffi::OsStr::new("CARGO_MANIFEST_DIR")), "{removed:?}");
     }
 
     #[test]

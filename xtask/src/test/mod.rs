@@ -1,6 +1,8 @@
 //! `cargo xtask test`: everything that must hold, stage by stage, and a summary.
 
 mod licences;
+mod programs;
+mod side_by_side;
 mod stages;
 mod summary;
 

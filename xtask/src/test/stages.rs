@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::licences;
+use super::{licences, programs, side_by_side};
 use crate::command::{cargo, run};
 use crate::servers;
 
@@ -64,6 +64,7 @@ fn doc() -> Result<()> {
 }
 
 fn test() -> Result<()> {
-    // Golden texts that differ are failures, not files to be reviewed.
-    run(cargo(&["test", "--locked", "--workspace", "--no-fail-fast"]).env("INSTA_UPDATE", "no"))
+    let programs = side_by_side::run(&programs::build()?);
+    let examples = run(&mut cargo(&["test", "--locked", "--workspace", "--doc", "--no-fail-fast"]));
+    programs.and(examples)
 }

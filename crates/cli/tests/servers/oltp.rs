@@ -23,7 +23,7 @@ fn all_tests_are_valid_with_prepared_statements_and_as_text() {
             + &variant("mysql", MYSQL_8_0, "")
             + &variant("pg-old", POSTGRES_9_6, "")
             + &variant("pg", POSTGRES_18, "");
-        desk.write("p.toml", &plan(&variants, &format!("protocol = \"{protocol}\"")));
+        desk.write("p.toml", &plan(&variants, &format!("protocol = \"{protocol}\"\nevents = 800")));
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
         let dir = desk.run_dir();
         let findings = findings(&dir);
@@ -70,7 +70,8 @@ fn connections_speak_the_character_set_that_the_plan_names() {
 
 #[test]
 fn tables_without_primary_key_and_ids_of_the_client_work_too() {
-    for options in ["secondary = true", "auto_inc = false\npace = \"constant\"\nrates = [200]"] {
+    for options in ["secondary = true\nevents = 800", "auto_inc = false\npace = \"constant\"\nrates = [200]"]
+    {
         let desk = Desk::new();
         let variants = variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");
         desk.write("p.toml", &plan(&variants, options));

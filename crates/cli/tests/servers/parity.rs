@@ -19,7 +19,7 @@ const POSTGRESQL_CONF: &str = "shared_buffers = 12800\nfsync = off\nsynchronous_
      max_wal_size = '2GB'\ndefault_transaction_isolation = 'repeatable read'\nwal_level = logical\nautovacuum = false\n\
      work_mem = 8192\n";
 
-const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\ntime = \"1s\"\nwarmup = \"0s\"\n\
+const WORKLOAD: &str = "[workload.oltp]\ntests = [\"point-select\"]\ntables = 1\ntable_size = 100\nevents = 100\n\
      connections = [1]\nsettle_wait = \"0s\"\n";
 
 /// Runs every server whose name begins with `prefix` with its defaults and with `config`, and compares.

@@ -1,9 +1,9 @@
 //! Verdicts and accounts through the whole tool, against servers whose differences are programmed: what is told must be what
 //! is true, and there is no way out for a busy machine.
 //!
-//! A test binary of its own, since cargo runs one after the other: no other test disturbs it, and its own take turns. What is
-//! programmed is made to stand noise: an answer goes out at its due time however late its CPU time was burnt, so
-//! that a rate moves only when nobody runs the server for longer than it has to wait.
+//! A test binary of its own, since cargo runs one after the other and `cargo xtask test` leaves this one alone: no other test
+//! disturbs it, and its own take turns. What is programmed is made to stand noise: an answer goes out at its due time however
+//! late its CPU time was burnt, so that a rate moves only when nobody runs the server for longer than it has to wait.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
