@@ -65,11 +65,24 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_to_insert`], for a session that may send rows with [`AnySession::load_rows`].
+    /// As [`Endpoint::connect_to_insert`], for a session that loads tables with texts of ASCII only: it speaks the character set
+    /// of its database, so that MySQL and MariaDB convert no text.
     ///
     /// # Errors
     /// As [`Endpoint::connect_to_insert`].
     pub async fn connect_to_load(&self, class: &str) -> Result<AnySession, DbError> {
+        let mut session = self.connect_to_insert(class).await?;
+        if let AnySession::Mysql(mysql) = &mut session {
+            mysql::as_the_database(mysql).await?;
+        }
+        Ok(session)
+    }
+
+    /// As [`Endpoint::connect_to_insert`], for a session that may send rows with [`AnySession::load_rows`].
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect_to_insert`].
+    pub async fn connect_to_stream(&self, class: &str) -> Result<AnySession, DbError> {
         let mut endpoint = self.clone();
         if let Target::Mysql(options) = &mut endpoint.target {
             options.local_infile = true;

@@ -34,9 +34,15 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Connection::open_to_insert`], to send rows with [`Connection::load_rows`].
+    /// As [`Connection::open_to_insert`], to load tables by INSERTs whose texts are ASCII: the server converts none of them.
     pub(crate) async fn open_to_load(&mut self) -> Result<(), Failure> {
         self.session = Some(self.endpoint.connect_to_load(self.kind).await.map_err(failure)?);
+        Ok(())
+    }
+
+    /// As [`Connection::open_to_insert`], to send rows with [`Connection::load_rows`].
+    pub(crate) async fn open_to_stream(&mut self) -> Result<(), Failure> {
+        self.session = Some(self.endpoint.connect_to_stream(self.kind).await.map_err(failure)?);
         Ok(())
     }
 

@@ -28,8 +28,8 @@ use machine::Moment;
 /// analysis: time that findings and report of a large run take (half a minute).
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
-/// load: rate of loading sbtest tables and building their indexes beside sysbench (ten minutes a round with ten million
-/// rows); needs Debian's sysbench.
+/// load: rate of loading sbtest tables and building their indexes beside sysbench (twenty minutes a round with ten million
+/// rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench.
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
 /// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// Rows that bench load loads.
     #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
     rows: u64,
+    /// Cases of bench load whose name holds this, as "1 table" or "mariadb"; all when left out.
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Keep the run directories, in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
@@ -78,6 +81,8 @@ struct Setting {
     rounds: u32,
     /// Rows of bench `load`.
     rows: u64,
+    /// What the names of its cases hold.
+    only: Option<String>,
     started: Moment,
 }
 
@@ -108,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             folder,
             rounds: args.rounds,
             rows: args.rows,
+            only: args.only.clone(),
             started: started.clone(),
         };
         let measured = (bench.run)(&setting).with_context(|| format!("bench {}", bench.name))?;

@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod charged;
+mod compact;
 mod configs;
 mod end_to_end;
 mod explained;

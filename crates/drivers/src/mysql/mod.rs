@@ -5,6 +5,7 @@
 //! documentation, and the MariaDB knowledge base where MariaDB differs.
 
 mod cells;
+mod charset;
 mod classes;
 mod execute;
 mod fault;
@@ -23,6 +24,7 @@ mod sign;
 mod testing;
 mod wire;
 
+pub(crate) use charset::as_the_database;
 pub(crate) use keys::one_by_one;
 pub use session::MysqlSession;
 

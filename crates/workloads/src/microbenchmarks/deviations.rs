@@ -8,10 +8,11 @@ use dbdyno_record::Deviation;
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-pub(super) const SHARED: [&str; 10] = [
+pub(super) const SHARED: [&str; 11] = [
     "random numbers",
     "tables",
     "load",
+    "character set of the load",
     "load connections",
     "index",
     "id",

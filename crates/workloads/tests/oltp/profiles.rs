@@ -60,6 +60,8 @@ fn what_differs_from_the_profile_is_recorded() {
     assert_eq!(of(&format!("{old}\ndistribution = \"uniform\""), "distribution"), 1);
     assert_eq!(of("distribution = \"zipfian\"\nzipfian_scrambled = true", "distribution"), 1);
     assert_eq!(of("load_connections = 1", "load connections"), 0);
+    assert_eq!(of("load_method = \"insert\"", "character set of the load"), 1);
+    assert_eq!(of("load_method = \"stream\"", "character set of the load"), 0);
     assert_eq!(of("use_existing = true", "tables"), 1);
     assert_eq!(of("use_existing = true", "load"), 0);
     assert_eq!(of("id = \"bigint\"\nindex_before_load = true", "id"), 1);

@@ -5,7 +5,7 @@ mod page;
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::sysbench::{hosts, peer};
 use super::{Measured, Setting, machine, runs};
@@ -40,11 +40,16 @@ struct Case {
     is_asked: bool,
 }
 
-const CASES: [Case; 4] = [
-    Case { tables: 1, method: "insert", is_asked: true },
-    Case { tables: 1, method: "stream", is_asked: true },
-    Case { tables: 4, method: "insert", is_asked: false },
-    Case { tables: 4, method: "stream", is_asked: true },
+/// Those with the same number of tables lie together: sysbench loads them in one way only, so they share its rate.
+const CASES: [[Case; 2]; 2] = [
+    [
+        Case { tables: 1, method: "insert", is_asked: true },
+        Case { tables: 1, method: "stream", is_asked: true },
+    ],
+    [
+        Case { tables: 4, method: "insert", is_asked: false },
+        Case { tables: 4, method: "stream", is_asked: true },
+    ],
 ];
 
 /// Measures all cases, the order of the two clients changing from round to round.
@@ -54,26 +59,24 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut figures, mut titles) = (Vec::new(), Vec::new());
     for prefix in SERVERS {
+        let groups = wanted(prefix, setting.only.as_deref());
+        if groups.is_empty() {
+            continue;
+        }
         let folder = setting.folder.join(prefix);
         let host = runtime.block_on(hosts::start_with(prefix, &folder, MY_CNF, POSTGRESQL_CONF))?;
-        let mut measured: Vec<Figure> = CASES.iter().map(|case| Figure::new(case, &host.title)).collect();
-        for round in 1..=setting.rounds {
-            for figure in &mut measured {
-                let case = figure.case;
-                let (rounds, title, what) = (setting.rounds, &host.title, case.what());
-                terminal::note(&format!("round {round} of {rounds}: {title}, {what}"));
-                // Whoever comes second finds a server with memory and files at hand: they take turns.
-                if round % 2 == 0 {
-                    figure.peers.push(prepared(setting, &host, case)?);
-                }
-                figure.own.push(loaded(setting, &host, case, round)?);
-                if round % 2 == 1 {
-                    figure.peers.push(prepared(setting, &host, case)?);
-                }
+        for group in groups {
+            let mut group: Vec<Figure> =
+                group.into_iter().map(|case| Figure::new(case, &host.title)).collect();
+            for round in 1..=setting.rounds {
+                measure(setting, &host, &mut group, round)?;
             }
+            figures.append(&mut group);
         }
-        figures.append(&mut measured);
         titles.push(host.title);
+    }
+    if figures.is_empty() {
+        bail!("no case's name holds {:?}", setting.only.as_deref().unwrap_or_default());
     }
     Ok(Measured {
         table: page::text(&figures),
@@ -82,10 +85,46 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     })
 }
 
+/// Cases on the server `prefix` whose name holds `only`, together those that share a rate of sysbench.
+fn wanted(prefix: &str, only: Option<&str>) -> Vec<Vec<&'static Case>> {
+    let holds = |case: &&Case| only.is_none_or(|only| format!("{prefix}, {}", case.what()).contains(only));
+    let groups = CASES.iter().map(|group| group.iter().filter(holds).collect::<Vec<_>>());
+    groups.filter(|group| !group.is_empty()).collect()
+}
+
+/// One round of cases with the same number of tables. sysbench comes between two cases and behind a single one, and the order
+/// turns round each time: whoever comes second finds a server with memory and files at hand.
+fn measure(setting: &Setting, host: &Host, group: &mut [Figure], round: u32) -> Result<()> {
+    let mut turns: Vec<Option<usize>> = vec![Some(0), None];
+    turns.extend((1..group.len()).map(Some));
+    if round.is_multiple_of(2) {
+        turns.reverse();
+    }
+    for turn in turns {
+        let case = group[turn.unwrap_or(0)].case;
+        let what = if turn.is_some() { case.what() } else { format!("{} by sysbench", case.tables()) };
+        terminal::note(&format!("round {round} of {}: {}, {what}", setting.rounds, host.title));
+        match turn {
+            Some(index) => {
+                let rate = loaded(setting, host, case, round)?;
+                group[index].own.push(rate);
+            }
+            None => {
+                let rate = prepared(setting, host, case)?;
+                group.iter_mut().for_each(|figure| figure.peers.push(rate));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Case {
+    fn tables(&self) -> String {
+        format!("{} table{}", self.tables, if self.tables == 1 { "" } else { "s" })
+    }
+
     fn what(&self) -> String {
-        let plural = if self.tables == 1 { "" } else { "s" };
-        format!("{} table{plural}, {}", self.tables, self.method)
+        format!("{}, {}", self.tables(), self.method)
     }
 
     fn rows_per_table(&self, rows: u64) -> u64 {
@@ -144,4 +183,21 @@ fn plan(setting: &Setting, host: &Host, case: &Case, name: &str) -> String {
         size = case.rows_per_table(setting.rows),
         method = case.method,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_taken_by_a_part_of_their_name_and_stay_with_those_that_share_a_rate() {
+        let names = |only| {
+            let groups = wanted("pg-15", only).into_iter();
+            groups.map(|group| group.iter().map(|case| case.what()).collect::<Vec<_>>()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(None).iter().map(Vec::len).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(names(Some("1 table")), [["1 table, insert", "1 table, stream"]]);
+        assert_eq!(names(Some("stream")), [["1 table, stream"], ["4 tables, stream"]]);
+        assert!(names(Some("mariadb")).is_empty());
+    }
 }

@@ -43,8 +43,8 @@ impl LoadLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         match self.plan.form {
-            LoadForm::Insert => self.connection.open_to_insert().await,
-            LoadForm::Stream(_) => self.connection.open_to_load().await,
+            LoadForm::Insert => self.connection.open_to_load().await,
+            LoadForm::Stream(_) => self.connection.open_to_stream().await,
         }
     }
 

@@ -1,0 +1,90 @@
+//! How full the pages of loaded tables are: in every way to load as full as one connection leaves them by INSERTs in the order
+//! of ids, since half-empty pages would be in all figures of the tests that follow.
+
+use dbdyno_drivers::{first_i64, mysql, postgres};
+
+use crate::external::somebodys_server;
+use crate::support::{Desk, faults, findings};
+use crate::watch::ask;
+use crate::{MARIADB_10_11, MARIADB_11_8, MYSQL_8_0, POSTGRES_15, postgres as pg};
+
+/// Databases with the way in which their table is loaded; the first is the measure of the others.
+const WAYS: [(&str, &str); 4] = [
+    ("in_turn", "load_connections = 1"),
+    ("inserts", "load_connections = 4"),
+    ("stream", "load_connections = 4\nload_method = \"stream\""),
+    ("one_stream", "load_connections = 1\nload_method = \"stream\""),
+];
+
+/// Loads a table in each way, its index behind it, and holds what `size_of` says of each database against the first.
+fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: impl Fn(&str) -> i64) {
+    let mut measure = None;
+    for (database, options) in WAYS {
+        let file = format!("{database}.toml");
+        desk.write(
+            &file,
+            &format!(
+                "name = \"{database}\"\n[[variant]]\nname = \"theirs\"\naddress = \"{}\"\n[workload.oltp]\n\
+                 tests = [\"point-select\"]\ntables = 1\ntable_size = 90_000\ntime = \"1s\"\n{options}\n",
+                address(database)
+            ),
+        );
+        desk.dbdyno(&["run", &file, "--out", database]).expect_ok();
+        let runs = std::fs::read_dir(desk.path(database)).unwrap().flatten();
+        let run = runs.map(|entry| entry.path()).next().unwrap();
+        assert_eq!(faults(&findings(&run)), Vec::<String>::new(), "{what}, {database}");
+        let size = size_of(database);
+        let measure = *measure.get_or_insert(size);
+        assert!(measure > 1000, "{what}: {measure} pages are not those of 90,000 rows");
+        let share = size as f64 / measure as f64;
+        assert!(share <= 1.03, "{what}, {database}: {size} pages, {measure} when loaded in turn");
+    }
+}
+
+/// Leaf pages of the table and its index on `k`.
+fn leaf_pages(root: &mysql::Options, database: &str) -> i64 {
+    let analyze = format!("ANALYZE TABLE {database}.sbtest1");
+    let sum = format!(
+        "SELECT CAST(SUM(stat_value) AS SIGNED) FROM mysql.innodb_index_stats WHERE database_name = '{database}' \
+         AND table_name = 'sbtest1' AND stat_name = 'n_leaf_pages'"
+    );
+    first_i64(&ask(root, &[&analyze, &sum])).unwrap()
+}
+
+fn check_innodb(prefix: &str) {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, prefix);
+    let root = server.options(None);
+    ask(&root, &["SET GLOBAL local_infile = ON"]);
+    let address =
+        |database: &str| format!("mysql://root@localhost/{database}?socket={}", server.socket().display());
+    check(prefix, &desk, address, |database| leaf_pages(&root, database));
+}
+
+#[test]
+fn pages_of_mariadb_are_as_full_however_a_table_is_loaded() {
+    check_innodb(MARIADB_10_11);
+    check_innodb(MARIADB_11_8);
+}
+
+#[test]
+fn pages_of_mysql_are_as_full_however_a_table_is_loaded() {
+    check_innodb(MYSQL_8_0);
+}
+
+#[test]
+fn pages_of_postgresql_are_as_full_however_a_table_is_loaded() {
+    let desk = Desk::new();
+    let server = pg::somebodys_server(&desk, POSTGRES_15);
+    let place = server.options("postgres").address.to_string();
+    let folder = place.rsplit_once('/').unwrap().0.to_owned();
+    let address = |database: &str| format!("postgres://postgres@localhost/{database}?socket={folder}");
+    let pages = |database: &str| {
+        let options: postgres::Options = server.options(database);
+        // Without the primary key's index: PostgreSQL halves its pages where several connections fill one table, as the
+        // documentation says.
+        let sql = "SELECT (pg_table_size('sbtest1') + pg_relation_size('k_1')) / 8192";
+        pg::number(&options, sql).unwrap()
+    };
+    check(POSTGRES_15, &desk, address, pages);
+}
