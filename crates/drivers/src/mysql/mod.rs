@@ -58,6 +58,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         blocking: false,
         row_stream: RowStream::LocalInfile,
         parallel_writers: true,
+        splits_pages_in_halves: false,
         drops_binlog: owned,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,

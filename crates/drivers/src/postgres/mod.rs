@@ -52,6 +52,7 @@ pub fn capabilities() -> Capabilities {
         blocking: false,
         row_stream: RowStream::CopyIn,
         parallel_writers: true,
+        splits_pages_in_halves: true,
         drops_binlog: false,
         key_source: KeySource::Sequence,
         contiguous_keys: false,

@@ -99,6 +99,13 @@ impl LoadPlan {
         self.connections.min(self.tables)
     }
 
+    /// Several connections fill table number `table`.
+    pub(crate) fn is_shared(&self, table: u32) -> bool {
+        let first = u64::from(table - 1) * self.statements_per_table();
+        let inside = first + 1..first + self.statements_per_table();
+        (1..self.connections).any(|number| inside.contains(&self.statements_of(number).start))
+    }
+
     fn statements_per_table(&self) -> u64 {
         self.rows.div_ceil(self.rows_per_statement)
     }
@@ -203,6 +210,17 @@ mod tests {
                 assert_eq!(next, (tables + 1, 1), "{plan:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_table_is_shared_where_a_connections_part_begins_within_it() {
+        let shared = |tables: u32, connections: u32| -> Vec<u32> {
+            let plan = innodb(tables, 30_000, connections, LoadMethod::Insert);
+            (1..=tables).filter(|&table| plan.is_shared(table)).collect()
+        };
+        assert_eq!(shared(1, 4), [1]);
+        assert_eq!(shared(3, 2), [2]);
+        assert!([shared(1, 1), shared(8, 4), shared(4, 4)].iter().all(Vec::is_empty));
     }
 
     #[test]

@@ -78,8 +78,8 @@ COPY FROM STDIN, which sysbench cannot do. sysbench loads a table on one connect
 `insert` both send the same statements on as many connections, so there is no target. Each drops its tables before the
 other begins. dbdyno's INSERTs speak the character set of the database, sysbench's always utf8mb4, of which a server whose
 tables are latin1 (MariaDB 10.11's default) converts each text. [Other ways that were tried](../reference/oltp.md#ways-that-are-not-taken).
-On PostgreSQL dbdyno's single table is filled by several connections, which leaves the primary key a larger index than
-sysbench's ([loading](../reference/oltp.md#loading)).
+On PostgreSQL dbdyno's time for a single table, which several connections fill, holds that of building its primary key anew, so
+that it is as small as sysbench's ([loading](../reference/oltp.md#loading)).
 
 * date: {date}; load average of the minute before: {load}
 * servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
