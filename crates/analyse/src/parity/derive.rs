@@ -248,7 +248,12 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
 
 /// As the connection tells it: it is the plan's or dbdyno's own, and no default of the server.
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
-    reader.subject.session.get("character_set_client").map(|charset| Value::words(charset.clone()))
+    let subject = reader.subject;
+    let charset = match subject.knowledge {
+        Knowledge::Effective => subject.session.get("character_set_client")?.as_str(),
+        _ => subject.client_charset.as_deref().unwrap_or("utf8mb4"),
+    };
+    Some(Value::words(charset))
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {

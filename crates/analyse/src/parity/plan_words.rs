@@ -55,8 +55,10 @@ fn extra(variant: &Value) -> Option<(String, Extra)> {
     let name = variant.get("name")?.as_str()?.to_owned();
     let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
     let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
-    let definitions = variant.get("column_definitions").and_then(Value::as_str);
-    Some((name, Extra { engine, tls, column_definitions_always: definitions == Some("always") }))
+    let word = |key| variant.get(key).and_then(Value::as_str);
+    let column_definitions_always = word("column_definitions") == Some("always");
+    let client_charset = word("client_charset").map(str::to_owned);
+    Some((name, Extra { engine, tls, column_definitions_always, client_charset }))
 }
 
 #[cfg(test)]
@@ -67,12 +69,17 @@ mod tests {
     fn a_plan_says_mode_declared_classes_engines_and_encryption() {
         let words = PlanWords::read(
             "name = \"p\"\nparity = \"refuse\"\ndiffers = [\"binlog\"]\n[[variant]]\nname = \"a\"\nengine = \"rocksdb\"\n\
-             [variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n",
+             client_charset = \"latin1\"\ncolumn_definitions = \"always\"\n[variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n",
         );
         assert_eq!((words.mode, words.differs.as_slice()), (Mode::Refuse, &["binlog".to_owned()][..]));
         assert_eq!(
             words.extra("a"),
-            Extra { engine: Some("rocksdb".to_owned()), tls: true, column_definitions_always: false }
+            Extra {
+                engine: Some("rocksdb".to_owned()),
+                tls: true,
+                column_definitions_always: true,
+                client_charset: Some("latin1".to_owned()),
+            }
         );
         assert_eq!([words.extra("b"), words.extra("c")], [Extra::default(), Extra::default()]);
     }

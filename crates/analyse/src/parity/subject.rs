@@ -53,6 +53,8 @@ pub struct Subject {
     pub(super) tls: Option<bool>,
     /// The plan asks for column definitions with each answer.
     pub(super) column_definitions_always: bool,
+    /// What connections speak, as far as the plan says.
+    pub(super) client_charset: Option<String>,
     pub(super) is_external: bool,
 }
 
@@ -65,6 +67,8 @@ pub struct Extra {
     pub tls: bool,
     /// Whether the plan asks for column definitions with each answer.
     pub column_definitions_always: bool,
+    /// Character set of connections, where the plan names one.
+    pub client_charset: Option<String>,
 }
 
 /// What is known of a server before it runs.
@@ -172,6 +176,7 @@ impl Subject {
                 .then_some(extra.tls)
                 .or((product == Product::Postgres).then_some(extra.tls)),
             column_definitions_always: extra.column_definitions_always,
+            client_charset: extra.client_charset.clone(),
             is_external: variant.external,
         }
     }
