@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use dbdyno_analyse::{KindResult, Validity, analyse};
+use dbdyno_analyse::{KindResult, Latency, Validity, analyse};
 use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
@@ -61,9 +61,16 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
     let (found, report) = stalled("connections = 1");
     let (service, response) = (&found.service, &found.response);
     assert_eq!(service.p95_us, response.p95_us);
-    assert!((1_000..3_000).contains(&service.p95_us), "p95 about 1.1 ms: {service:?}");
+    hides_the_stall(service);
     assert!((990_000..1_200_000).contains(&service.max_us), "{service:?}");
     assert!(shows(&report, service.p95_us), "{report}");
+}
+
+/// About 1.1 ms: half of the answers come at once behind their millisecond, and where others use the machine too the slowest
+/// twentieth of them some milliseconds later, which is nothing beside a second.
+fn hides_the_stall(service: &Latency) {
+    assert!((1_000..1_500).contains(&service.p50_us), "p50 about 1.1 ms: {service:?}");
+    assert!((1_000..20_000).contains(&service.p95_us), "p95 about 1.1 ms: {service:?}");
 }
 
 /// What is due while nothing is served waits, and what comes after waits for that. An operation that is due t seconds after the
@@ -83,6 +90,6 @@ fn acceptance_check_6_an_open_loop_shows_the_stall() {
     let p95 = response.p95_us as f64 / 1e6;
     assert!((p95 - expected).abs() < 0.03, "{p95} s, and {expected} s expected");
     assert!((0.91..0.98).contains(&p95), "p95 about 0.94 s: {p95}");
-    assert!((1_000..3_000).contains(&service.p95_us), "p95 of service about 1.1 ms: {service:?}");
+    hides_the_stall(service);
     assert!(shows(&report, service.p95_us) && shows(&report, response.p95_us), "{report}");
 }
