@@ -88,6 +88,8 @@ pub struct Capabilities {
     pub begin_write: &'static str,
     /// Type of a civil time of one second.
     pub datetime: &'static str,
+    /// Storage engine of the tables, where there are several.
+    pub engine: Option<String>,
     /// Text after the closing bracket of CREATE TABLE, e.g. ` ENGINE=InnoDB`.
     pub table_suffix: String,
     pub index_hint: IndexHint,

@@ -215,6 +215,10 @@ fn server_problem(variant: &Variant) -> Found {
     address_problem(address).map(|what| ("address", format!("has an address that {what}")))
 }
 
+const STARTED: &str = "a server that dbdyno starts (server or basedir)";
+const MYSQL: &str = "a MariaDB or MySQL server";
+
+/// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
     let is_started = is_started(variant);
@@ -222,6 +226,7 @@ fn option_problem(variant: &Variant) -> Found {
     let is_sqlite = kind == VariantKind::Sqlite;
     let is_postgres =
         variant.postgresql_conf.is_some() || variant.address.as_deref().is_some_and(is_postgres_address);
+    let is_mysql = (is_started || is_address) && !is_postgres;
     let misplaced = [
         (
             "config",
@@ -229,40 +234,15 @@ fn option_problem(variant: &Variant) -> Found {
             is_started || is_sqlite,
             "a server that dbdyno starts (server or basedir) and for sqlite",
         ),
-        ("my_cnf", variant.my_cnf.is_some(), is_started, "a server that dbdyno starts (server or basedir)"),
-        (
-            "postgresql_conf",
-            variant.postgresql_conf.is_some(),
-            is_started,
-            "a server that dbdyno starts (server or basedir)",
-        ),
-        (
-            "engine",
-            variant.engine.is_some(),
-            (is_started || is_address) && !is_postgres,
-            "a MariaDB or MySQL server",
-        ),
-        (
-            "server_memory",
-            variant.server_memory.is_some(),
-            is_started,
-            "a server that dbdyno starts (server or basedir)",
-        ),
+        ("my_cnf", variant.my_cnf.is_some(), is_started, STARTED),
+        ("postgresql_conf", variant.postgresql_conf.is_some(), is_started, STARTED),
+        ("engine", variant.engine.is_some(), is_mysql, MYSQL),
+        ("server_memory", variant.server_memory.is_some(), is_started, STARTED),
         ("pragmas", !variant.pragmas.is_empty(), is_sqlite, "server = \"sqlite\""),
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
-        (
-            "column_definitions",
-            variant.column_definitions.is_some(),
-            (is_started || is_address) && !is_postgres,
-            "a MariaDB or MySQL server",
-        ),
-        (
-            "client_charset",
-            variant.client_charset.is_some(),
-            (is_started || is_address) && !is_postgres,
-            "a MariaDB or MySQL server",
-        ),
+        ("column_definitions", variant.column_definitions.is_some(), is_mysql, MYSQL),
+        ("client_charset", variant.client_charset.is_some(), is_mysql, MYSQL),
         ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
     for (key, is_said, fits, only_for) in misplaced {

@@ -124,7 +124,7 @@ impl Forecast<'_> {
         steps.push(self.write("l.i1", write_1, commit.write_1));
         steps.push(self.write("l.i2", write_2, commit.write_2));
         let settle = benchmark.settling();
-        if !settle.is_none() {
+        if settle.behind().is_some() {
             let rest = settle.forecast(benchmark.original_wait());
             steps.push(step("settle", &settle.detail("after l.i2"), rest));
         }

@@ -63,7 +63,7 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let detail = format!("{} rows", grouped(rows));
     let mut steps = table_steps(oltp, speed);
     let settle = oltp.settling();
-    if !oltp.use_existing && !settle.is_none() {
+    if !oltp.use_existing && settle.behind().is_some() {
         steps.push(step("settle", &settle.detail("after the load"), settle.forecast(Duration::ZERO)));
     }
     for (test, connections, rate) in oltp.test_steps() {

@@ -23,17 +23,14 @@ impl Microbenchmarks {
     /// come back later, they must be at rest already, so the first rest lies behind the load; and there is none behind
     /// writes that are thrown away.
     pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
-        let Some(after) = after else { return false };
-        if self.settling().is_none() {
-            return false;
-        }
+        let (Some(after), Some(behind)) = (after, self.settling().behind()) else { return false };
         match before {
             None if self.use_existing => return false,
             Some(_) if self.data.puts_back_each_step() => return false,
             _ => {}
         }
         let wrote = before.is_none_or(|before| before.step.test.writes());
-        if wrote && self.settling().after == SettleAfter::EachWrite {
+        if wrote && behind == SettleAfter::EachWrite {
             return true;
         }
         let comes_back = self.data.uses_snapshot() || self.data.puts_back_each_step();

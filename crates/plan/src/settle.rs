@@ -96,9 +96,9 @@ impl Settle {
         Self { by: SettleBy::Wait, wait, ..Self::default() }
     }
 
-    /// Nothing at all is done between steps.
-    pub fn is_none(&self) -> bool {
-        self.by == SettleBy::None
+    /// Behind which steps; `None` where nothing at all is done between steps.
+    pub fn behind(&self) -> Option<SettleAfter> {
+        (self.by != SettleBy::None).then_some(self.after)
     }
 
     /// Length of a fixed pause, where the workload's own is `original`.
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
         assert_eq!(of("settle = {}").settling().by, SettleBy::State);
         let nothing = of("settle = { by = \"none\" }").settling();
-        assert!(nothing.is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
+        assert!(nothing.behind().is_none() && nothing.forecast(Duration::from_secs(60)).is_zero());
     }
 
     #[test]

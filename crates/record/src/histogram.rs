@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry, Tag};
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 
-use crate::sum::Sum;
+use crate::sum::{Sum, big_endian};
 use crate::{Error, base64};
 
 /// What stands above the first histogram. Readers of the format pass over all of it.
@@ -241,8 +241,7 @@ fn micros(time: Duration) -> Result<u64, String> {
 /// A compressed histogram names its own length after its first four bytes, so that a cut one shows without unpacking it.
 fn is_whole(compressed: &[u8]) -> bool {
     let Some((head, payload)) = compressed.split_at_checked(8) else { return false };
-    let length = head[4..].iter().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
-    payload.len() == length
+    payload.len() as u64 == big_endian(&head[4..])
 }
 
 #[cfg(test)]

@@ -125,7 +125,8 @@ fn value_at(place: usize) -> u64 {
     ((place & (PLACES / 2 - 1)) + PLACES / 2) << doublings
 }
 
-fn big_endian(bytes: &[u8]) -> u64 {
+/// A number of at most eight bytes, the highest first.
+pub(crate) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 

@@ -240,7 +240,7 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
         Knowledge::Effective => reader.text("column_definitions")? == "once",
         _ => {
             let can = subject.product == Product::MariaDb && subject.version >= [10, 6, 0];
-            can && !subject.column_definitions_always
+            can && !subject.extra.column_definitions_always
         }
     };
     Some(Value::words(if is_once { "once" } else { "with each answer" }))
@@ -251,7 +251,7 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
         Knowledge::Effective => subject.session.get("character_set_client")?.as_str(),
-        _ => subject.client_charset.as_deref().unwrap_or("utf8mb4"),
+        _ => subject.extra.client_charset.as_deref().unwrap_or("utf8mb4"),
     };
     Some(Value::words(charset))
 }

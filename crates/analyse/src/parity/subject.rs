@@ -51,10 +51,8 @@ pub struct Subject {
     pub(super) knowledge: Knowledge,
     /// Connections are encrypted; `None` where that is not known.
     pub(super) tls: Option<bool>,
-    /// The plan asks for column definitions with each answer.
-    pub(super) column_definitions_always: bool,
-    /// What connections speak, as far as the plan says.
-    pub(super) client_charset: Option<String>,
+    /// What the plan says beyond the option file.
+    pub(super) extra: Extra,
     pub(super) is_external: bool,
 }
 
@@ -175,8 +173,7 @@ impl Subject {
                 .is_mysql()
                 .then_some(extra.tls)
                 .or((product == Product::Postgres).then_some(extra.tls)),
-            column_definitions_always: extra.column_definitions_always,
-            client_charset: extra.client_charset.clone(),
+            extra: extra.clone(),
             is_external: variant.external,
         }
     }

@@ -199,13 +199,12 @@ impl Conductor<'_> {
 /// A server as it is recorded.
 pub(crate) fn server_info(description: Description, database: &Database) -> ServerInfo {
     let [major, minor, patch] = description.version;
-    let suffix = &database.endpoint.capabilities.table_suffix;
     ServerInfo {
         product: description.product,
         version: format!("{major}.{minor}.{patch}"),
         version_text: description.version_text,
         engine: Some(description.engine).filter(|engine| !engine.is_empty()),
-        tables_engine: suffix.strip_prefix(" ENGINE=").map(str::to_owned),
+        tables_engine: database.endpoint.capabilities.engine.clone(),
         pid: database.pid(),
         cpus: database.effective_cpus(),
         memory_limit_bytes: database.cgroup().map(Cgroup::memory_limit_bytes),

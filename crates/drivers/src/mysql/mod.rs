@@ -45,6 +45,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         unsigned: true,
         begin_write: "BEGIN",
         datetime: "datetime",
+        engine: Some(engine.to_owned()),
         table_suffix: format!(" ENGINE={engine}"),
         index_hint: IndexHint::Force,
         delete_form: DeleteForm::OrderLimit,

@@ -38,6 +38,7 @@ pub fn capabilities() -> Capabilities {
         unsigned: true,
         begin_write: "BEGIN",
         datetime: "datetime",
+        engine: None,
         table_suffix: String::new(),
         index_hint: IndexHint::Force,
         delete_form: DeleteForm::OrderLimit,

@@ -43,6 +43,7 @@ pub fn capabilities() -> Capabilities {
         unsigned: false,
         begin_write: "BEGIN",
         datetime: "timestamp without time zone",
+        engine: None,
         table_suffix: String::new(),
         index_hint: IndexHint::None,
         delete_form: DeleteForm::InSubquery,

@@ -44,6 +44,7 @@ pub fn capabilities() -> Capabilities {
         unsigned: false,
         begin_write: "BEGIN IMMEDIATE",
         datetime: "text",
+        engine: None,
         table_suffix: String::new(),
         index_hint: IndexHint::IndexedBy,
         delete_form: DeleteForm::InSubquery,

@@ -74,7 +74,7 @@ fn of_settling(settle: &Settle) -> Vec<Deviation> {
     });
     let wait =
         here.map(|here| deviation("settle", "min(1200 s, 60 s + 1 s per million rows) after l.i2", &here));
-    let each = (settle.after == SettleAfter::EachWrite && !settle.is_none()).then(|| {
+    let each = (settle.behind() == Some(SettleAfter::EachWrite)).then(|| {
         deviation("settle.after", "cleanup after l.i2 only", "cleanup after each step but the last")
     });
     wait.into_iter().chain(each).collect()

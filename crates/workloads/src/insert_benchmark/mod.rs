@@ -124,11 +124,10 @@ impl InsertBenchmark {
     /// The original cleans up once, before the first step that reads.
     fn settles_after(&self, index: usize) -> bool {
         let Some(next) = self.steps.get(index + 1) else { return false };
-        let settle = self.shared.options.settling();
-        match settle.after {
-            _ if settle.is_none() => false,
-            SettleAfter::Load => self.steps[index].rate.is_none() && next.rate.is_some(),
-            SettleAfter::EachWrite => true,
+        match self.shared.options.settling().behind() {
+            None => false,
+            Some(SettleAfter::Load) => self.steps[index].rate.is_none() && next.rate.is_some(),
+            Some(SettleAfter::EachWrite) => true,
         }
     }
 

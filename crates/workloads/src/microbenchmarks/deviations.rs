@@ -97,7 +97,7 @@ fn of_state(options: &Options) -> Vec<Deviation> {
     if let Some(rest) = rest {
         add("settle", "60 s and 1 s for each million rows, at most 1200 s", &rest);
     }
-    if settle.after == SettleAfter::EachWrite && !settle.is_none() {
+    if settle.behind() == Some(SettleAfter::EachWrite) {
         add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
     }
     list

@@ -97,8 +97,7 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
 /// What is done between steps, and behind which; `None` where it is nothing, as in the original.
 fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
-    let behind = match (settle.after, options.use_existing) {
-        (_, _) if settle.is_none() => return None,
+    let behind = match (settle.behind()?, options.use_existing) {
         (SettleAfter::Load, true) => return None,
         (SettleAfter::Load, false) => "behind the load",
         (SettleAfter::EachWrite, true) => "behind each step that writes",

@@ -171,15 +171,14 @@ impl Oltp {
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);
-        let settle = self.shared.options.settling();
         tests_follow
-            && !settle.is_none()
-            && match settle.after {
-                SettleAfter::Load => !is_test(&self.steps[index]),
-                SettleAfter::EachWrite if self.shared.options.data.puts_back_each_step() => {
+            && match self.shared.options.settling().behind() {
+                None => false,
+                Some(SettleAfter::Load) => !is_test(&self.steps[index]),
+                Some(SettleAfter::EachWrite) if self.shared.options.data.puts_back_each_step() => {
                     !is_test(&self.steps[index])
                 }
-                SettleAfter::EachWrite => !is_test(&self.steps[index]) || self.writes(index),
+                Some(SettleAfter::EachWrite) => !is_test(&self.steps[index]) || self.writes(index),
             }
     }
 

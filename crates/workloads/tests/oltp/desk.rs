@@ -92,10 +92,8 @@ impl<W: Workload> Desk<W> {
     /// Statements behind the step, in order, without those that drop binary logs.
     pub(crate) fn after(&mut self, step: &str) -> Vec<String> {
         let index = self.index(step);
+        let endpoint = self.endpoint();
         let Self { workload, journal, runtime } = self;
-        let target =
-            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
-        let endpoint = Endpoint { target, capabilities: null::capabilities() };
         runtime.block_on(async {
             let mut session = endpoint.connect().await.unwrap();
             workload.after(index, &mut session).await.unwrap();
@@ -113,14 +111,18 @@ impl<W: Workload> Desk<W> {
 
     fn prepared_for(&mut self, step: &str) -> Result<(), dbdyno_workloads::Error> {
         let index = self.index(step);
-        let Self { workload, journal, runtime } = self;
-        let target =
-            Target::Null(null::Options { journal: Some(journal.clone()), ..null::Options::default() });
-        let endpoint = Endpoint { target, capabilities: null::capabilities() };
+        let endpoint = self.endpoint();
+        let Self { workload, runtime, .. } = self;
         runtime.block_on(async {
             let mut session = endpoint.connect().await.unwrap();
             workload.before(index, &mut session).await.map(|_| ())
         })
+    }
+
+    /// Where sessions beside the load go: into the journal.
+    fn endpoint(&self) -> Endpoint {
+        let options = null::Options { journal: Some(self.journal.clone()), ..null::Options::default() };
+        Endpoint { target: Target::Null(options), capabilities: null::capabilities() }
     }
 
     /// Runs the step through the load engine and gives its record.
