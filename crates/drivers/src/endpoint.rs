@@ -93,7 +93,7 @@ impl Endpoint {
     /// What the connections made so far agreed on; `None` where TLS was not asked for.
     pub fn connections(&self) -> Option<&ConnectionLog> {
         match &self.target {
-            Target::Mysql(options) | Target::Postgres(options) => options.tls.as_ref().map(Tls::log),
+            Target::Mysql(options) | Target::Postgres(options) => options.manner.tls.as_ref().map(Tls::log),
             Target::Sqlite(_) | Target::Null(_) => None,
         }
     }

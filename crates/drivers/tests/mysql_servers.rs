@@ -3,7 +3,7 @@
 #[path = "mysql_servers/server.rs"]
 mod server;
 
-use dbdyno_drivers::mysql::{ColumnDefinitions, MysqlSession, Options, Secret};
+use dbdyno_drivers::mysql::{ColumnDefinitions, Manner, MysqlSession, Options, Secret};
 use dbdyno_drivers::{Class, Param, Session, first_i64};
 use server::{Server, found, required};
 
@@ -227,7 +227,9 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
 
 /// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked to leave that out.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
-    let always = Options { column_definitions: ColumnDefinitions::Always, ..server.root() };
+    let always = server
+        .root()
+        .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
     let mut told_always = connected(&always).await;
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -263,7 +265,9 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
 }
 
 async fn check_client_charset(server: &Server) {
-    let with = |charset: &str| Options { client_charset: Some(charset.to_owned()), ..server.root() };
+    let with = |charset: &str| {
+        server.root().with_manner(Manner { client_charset: Some(charset.to_owned()), ..Manner::default() })
+    };
     let mut latin1 = connected(&with("latin1")).await;
     let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";
     let told = latin1.rows(asked).await.expect("three names");
