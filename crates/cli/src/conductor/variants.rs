@@ -146,6 +146,8 @@ fn owned(
     let misplaced = [
         ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
         ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
+        ("client_charset", variant.client_charset.is_some() && is_postgres, "leave it out"),
+        ("column_definitions", variant.column_definitions.is_some() && is_postgres, "leave it out"),
         ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
     ];
     if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {

@@ -24,7 +24,7 @@ mod sign;
 mod testing;
 mod wire;
 
-pub(crate) use charset::as_the_database;
+pub(crate) use charset::as_the_table;
 pub(crate) use keys::one_by_one;
 pub use session::MysqlSession;
 
