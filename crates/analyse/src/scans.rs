@@ -23,7 +23,7 @@ pub(crate) fn are_cut(spec: &StepSpec, kind: &str) -> bool {
 /// count by less than one scan, because no more is cut at either end. That is also a bound where scans are so short that
 /// the client's time between them counts.
 ///
-/// Each connection has a table of its own, and tables may differ in size. So each client is counted by its own scans and
+/// Each connection scans one table, and tables may differ in size. So each client is counted by its own scans and
 /// their rows, and the clients are added up: a mean over all of them would be that of those with the most answers. Of
 /// more than 64 connections some are one client in the record, of which only the sums are known; they have the same table
 /// wherever the number of tables divides that of clients.

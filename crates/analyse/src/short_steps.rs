@@ -8,7 +8,7 @@ use crate::{KindResult, StepRun, WorkloadFindings};
 ///
 /// Operations that are under way when a window ends are in no figure. With many slow ones and few answered, the rate is low by
 /// them, and the percentiles are of the fast ones only. Of scans the rate counts the parts that lie in the window, but by few
-/// answers, the last of them behind it.
+/// answers, some of which came after it.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
     let short = runs.filter_map(|found| Some((found, starved(found.run, &found.step.headline_kind)?)));
@@ -22,9 +22,9 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     });
     let of_scans = worst(&scans).map(|(runs, worst)| {
         format!(
-            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates count the parts of those that were \
-             under way at the end, by times taken behind it, so they rest on few scans, and response times miss the slow ones: \
-             give these steps more time."
+            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates count of scans that ended \
+             later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps \
+             more time."
         )
     });
     of_others.into_iter().chain(of_scans).collect()
@@ -36,8 +36,11 @@ type Short<'a> = (ValidRun<'a>, &'a KindResult);
 fn worst(short: &[Short<'_>]) -> Option<(String, String)> {
     let each = |kind: &KindResult| kind.operations as f64 / f64::from(kind.connections.max(1));
     let (found, kind) = short.iter().min_by(|one, other| each(one.1).total_cmp(&each(other.1)))?;
-    let place = found.place();
-    Some((counted(short.len()), format!("{place}: {} on {} connections", kind.operations, kind.connections)))
+    let connections = match kind.connections {
+        1 => "1 connection".to_owned(),
+        number => format!("{number} connections"),
+    };
+    Some((counted(short.len()), format!("{}: {} on {connections}", found.place(), kind.operations)))
 }
 
 fn starved<'a>(run: &'a StepRun, headline_kind: &str) -> Option<&'a KindResult> {
@@ -85,9 +88,9 @@ mod tests {
         let told = |steps: Vec<StepRecord>| analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])).warnings;
         let about = |text: &String| text.contains("than there were connections");
         assert!(!told(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
-        let all = told(vec![step("scan.c2", 90_000_000, 2), step("scan.c1", 50_000_000, 1)]);
+        let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
         let texts: Vec<&String> = all.iter().filter(|text| about(text)).collect();
         assert_eq!(texts.len(), 1, "{texts:?}");
-        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c2: 0 on 2 connections. Rates count the parts of those that were under way at the end, by times taken behind it, so they rest on few scans, and response times miss the slow ones: give these steps more time.");
+        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c1: 0 on 1 connection. Rates count of scans that ended later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps more time.");
     }
 }
