@@ -38,6 +38,8 @@ pub struct Cost {
     /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
     /// works in the load threads.
     pub busiest_load_thread_share: Option<f64>,
+    /// Part of the window in which the load thread that waited longest for a CPU did so; `None` as above.
+    pub load_thread_wait_share: Option<f64>,
 }
 
 /// CPU of one process for one unit of the headline, in microseconds.
@@ -73,6 +75,7 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         write_amplification: write_amplification(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
+        load_thread_wait_share: headroom::longest_wait(step),
     }
 }
 

@@ -10,6 +10,9 @@ use crate::span::Span;
 
 /// Share of the common window from which a load thread is called the limit.
 const LIMIT: f64 = 0.90;
+/// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its own: what others do on them
+/// holds up answers, and a closed loop sends less by up to as much.
+const WAITING_LIMIT: f64 = 0.10;
 
 /// The busiest load thread over the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,8 +32,18 @@ impl Busiest {
 
 /// `None` where load threads were not sampled, or where the database works in them, so that they are the server.
 pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
+    of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
+}
+
+/// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for [`busiest`].
+pub(crate) fn longest_wait(step: &Measured<'_>) -> Option<f64> {
+    of_threads(step).into_iter().map(|thread| thread.waiting).max_by(f64::total_cmp)
+}
+
+/// Every load thread that was seen at work.
+fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
     if matches!(step.hosting, Hosting::Embedded | Hosting::Nothing) {
-        return None;
+        return Vec::new();
     }
     let of_thread = |thread: &str| {
         let cpu = format!("{thread}.cpu_us");
@@ -40,8 +53,7 @@ pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
         let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
         Some(Busiest { on_cpu: share(&cpu)?, waiting: share(&format!("{thread}.run_delay_us"))? })
     };
-    let threads = threads(step.counters);
-    threads.iter().filter_map(|thread| of_thread(thread)).max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
+    threads(step.counters).iter().filter_map(|thread| of_thread(thread)).collect()
 }
 
 /// Why a step says more about the client than about the server; `None` when it does not.
@@ -55,6 +67,19 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
             100.0 * busiest.on_cpu,
             100.0 * busiest.waiting,
             100.0 * LIMIT,
+        )
+    })
+}
+
+/// Why a step was held up by what else ran on the client's own CPUs, by its [`longest_wait`]; `None` when it was not.
+pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
+    (longest_wait >= WAITING_LIMIT).then(|| {
+        format!(
+            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window (at most {:.0} % are allowed), because \
+             others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client \
+             other CPUs",
+            100.0 * longest_wait,
+            100.0 * WAITING_LIMIT,
         )
     })
 }
@@ -99,6 +124,31 @@ mod tests {
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
         insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; at most 90 % are allowed); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+    }
+
+    #[test]
+    fn a_thread_that_waited_for_its_own_cpus_is_a_fault_from_ten_percent_on() {
+        let counters = |delay_us| {
+            series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, vec![0, 0, 500_000, delay_us, 900_000, 10])])
+        };
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        let waits = |hosting, delay_us| {
+            longest_wait(&Measured {
+                spec,
+                intervals,
+                counters: &counters(delay_us),
+                window,
+                hosting,
+                cpus: 4,
+            })
+        };
+        // The second thread is the busier one.
+        assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
+        assert_eq!(waits(Hosting::Embedded, 500_000), None);
+        assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
+        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (at most 10 % are allowed), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client other CPUs");
     }
 
     #[test]

@@ -46,6 +46,16 @@ pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
     }
 }
 
+/// Whether only the load client was given the CPUs on which it runs, as far as the plan says.
+pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
+    match (host.client_cpus.as_deref().and_then(cpu_list), host.server_cpus.as_deref().and_then(cpu_list)) {
+        (Some(client), Some(server)) => client.is_disjoint(&server),
+        // Where somebody else's server runs is not for the plan to say.
+        (Some(_), None) => is_external,
+        _ => false,
+    }
+}
+
 /// Whether client and server may take CPU time from each other.
 fn shared_cpus(host: &HostInfo) -> Option<String> {
     let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {

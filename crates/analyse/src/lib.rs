@@ -12,6 +12,7 @@ mod account;
 mod alike;
 mod beside;
 mod changed;
+mod client_wait;
 mod colours;
 mod compare;
 mod control;

@@ -119,6 +119,8 @@ fn cost(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Cost {
         write_amplification: of("write_amplification", |cost| cost.write_amplification),
         sampler_core_share: of("sampler_core_share", |cost| cost.sampler_core_share),
         busiest_load_thread_share: of("busiest_load_thread_share", |cost| cost.busiest_load_thread_share),
+        // Nor is what others did on the client's CPUs.
+        load_thread_wait_share: None,
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: u32,
     /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
     pub(crate) judges_client: bool,
+    /// Nobody else is meant to run on the client's CPUs.
+    pub(crate) client_has_own_cpus: bool,
     /// The variant's driver, by which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
@@ -53,8 +55,11 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
-    let limited =
-        if around.judges_client { client_faults(&measured, client_reach, &kinds) } else { Vec::new() };
+    let limited = if around.judges_client {
+        client_faults(&measured, around, client_reach, &kinds)
+    } else {
+        Vec::new()
+    };
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
@@ -81,9 +86,17 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     }
 }
 
-/// Every way in which the step's figures are the client's own: no time left, at its calibrated rate, or late.
-fn client_faults(step: &Measured<'_>, reached: Option<ClientReach>, kinds: &[KindResult]) -> Vec<String> {
-    let busy = headroom::busiest(step).and_then(headroom::fault);
+/// Every way in which the step's figures are the client's own: no time left, held up, at its calibrated rate, or late.
+fn client_faults(
+    step: &Measured<'_>,
+    around: Surroundings<'_>,
+    reached: Option<ClientReach>,
+    kinds: &[KindResult],
+) -> Vec<String> {
+    let held_up = || headroom::longest_wait(step).filter(|_| around.client_has_own_cpus);
+    let busy = headroom::busiest(step)
+        .and_then(headroom::fault)
+        .or_else(|| held_up().and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     busy.into_iter().chain(at_its_rate).chain(kinds.iter().filter_map(schedule::fault)).collect()
 }
@@ -165,6 +178,7 @@ mod tests {
             hosting: Hosting::Process,
             cpus: 4,
             judges_client: true,
+            client_has_own_cpus: false,
             driver: "mysql",
             calibration: None,
             syncs: Some(Binlog::NotSynced),
@@ -215,6 +229,18 @@ mod tests {
         assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
         let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
         assert_eq!(slow.validity, Validity::Valid);
+    }
+
+    #[test]
+    fn a_step_whose_client_waited_for_its_own_cpus_is_invalid() {
+        let mut step = read_write_step();
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
+        step.counters.extend(series("load", &keys, &[(0, vec![0; 2]), (2_500_000, vec![500_000, 500_000])]));
+        assert_eq!(step_run(&step, around()).validity, Validity::Valid, "client and server share CPUs");
+        let run = step_run(&step, Surroundings { client_has_own_cpus: true, ..around() });
+        assert_eq!(run.cost.load_thread_wait_share, Some(0.2));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].contains("waited for a CPU in 20 %"), "{reasons:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
 
 use crate::changed;
+use crate::client_wait;
 use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
@@ -64,6 +65,7 @@ pub(crate) fn warnings(
     all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
     all.extend(steal::warning(workloads));
+    all.extend(client_wait::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
         run.manifest.experiment.again.as_deref(),

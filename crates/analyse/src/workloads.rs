@@ -7,7 +7,7 @@ use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, Workload
 use crate::account::{account, cpus};
 use crate::fsyncs::syncs_of;
 use crate::groups::groups;
-use crate::hosts::hosting_of;
+use crate::hosts::{client_has_own_cpus, hosting_of};
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::query_plans::plans_of;
@@ -131,6 +131,7 @@ fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) 
             hosting: Hosting::in_step(variant, &step.counters),
             cpus: run.manifest.host.cpus,
             judges_client: run.manifest.tool.build == "release",
+            client_has_own_cpus: client_has_own_cpus(&run.manifest.host, variant.external),
             driver: &variant.driver,
             calibration: run.manifest.client_calibration.as_ref(),
             syncs: syncs_of(cell),

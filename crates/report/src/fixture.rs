@@ -387,5 +387,6 @@ fn cost(variant: usize) -> Cost {
         write_amplification: None,
         sampler_core_share: Some(0.003_1),
         busiest_load_thread_share: server(0.412),
+        load_thread_wait_share: server(0.004),
     }
 }

@@ -136,6 +136,14 @@ pub const COSTS: &[CostColumn] = &[
         |c| c.busiest_load_thread_share,
         "Part of the time in which the client's busiest load thread ran or waited for a CPU; from 0.9 on the step is invalid.",
     ),
+    column(
+        "thread waited",
+        "load_thread_wait_share",
+        "of time",
+        4,
+        |c| c.load_thread_wait_share,
+        "Part of the time in which a load thread, the worst of them, waited for a CPU; with CPUs of its own the step is invalid from 0.1 on.",
+    ),
 ];
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
@@ -176,6 +184,7 @@ mod tests {
             fsyncs_per_commit: Some(9.0),
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),
+            load_thread_wait_share: Some(15.0),
             host_iowait_us: Some(12.0),
             host_steal_share: Some(14.0),
             write_amplification: Some(13.0),
