@@ -71,7 +71,7 @@ mod tests {
             estimate(&parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}")))
         };
         let (preserve, restore, reset) = (with("preserve"), with("restore"), with("reset"));
-        let load: Duration = preserve.cells[0].steps[1..3].iter().map(|step| step.duration).sum();
+        let load: Duration = preserve.cells[0].steps[1..4].iter().map(|step| step.duration).sum();
         assert_eq!(restore.cells[0].once.join(" "), "load index settle");
         assert_eq!(preserve.duration - restore.duration, 2 * load);
         assert_eq!(restore.peak_disk_bytes - preserve.peak_disk_bytes, restore.cells[0].disk_bytes);

@@ -108,7 +108,8 @@ pub struct Oltp {
     pub zipfian_exponent: f64,
     /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
     pub zipfian_scrambled: bool,
-    /// How the server is brought to rest between load and first test. The original does not; nor is it done by default.
+    /// How the server is brought to rest between load and first test; until its state is quiet when left out. The original does
+    /// not: a server that writes at a checkpoint then begins the tests at rest, and one that writes later does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
     /// Short form of `settle = { by = "wait", wait = ... }`, counted from the start of cleanup.
@@ -174,10 +175,10 @@ impl Oltp {
         usize::from(!self.use_existing) + usize::from(self.has_index_step())
     }
 
-    /// How the server is brought to rest, in the long form. The original has no pause.
+    /// How the server is brought to rest, in the long form.
     pub fn settling(&self) -> Settle {
-        let short = || self.settle_wait.map_or(SettleWait::Original, SettleWait::Fixed);
-        self.settle.clone().unwrap_or_else(|| Settle::fixed(short()))
+        let fixed = |wait| Settle::fixed(SettleWait::Fixed(wait));
+        self.settle.clone().unwrap_or_else(|| self.settle_wait.map_or_else(Settle::default, fixed))
     }
 
     /// Connections of the step that has the most.

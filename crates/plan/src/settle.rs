@@ -220,12 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn oltp_has_no_pause_as_the_original_unless_the_plan_asks_for_one() {
+    fn oltp_settles_by_state_unless_the_plan_names_a_time_or_nothing() {
         let of = |line: &str| -> Oltp {
             plan(&format!("[workload.oltp]\n{line}")).workload.oltp.expect("planned")
         };
-        let none = of("").settling();
-        assert_eq!((none.by, none.wait_of(Duration::ZERO)), (SettleBy::Wait, Duration::ZERO));
+        assert_eq!(of("").settling().by, SettleBy::State);
+        let original = of("settle = { by = \"wait\" }").settling();
+        assert_eq!((original.by, original.wait_of(Duration::ZERO)), (SettleBy::Wait, Duration::ZERO));
         assert_eq!(of("settle_wait = \"9s\"").settling().wait_of(Duration::ZERO).as_secs(), 9);
         assert_eq!(of("settle = {}").settling().by, SettleBy::State);
         let nothing = of("settle = { by = \"none\" }").settling();

@@ -12,7 +12,7 @@ use crate::{TWO_VARIANTS, plan};
 fn oltp(options: &str) -> String {
     format!(
         "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
-         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\n\
+         pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\nsettle_wait = \"0s\"\n\
          tests = [\"insert\", \"delete\", \"update-index\"]\ntable_size = 2000\ntime = \"1s\"\n{options}\n"
     )
 }

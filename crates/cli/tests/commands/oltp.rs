@@ -26,7 +26,7 @@ const LOADED: [&str; 12] = [
 
 fn plan(variants: &str, options: &str) -> String {
     format!(
-        "name = \"test\"\n{variants}\n[workload.oltp]\ntables = 2\ntable_size = 1000\ntime = \"1s\"\n{options}\n"
+        "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntables = 2\ntable_size = 1000\ntime = \"1s\"\n{options}\n"
     )
 }
 
@@ -99,7 +99,7 @@ fn two_workloads_of_one_plan_have_a_cell_each() {
     let desk = Desk::new();
     let wal = TWO_VARIANTS.split_once("\n\n").unwrap().1;
     let both = crate::plan(wal, "read_write_time = \"1s\"")
-        + "\n[workload.oltp]\ntests = [\"update-index\"]\ntable_size = 100\ntime = \"1s\"\nsecondary = true\n";
+        + "\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"update-index\"]\ntable_size = 100\ntime = \"1s\"\nsecondary = true\n";
     desk.write("p.toml", &both);
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
@@ -114,14 +114,14 @@ fn mistakes_in_the_options_are_named_where_they_are() {
         desk.write("p.toml", &plan(TWO_VARIANTS, options));
         desk.refusal(&desk.dbdyno(&["plan", "p.toml"]))
     };
-    insta::assert_snapshot!(refused("connections = []"), @"exit 2: error: p.toml:17:15: connections is empty: name at least one, e.g. [1, 16, 64]");
-    insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:17:15: connections holds 16 twice: each gives a step of its own name");
-    insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:17:9: rates are for pace = "constant" and pace = "poisson"; a closed loop has none"#);
+    insta::assert_snapshot!(refused("connections = []"), @"exit 2: error: p.toml:18:15: connections is empty: name at least one, e.g. [1, 16, 64]");
+    insta::assert_snapshot!(refused("connections = [1, 16, 16]"), @"exit 2: error: p.toml:18:15: connections holds 16 twice: each gives a step of its own name");
+    insta::assert_snapshot!(refused("rates = [100]"), @r#"exit 2: error: p.toml:18:9: rates are for pace = "constant" and pace = "poisson"; a closed loop has none"#);
     insta::assert_snapshot!(refused("pace = \"constant\""), @"exit 2: error: p.toml:13:1: rates is empty: name at least one, e.g. [1, 16, 64]");
-    insta::assert_snapshot!(refused("pace = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:19:14: think_time is for pace = "closed"; a rate does not wait for answers"#);
-    insta::assert_snapshot!(refused("warmup = \"500ms\""), @"exit 2: error: p.toml:17:10: warmup is 500ms, but must be whole seconds");
-    insta::assert_snapshot!(refused("tests = [\"point-select\", \"point-query\"]"), @"exit 2: error: p.toml:17:26: `point-query` is not a value of this key; it takes point-select, read-only, read-write, write-only, update-index, update-non-index, insert, delete");
-    insta::assert_snapshot!(refused("pareto_h = 1.5"), @"exit 2: error: p.toml:17:12: pareto_h must be above 0 and below 1, e.g. 0.2");
+    insta::assert_snapshot!(refused("pace = \"poisson\"\nrates = [10]\nthink_time = \"1s\""), @r#"exit 2: error: p.toml:20:14: think_time is for pace = "closed"; a rate does not wait for answers"#);
+    insta::assert_snapshot!(refused("warmup = \"500ms\""), @"exit 2: error: p.toml:18:10: warmup is 500ms, but must be whole seconds");
+    insta::assert_snapshot!(refused("tests = [\"point-select\", \"point-query\"]"), @"exit 2: error: p.toml:18:26: `point-query` is not a value of this key; it takes point-select, read-only, read-write, write-only, update-index, update-non-index, insert, delete");
+    insta::assert_snapshot!(refused("pareto_h = 1.5"), @"exit 2: error: p.toml:18:12: pareto_h must be above 0 and below 1, e.g. 0.2");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
             "p.toml",
             &format!(
                 "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \
-                 \"postgres://bench@localhost/load?socket={socket}\"\n[workload.oltp]\ntests = \
+                 \"postgres://bench@localhost/load?socket={socket}\"\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = \
                  [\"point-select\", \"read-only\"]\ntables = 2\ntable_size = 500\nconnections = [16]\ntime = \"3s\"\n"
             ),
         );

@@ -24,7 +24,7 @@ fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: imp
         desk.write(
             &file,
             &format!(
-                "name = \"{database}\"\n[[variant]]\nname = \"theirs\"\naddress = \"{}\"\n[workload.oltp]\n\
+                "name = \"{database}\"\n[[variant]]\nname = \"theirs\"\naddress = \"{}\"\n[workload.oltp]\nsettle_wait = \"0s\"\n\
                  tests = [\"point-select\"]\ntables = 1\ntable_size = 90_000\ntime = \"1s\"\n{options}\n",
                 address(database)
             ),

@@ -18,7 +18,7 @@ fn a_server_that_may_not_use_its_index_is_slower_and_the_report_names_statement_
     desk.write("without.conf", &format!("{POSTGRESQL_CONF}{without}"));
     let variants = variant("with", POSTGRES_15, "postgresql_conf = \"with.conf\"")
         + &variant("without", POSTGRES_15, "postgresql_conf = \"without.conf\"");
-    let workload = "[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 20_000\nconnections = [1]\ntime = \"1s\"\n";
+    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 20_000\nconnections = [1]\ntime = \"1s\"\n";
     desk.write("p.toml", &format!("name = \"p\"\nblocks = 5\n{variants}{workload}"));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();

@@ -28,7 +28,7 @@ fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() 
     let run = |prefix: &str| {
         let desk = Desk::new();
         let deep = deep(&desk);
-        let workload = "[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
+        let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
         desk.write("p.toml", &format!("name = \"p\"\n{}{workload}", variant("a", prefix, "")));
         let mut command = desk.command(&["run", desk.path("p.toml").to_str().unwrap()]);
         desk.ended(command.current_dir(&deep).env_remove("DBDYNO_TEMPLATES")).expect_ok();
@@ -144,8 +144,7 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
 #[test]
 fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_the_load() {
     let desk = Desk::new();
-    let workload =
-        "[workload.oltp]\ntests = [\"read-write\"]\ntables = 8\nconnections = 256\ntime = \"1s\"\n";
+    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"read-write\"]\ntables = 8\nconnections = 256\ntime = \"1s\"\n";
     desk.write("my.cnf", "[mysqld]\nmax_connections = 500\n");
     let more = variant("a", MARIADB_10_11, "my_cnf = \"my.cnf\"");
     desk.write("p.toml", &format!("name = \"p\"\n{more}{workload}"));

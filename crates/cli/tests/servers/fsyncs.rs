@@ -11,7 +11,7 @@ use crate::{
     POSTGRESQL_CONF, variant,
 };
 
-const WORKLOAD: &str = "[workload.oltp]\ntests = [\"update-non-index\"]\ntable_size = 100\nconnections = [1]\n\
+const WORKLOAD: &str = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"update-non-index\"]\ntable_size = 100\nconnections = [1]\n\
     create_secondary = false\n";
 
 /// Pages that the server writes meanwhile are synced as well. On a slow disk, where commits are few, that shows.

@@ -13,7 +13,7 @@ const IN_STEPS: &str = "[mysqld]\nauto_increment_increment = 3\nauto_increment_o
 /// Whole tables for each connection, and several statements for each table whatever the way to load.
 fn oltp(variants: &str, options: &str) -> String {
     format!(
-        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\
+        "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\
          table_size = 50_000\ntime = \"1s\"\n{options}\n"
     )
 }

@@ -13,7 +13,7 @@ use crate::{MARIADB_10_11, MY_CNF, MYSQL_8_0, POSTGRES_15, variant};
 /// Two blocks of two tests on few rows.
 fn oltp(variants: &str, options: &str) -> String {
     format!(
-        "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\ntests = [\"insert\", \"update-index\"]\n\
+        "name = \"test\"\nblocks = 2\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\", \"update-index\"]\n\
          table_size = 2000\ntime = \"1s\"\n{options}\n"
     )
 }

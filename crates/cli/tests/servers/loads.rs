@@ -10,7 +10,7 @@ use crate::{
 /// Three tables on four connections: one of them is shared.
 fn plan(variants: &str, options: &str) -> String {
     format!(
-        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"insert\"]\ntables = 3\ntable_size = 20_000\n\
+        "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 3\ntable_size = 20_000\n\
          time = \"1s\"\n{options}\n"
     )
 }

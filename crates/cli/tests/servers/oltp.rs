@@ -8,7 +8,7 @@ use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, POSTGRES_18, variant};
 
 fn plan(variants: &str, options: &str) -> String {
     format!(
-        "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"point-select\", \"read-only\", \"read-write\", \
+        "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\", \"read-only\", \"read-write\", \
          \"write-only\", \"update-index\", \"update-non-index\", \"insert\", \"delete\"]\ntables = 2\ntable_size = 500\n\
          connections = [8]\ntime = \"1s\"\n{options}\n"
     )

@@ -111,7 +111,7 @@ fn rest(options: &Options) -> Option<String> {
         },
     };
     Some(format!(
-        "{behind}: cleanup (pages flushed, old rows purged or vacuumed, statistics made, a checkpoint, as far as the product has them){length}"
+        "{behind}: cleanup (InnoDB told to write its pages out, old rows vacuumed, statistics made, a checkpoint, as far as the product has them){length}"
     ))
 }
 

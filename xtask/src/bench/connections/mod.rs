@@ -105,7 +105,7 @@ fn plan(address: &str, client_cpus: Option<&[u32]>) -> String {
         format!("[host]\nclient_cpus = \"{}\"\n\n", machine::list(Some(cpus)))
     });
     format!(
-        "name = \"connections\"\n\n{host}[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\n\
+        "name = \"connections\"\n\n{host}[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\nsettle_wait = \"0s\"\n\
          tests = [\"point-select\"]\nconnections = [{CONNECTIONS}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\n"
     )
 }
@@ -127,6 +127,7 @@ mod tests {
         address = "mysql://root@localhost/dbdyno?socket=/run/s"
 
         [workload.oltp]
+        settle_wait = "0s"
         tests = ["point-select"]
         connections = [4096]
         tables = 1

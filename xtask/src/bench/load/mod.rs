@@ -175,7 +175,7 @@ fn plan(setting: &Setting, host: &Host, case: &Case, name: &str) -> String {
     let (_, client_cpus) = machine::halves();
     format!(
         "name = \"{name}\"\n\n[host]\nclient_cpus = \"{cpus}\"\n\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n\
-         [workload.oltp]\ntests = [\"point-select\"]\ntables = {tables}\ntable_size = {size}\ntime = \"1s\"\n\
+         [workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntables = {tables}\ntable_size = {size}\ntime = \"1s\"\n\
          load_connections = {CONNECTIONS}\nload_method = \"{method}\"\nverify = \"off\"\n",
         cpus = machine::list(client_cpus.as_deref()),
         address = host.address,

@@ -103,7 +103,7 @@ pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&
     let Case { test, connections, options, .. } = case;
     let _ = write!(
         text,
-        "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{test}\"]\n\
+        "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"{test}\"]\n\
          connections = [{connections}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}"
     );
     text
@@ -199,6 +199,7 @@ mod tests {
         address = "mysql://root@localhost/dbdyno?socket=/run/s"
 
         [workload.oltp]
+        settle_wait = "0s"
         tests = ["point-select"]
         connections = [16]
         tables = 1

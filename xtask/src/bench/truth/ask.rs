@@ -58,7 +58,7 @@ fn plan(name: &str, address: &str, load: Load, client_cpus: Option<&[u32]>) -> S
     }
     let _ = write!(
         text,
-        "\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"point-select\"]\n\
+        "\n[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\n\
          connections = [{connections}]\ntime = \"{seconds}s\"\ntable_size = 100\nload_connections = 1\n\
          create_secondary = false\nverify = \"off\"\n"
     );
@@ -133,6 +133,7 @@ mod tests {
         address = "mysql://root@localhost/dbdyno?socket=/run/s"
 
         [workload.oltp]
+        settle_wait = "0s"
         tests = ["point-select"]
         connections = [128]
         time = "30s"
