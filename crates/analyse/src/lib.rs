@@ -21,6 +21,7 @@ mod counters;
 mod debt;
 mod effects_table;
 mod efficiency;
+mod empty_deletes;
 mod encryption;
 mod error;
 mod factorial;

@@ -9,6 +9,7 @@ use crate::client_wait;
 use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
+use crate::empty_deletes;
 use crate::encryption::unequal;
 use crate::fsyncs;
 use crate::host_check;
@@ -53,6 +54,7 @@ pub(crate) fn warnings(
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
     all.extend(short_steps::warnings(workloads));
+    all.extend(empty_deletes::warnings(workloads));
     all.extend(settling::warnings(run));
     all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));
