@@ -21,6 +21,7 @@ use crate::short_steps;
 use crate::steal;
 use crate::tables::end_message;
 use crate::valid_runs::valid_runs;
+use crate::told_late;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
@@ -62,6 +63,8 @@ pub(crate) fn warnings(
     all.extend(host_warnings(run));
     all.extend(fsyncs::warning(run));
     all.extend(sampler_cost(workloads));
+    all.extend(told_late::warning(run));
+    all.extend(reach::warning(workloads));
     all.extend(host_check::warning(workloads));
     all.extend(steal::warning(workloads));
     all.extend(control::warning(
