@@ -16,12 +16,13 @@ use crate::judge::drift_warnings;
 use crate::outages;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
+use crate::reach;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
 use crate::tables::end_message;
-use crate::valid_runs::valid_runs;
 use crate::told_late;
+use crate::valid_runs::valid_runs;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
@@ -62,9 +63,9 @@ pub(crate) fn warnings(
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
     all.extend(fsyncs::warning(run));
-    all.extend(sampler_cost(workloads));
     all.extend(told_late::warning(run));
     all.extend(reach::warning(workloads));
+    all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
     all.extend(steal::warning(workloads));
     all.extend(control::warning(
