@@ -58,6 +58,7 @@ pub struct ComparedSide {
 pub struct ComparedStep {
     pub workload: String,
     pub step: String,
+    /// Unit of the rates: `inserts/s`, `queries/s`.
     pub rate_label: String,
     /// Differences below this fraction count as none.
     pub margin: f64,

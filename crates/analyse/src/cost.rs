@@ -201,8 +201,9 @@ mod tests {
     fn postgres_counts_fsyncs_of_log_and_data_files_in_each_versions_way() {
         let fsyncs = |keys: &[&str], values: Vec<i64>| {
             let mut counters = counters();
-            let samples = [(0, vec![0; values.len()]), (2_500_000, values)];
-            counters.extend(series("status", keys, &samples));
+            let keys = [keys, &["load_sessions"]].concat();
+            let samples = [(0, vec![0; values.len()]), (2_500_000, [values, vec![0]].concat())];
+            counters.extend(series("status", &keys, &samples));
             cost_of(Hosting::Process, &counters).fsyncs_per_commit
         };
         let (log, files) = ("pg_stat_wal.wal_sync", "pg_stat_io.fsyncs");

@@ -10,7 +10,7 @@ use crate::span::Span;
 pub(crate) type Counters = BTreeMap<String, CounterSeries>;
 
 /// The source of a server's own counters.
-const STATUS: &str = "status";
+pub(crate) const STATUS: &str = "status";
 
 /// The increase of one counter, or of a sum of counters, between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -54,6 +54,19 @@ impl Debt {
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
 
+    /// What of it was still there when the step behind it began: a restore, a restart or a cleanup between the two takes it away.
+    /// All of it where that step's own reading is missing.
+    fn left_to(&self, next: &StepRun) -> Self {
+        let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
+        let mut left = self.clone();
+        for level in &mut left.levels {
+            if let Some(found) = found.iter().find(|found| found.name == level.name) {
+                level.after = level.after.min(found.before);
+            }
+        }
+        left
+    }
+
     /// The level that grew most, of those that grew worth telling. Bytes come before counts.
     fn worst(&self) -> Option<&DebtLevel> {
         let is_told = |level: &&DebtLevel| {
@@ -85,7 +98,7 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One sentence a variant: the steps that ended with more debt than they began, the greatest first.
+/// One sentence a variant: the steps that left more debt to the ones behind them than they had found, the greatest first.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -95,23 +108,28 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
 }
 
 fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
-    let of_step = |step: &StepFindings| {
-        let runs =
-            step.variants.iter().filter(|found| found.variant == variant).flat_map(|found| &found.runs);
-        let debts = runs.filter_map(|run: &StepRun| {
-            let debt = run.debt.as_ref()?;
+    let of_step = |(number, step): (usize, &StepFindings)| {
+        let left = runs_of(step, variant).filter_map(|run| {
+            // The last step of a cell has none to leave it to.
+            let mut later = steps[number + 1..].iter();
+            let (to, next) = later.find_map(|later| {
+                let next = runs_of(later, variant).find(|next| next.block == run.block)?;
+                Some((later.name.as_str(), next))
+            })?;
+            let debt = run.debt.as_ref()?.left_to(next);
             let level = debt.worst()?;
-            Some(((level.is_bytes(), level.more()), grown(&step.name, debt, level)))
+            Some(((level.is_bytes(), level.more()), left(&debt, level, (&step.name, to))))
         });
-        debts.max_by_key(|(size, _)| *size)
+        left.max_by_key(|(size, _)| *size)
     };
-    let mut all: Vec<_> = steps.iter().filter_map(of_step).collect();
+    let mut all: Vec<_> = steps.iter().enumerate().filter_map(of_step).collect();
     all.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     if all.is_empty() {
         return None;
     }
     let more = match all.len().saturating_sub(STEPS_NAMED) {
         0 => String::new(),
+        1 => "; and 1 more step".to_owned(),
         more => format!("; and {more} more steps"),
     };
     let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
@@ -121,22 +139,29 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     ))
 }
 
-/// `l.i1 ended with 512.0 MB more dirty pages (41 % of the 1.2 GB written)`
-fn grown(step: &str, debt: &Debt, level: &DebtLevel) -> String {
+fn runs_of<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'a StepRun> {
+    let found = step.variants.iter().filter(move |found| found.variant == variant);
+    found.flat_map(|found| &found.runs)
+}
+
+/// `512.0 MB more dirty pages (41 % of the 1.2 GB written) from l.i1 to l.i2`
+fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> String {
     let share = match (debt.share_of_written(level), debt.written_bytes) {
         (Some(share), Some(written)) => {
             format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
         }
         _ => String::new(),
     };
-    format!("{step} ended with {} more {}{share}", value(&level.name, level.more()), level.words)
+    format!("{} more {}{share} from {from} to {to}", value(&level.name, level.more()), level.words)
 }
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::{CellRecord, StepRecord};
+
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run, series};
+    use crate::fixtures::{cell, load_step, query_step, run, series};
 
     fn counters(after: i64, written: i64) -> Counters {
         let keys = ["dirty_bytes", "history_list_length"];
@@ -176,17 +201,49 @@ mod tests {
         assert!(worst(5_000_000, 10_000_000).is_some());
     }
 
-    #[test]
-    fn steps_that_end_with_more_debt_than_they_began_are_told_by_variant() {
-        let step = |after| {
-            let mut step = load_step(1_000);
+    /// `l.i0` and `qr100` of `a`: dirty pages before and after each.
+    fn two_steps(load: (i64, i64), queries: Option<(i64, i64)>) -> Vec<StepRecord> {
+        let with = |mut step: StepRecord, (before, after): (i64, i64)| {
             step.counters = counters(after, 1_024_000_000);
+            step.counters.extend(series(
+                "debt",
+                &["dirty_bytes"],
+                &[(-9_000, vec![before]), (2_000_000, vec![after])],
+            ));
             step
         };
-        let cells = vec![cell(1, "a", vec![step(513_000_000)]), cell(2, "a", vec![step(257_000_000)])];
-        let told = analyse(&run(&["a"], 2, cells)).warnings;
-        let found: Vec<_> = told.iter().filter(|text| text.contains("left work")).collect();
-        insta::assert_snapshot!(found[0], @"a left work to later steps: l.i0 ended with 512.0 MB more dirty pages (50 % of the 1024.0 MB written). The tables `Debt` have all of it.");
-        assert_eq!(found.len(), 1, "{told:?}");
+        let load = with(load_step(1_000), load);
+        [load].into_iter().chain(queries.map(|levels| with(query_step(100, 200), levels))).collect()
+    }
+
+    fn told(cells: Vec<CellRecord>) -> Option<String> {
+        let blocks = cells.len() as u32;
+        let mut told = analyse(&run(&["a"], blocks, cells)).warnings.into_iter();
+        told.find(|text| text.contains("left work"))
+    }
+
+    #[test]
+    fn steps_that_leave_more_debt_than_they_found_are_told_by_variant() {
+        let block = |number, after| {
+            let steps = two_steps((1_000_000, after), Some((after, 900_000_000)));
+            cell(number, "a", steps)
+        };
+        let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
+        insta::assert_snapshot!(told, @"a left work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. The tables `Debt` have all of it.");
+    }
+
+    #[test]
+    fn the_last_step_leaves_nothing_to_anyone() {
+        assert_eq!(told(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
+    }
+
+    #[test]
+    fn what_was_gone_before_the_next_step_was_not_left_to_it() {
+        let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
+        // Put back, or written by the cleanup.
+        assert_eq!(told(vec![cell(1, "a", steps(100_000))]), None);
+        assert_eq!(told(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
+        let some = told(vec![cell(1, "a", steps(257_000_000))]).unwrap();
+        assert!(some.contains("256.0 MB more dirty pages (25 % of"), "{some}");
     }
 }

@@ -1,11 +1,12 @@
 //! How often a server synced its files: redo log and data files, and the binary log beside them.
 
-use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, StepEvent, WindowRule};
+use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, StepEvent, StepSpec, WindowRule};
 
 use crate::counters::{Change, Counters, greatest};
 use crate::measured::Measured;
 use crate::overview::servers_of;
 use crate::span::tally;
+use crate::told_late;
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
 ///
@@ -115,23 +116,43 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 
 /// fsyncs for one commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too), and for a step that is one piece
-/// of work: it has no commits to speak of.
+/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not told all of
+/// them, and for a step that is one piece of work: it has no commits to speak of.
 pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
-    if step.spec.window == WindowRule::LastEnded {
+    if !has_commits(step.spec) {
         return None;
     }
     let binlog = syncs?;
-    let Change { value, between } = FSYNCS.iter().find_map(|keys| step.change("status", keys))?;
+    let Change { value, between } = FSYNCS.iter().find_map(|keys| change(step, keys))?;
     let fsyncs = value + binlog.syncs(step)?;
-    let writes =
-        |kind: &&KindSpec| kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str());
     let commits = |kind: &KindSpec| {
         let operations = tally(step.intervals, &kind.kind, between).operations;
         operations * commits_per_operation(step, &kind.kind, events)
     };
-    let commits: f64 = step.spec.kinds.iter().filter(writes).map(commits).sum();
+    let commits: f64 = step.spec.kinds.iter().filter(|kind| writes(kind)).map(commits).sum();
     (commits > 0.0).then(|| fsyncs / commits)
+}
+
+/// Over the window, or over the whole step where sessions tell late what they did.
+fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
+    if keys.iter().any(|key| told_late::is_told_late(key)) {
+        return told_late::change(step, keys);
+    }
+    step.change("status", keys)
+}
+
+/// Whether a step has commits that can be counted: it writes, and is not one piece of work.
+pub(crate) fn has_commits(spec: &StepSpec) -> bool {
+    spec.window != WindowRule::LastEnded && spec.kinds.iter().any(writes)
+}
+
+fn writes(kind: &KindSpec) -> bool {
+    kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str())
+}
+
+/// All counters of fsyncs, of any server.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    FSYNCS.iter().flat_map(|keys| keys.iter().copied())
 }
 
 /// Commits of an operation of `kind` that had something to make safe, on average over the window: one of a transaction,

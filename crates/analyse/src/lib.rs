@@ -67,6 +67,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod told_late;
 mod valid_runs;
 mod validity;
 mod verdict;

@@ -2,10 +2,14 @@
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
-use crate::{ClientReach, KindResult};
+use crate::valid_runs::{connections, counted, valid_runs};
+use crate::{ClientReach, KindResult, WorkloadFindings};
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
 const LIMIT: f64 = 0.90;
+/// Above it the client has done what it could not: the calibration is wrong, not the step. A client without time left is seen
+/// by its load threads.
+const PROVED_WRONG: f64 = 1.0;
 
 /// Statements a second of a step beside what the client could reach with as many connections; `None` where nothing was
 /// calibrated for the driver.
@@ -21,7 +25,7 @@ pub(crate) fn reach(
         connections,
         could_per_second: could.statements_per_second,
         could_connections: could.connections,
-        at_least: matches!(could.limit, LimitedBy::Server | LimitedBy::Unknown),
+        at_least: could.limit != LimitedBy::Client,
     })
 }
 
@@ -37,23 +41,51 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
     both.max_by(|a, b| a.statements_per_second.total_cmp(&b.statements_per_second))
 }
 
-/// Why the step says more about the client than about the server; `None` when it does not, and where the client could do
-/// more than what was calibrated.
+/// Why the step says more about the client than about the server; `None` when it does not, where the client could do
+/// more than what was calibrated, and where it did.
 pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
-    let share = reach.statements_per_second / reach.could_per_second;
-    (!reach.at_least && share >= LIMIT).then(|| {
+    let share = share(reach);
+    (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
         format!(
-            "the client was the limit: {:.0} statements/s with {} connections are {:.0} % of the {:.0}/s that it can reach \
+            "the client was the limit: {:.0} statements/s with {} are {:.0} % of the {:.0}/s that it can reach \
              here with {} (dbdyno doctor --client; at most {:.0} % are allowed); give the client more CPUs \
              (host.client_cpus) or threads (host.client_threads), or the server fewer",
             reach.statements_per_second,
-            reach.connections,
+            connections(reach.connections),
             100.0 * share,
             reach.could_per_second,
             reach.could_connections,
             100.0 * LIMIT,
         )
     })
+}
+
+fn share(reach: &ClientReach) -> f64 {
+    reach.statements_per_second / reach.could_per_second
+}
+
+/// A calibration that says less than what steps have reached. That a step with more connections reaches more proves nothing
+/// where the client was not the limit.
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+    let is_wrong = |reach: &ClientReach| {
+        let is_bound = !reach.at_least || reach.connections <= reach.could_connections;
+        is_bound && share(reach) > PROVED_WRONG
+    };
+    let runs = valid_runs(workloads);
+    let wrong: Vec<_> =
+        runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
+    let (reach, worst) = wrong.iter().max_by(|one, other| share(&one.0).total_cmp(&share(&other.0)))?;
+    Some(format!(
+        "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s with {}, {:.0} % of the \
+         {:.0}/s with {}. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).",
+        counted(wrong.len()),
+        worst.place(),
+        reach.statements_per_second,
+        connections(reach.connections),
+        100.0 * share(reach),
+        reach.could_per_second,
+        reach.could_connections,
+    ))
 }
 
 #[cfg(test)]
@@ -106,9 +138,35 @@ mod tests {
     }
 
     #[test]
-    fn where_the_answering_server_was_the_limit_the_client_can_do_more() {
-        let reach = of("mysql", &[(64, 179_000.0)]).unwrap();
-        assert!(reach.at_least);
-        assert_eq!(fault(&reach), None);
+    fn where_the_client_was_not_the_limit_it_can_do_more() {
+        // The answering server had no time left, or both waited for each other.
+        for (connections, statements_per_second) in [(64, 179_000.0), (1, 39_000.0), (1, 92_000.0)] {
+            let reach = of("mysql", &[(connections, statements_per_second)]).unwrap();
+            assert!(reach.at_least);
+            assert_eq!(fault(&reach), None);
+        }
+    }
+
+    #[test]
+    fn a_calibration_is_no_bound_where_it_was_passed() {
+        assert!(fault(&of("mysql", &[(16, 200_000.0)]).unwrap()).is_some());
+        assert_eq!(fault(&of("mysql", &[(16, 201_000.0)]).unwrap()), None);
+    }
+
+    #[test]
+    fn a_calibration_that_steps_have_passed_is_told_with_the_worst_of_them() {
+        let told = |at: u32, limit| {
+            let mut run =
+                fixtures::run(&["a"], 1, vec![fixtures::cell(1, "a", vec![fixtures::query_step(230, 50)])]);
+            let mut calibration = fixtures::calibration(at, 100.0);
+            calibration.rates[0].limit = limit;
+            run.manifest.client_calibration = Some(calibration);
+            let mut warnings = crate::analyse(&run).warnings.into_iter();
+            warnings.find(|text| text.contains("calibration"))
+        };
+        // 230 queries, 1 insert and no delete a second, over one connection of each.
+        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"In 1 run of a step the client reached more than in its calibration, at worst in block 1 a qr100: 231 statements/s with 3 connections, 231 % of the 100/s with 3. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).");
+        assert!(told(1, LimitedBy::Client).is_some());
+        assert_eq!(told(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
     }
 }

@@ -1,7 +1,7 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
 
 use crate::scans::SCAN;
-use crate::valid_runs::{ValidRun, counted, valid_runs};
+use crate::valid_runs::{ValidRun, connections, counted, valid_runs};
 use crate::{KindResult, StepRun, WorkloadFindings};
 
 /// A sentence for all such runs, which names the worst, and one for those that scan.
@@ -36,10 +36,7 @@ type Short<'a> = (ValidRun<'a>, &'a KindResult);
 fn worst(short: &[Short<'_>]) -> Option<(String, String)> {
     let each = |kind: &KindResult| kind.operations as f64 / f64::from(kind.connections.max(1));
     let (found, kind) = short.iter().min_by(|one, other| each(one.1).total_cmp(&each(other.1)))?;
-    let connections = match kind.connections {
-        1 => "1 connection".to_owned(),
-        number => format!("{number} connections"),
-    };
+    let connections = connections(kind.connections);
     Some((counted(short.len()), format!("{}: {} on {connections}", found.place(), kind.operations)))
 }
 

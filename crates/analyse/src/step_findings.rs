@@ -51,7 +51,7 @@ pub struct ClientReach {
     pub could_per_second: f64,
     /// The calibrated number of connections at which it could.
     pub could_connections: u32,
-    /// The server that answered in the calibration was the limit there: the client could do more.
+    /// The client was not the limit of the calibration there, but the server that answered, or the round trip: it could do more.
     pub at_least: bool,
 }
 

@@ -18,10 +18,12 @@ use crate::judge::drift_warnings;
 use crate::outages;
 use crate::parity::Parity;
 use crate::rates::keeps_target;
+use crate::reach;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
 use crate::tables::end_message;
+use crate::told_late;
 use crate::valid_runs::valid_runs;
 use crate::{StepFindings, Validity, WorkloadFindings};
 
@@ -64,6 +66,8 @@ pub(crate) fn warnings(
     all.extend(parity.and_then(Parity::warning));
     all.extend(host_warnings(run));
     all.extend(fsyncs::warning(run));
+    all.extend(told_late::warning(run));
+    all.extend(reach::warning(workloads));
     all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
     all.extend(steal::warning(workloads));

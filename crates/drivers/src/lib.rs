@@ -36,7 +36,7 @@ pub use endpoint::{AnySession, Endpoint, Target};
 pub use error::{Class, DbError};
 pub use explain::explain;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
-pub use status::{Description, describe, status};
+pub use status::{Description, Untold, describe, status, untold};
 pub use tls::{Encryption, Tls, TlsMode, TlsPem, TlsSettings};
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport, drop_binlog, settle};
 

@@ -2,10 +2,12 @@
 
 mod postgres;
 mod session;
+mod untold;
 
 use std::collections::BTreeMap;
 
 pub(crate) use postgres::major as postgres_major;
+pub use untold::{Untold, untold};
 
 use crate::{AnySession, Class, DbError, Session};
 

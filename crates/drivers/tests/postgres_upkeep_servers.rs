@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{
     AnySession, Bounds, Endpoint, Quiet, Rest, Session, Settling, Target, UpkeepReport, debt, describe,
-    drop_binlog, first_i64, settle, status,
+    drop_binlog, first_i64, settle, status, untold,
 };
 use server::{Server, found, required};
 
@@ -58,6 +58,7 @@ async fn check(base: &Path) {
     check_description(&server, &mut session).await;
     fill(&mut session).await;
     check_counters(&server, &mut session).await;
+    check_untold(&server, &mut session).await;
     check_owned(&server, &mut session).await;
     check_foreign(&mut session).await;
     check_quiet(&server, &mut session).await;
@@ -144,6 +145,36 @@ async fn check_description(server: &Server, session: &mut AnySession) {
     assert!(description.settings.len() > 200, "{}", description.settings.len());
 }
 
+fn major(server: &Server) -> u32 {
+    server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap()
+}
+
+/// A session that is no longer counted has told what it did; where a file lies between, when that is old enough.
+async fn check_untold(server: &Server, session: &mut AnySession) {
+    let Some(alone) = untold(session).await.unwrap() else {
+        assert!(major(server) < 14, "{}", server.name);
+        return;
+    };
+    assert_eq!((alone.sessions, alone.age.is_zero()), (1, major(server) >= 15), "{}", server.name);
+    const INSERTED: &str = "pg_stat_database.tup_inserted";
+    let before = status(session).await.unwrap()[INSERTED];
+    let mut other = Endpoint { target: Target::Postgres(server.root()), capabilities: capabilities() }
+        .connect()
+        .await
+        .unwrap();
+    assert_eq!(untold(session).await.unwrap().unwrap().sessions, 2, "{}", server.name);
+    for _ in 0..100 {
+        other.query(b"INSERT INTO pi1 (data) VALUES ('z')").await.unwrap();
+    }
+    other.close().await;
+    let begun = Instant::now();
+    while untold(session).await.unwrap().unwrap().sessions > 1 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.name);
+    }
+    tokio::time::sleep(alone.age).await;
+    assert_eq!(status(session).await.unwrap()[INSERTED] - before, 100, "{}", server.name);
+}
+
 async fn check_counters(server: &Server, session: &mut AnySession) {
     let before = status(session).await.unwrap();
     session.query(b"INSERT INTO pi1 (data) SELECT 'y' FROM generate_series(1, 1000)").await.unwrap();
@@ -161,7 +192,7 @@ async fn check_counters(server: &Server, session: &mut AnySession) {
     assert!(more("pg_stat_database.xact_commit") >= 1, "{}", server.name);
     assert!(more("wal_position_bytes") > 50_000, "{}", server.name);
     assert!(after.contains_key("pg_stat_bgwriter.buffers_alloc"), "{}", server.name);
-    let major: u32 = server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap();
+    let major = major(server);
     for (name, since, until) in [
         ("pg_stat_wal.wal_bytes", 14, 99),
         ("pg_stat_wal.wal_sync", 14, 17),

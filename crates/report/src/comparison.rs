@@ -11,7 +11,9 @@ use crate::summary::interval_text;
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
-const HEADS: [&str; 7] = ["step", "base", "new", "ratio", "95 % interval", "verdict", "adjusted p"];
+const HEADS: [&str; 8] = ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p"];
+/// The column that is painted.
+const VERDICT: usize = 6;
 
 /// The comparison for a terminal.
 pub fn comparison_terminal(comparison: &Comparison, options: TerminalOptions) -> String {
@@ -20,12 +22,13 @@ pub fn comparison_terminal(comparison: &Comparison, options: TerminalOptions) ->
         lines.extend(wrapped(&one_line(&format!("Note: {note}")), options.width, "  "));
     }
     lines.extend(wrapped(&method(comparison), options.width, "  "));
+    lines.extend(wrapped(rates_and_ratios(comparison), options.width, "  "));
     lines.push(String::new());
     let rows = comparison.steps.iter().map(|step| {
         let paint = paint(step.verdict);
         let cell = |(at, text): (usize, String)| TextCell {
             text: one_line(&text),
-            paint: if at == 5 { paint } else { Paint::Plain },
+            paint: if at == VERDICT { paint } else { Paint::Plain },
         };
         row(comparison, step).into_iter().enumerate().map(cell).collect()
     });
@@ -47,6 +50,7 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
         .iter()
         .map(|step| row(comparison, step).iter().map(|text| escaped(text)).collect())
         .collect();
+    blocks.push(rates_and_ratios(comparison).to_owned());
     blocks.push(table(1, &HEADS.map(str::to_owned), &rows));
     blocks.extend(comparison.ratios.as_ref().map(|ratios| escaped(&group_line(ratios))));
     blocks.push(escaped(&method(comparison)));
@@ -96,6 +100,22 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
+/// What stands in the columns of rates, and why their quotient is not the ratio.
+fn rates_and_ratios(comparison: &Comparison) -> &'static str {
+    let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
+    match (comparison.paired, most.unwrap_or(0)) {
+        (_, 0 | 1) => "Base and new: rate of the one block. Ratio: new ÷ base.",
+        (true, _) => {
+            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it \
+             need not be the quotient of the two medians."
+        }
+        (false, _) => {
+            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that of base's; so it need not be \
+             the quotient of the two medians."
+        }
+    }
+}
+
 fn margins(comparison: &Comparison) -> String {
     margins_text(comparison.margin, comparison.steps.iter().map(|step| (step.step.as_str(), step.margin)))
 }
@@ -132,6 +152,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
         if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() },
         rate(step.base_rate),
         rate(step.new_rate),
+        step.rate_label.clone(),
         fixed(step.ratio, 3),
         inference.map_or_else(none, |inference| interval_text(inference.interval)),
         step.verdict.map_or("none", Verdict::word).to_owned(),
@@ -196,15 +217,17 @@ mod tests {
         Note: Measured with a debug build of dbdyno: its numbers are not worth comparing.
         Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
           20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
+        Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
+          blocks; so it need not be the quotient of the two medians.
 
-        step    base    new  ratio  95 % interval    verdict  adjusted p
-        ────────────────────────────────────────────────────────────────
-        qr100   9000   9360  1.040    0.988–1.095  undecided       0.123
-        qp100   9400  12220  1.300    1.274–1.327     faster       0.012
-        qr500   8100   7857  0.970    0.921–1.021  undecided       0.123
-        qp500   8500     NA     NA             NA    invalid          NA
-        qr1000  7000   5600  0.800    0.784–0.816     slower       0.012
-        qp1000  7100     NA     NA             NA    invalid          NA
+        step    base    new       unit  ratio  95 % interval    verdict  adjusted p
+        ───────────────────────────────────────────────────────────────────────────
+        qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123
+        qp100   9400  12220  queries/s  1.300    1.274–1.327     faster       0.012
+        qr500   8100   7857  queries/s  0.970    0.921–1.021  undecided       0.123
+        qp500   8500     NA  queries/s     NA             NA    invalid          NA
+        qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012
+        qp1000  7100     NA  queries/s     NA             NA    invalid          NA
 
         Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
         Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
@@ -220,19 +243,32 @@ mod tests {
 
         > Measured with a debug build of dbdyno: its numbers are not worth comparing.
 
-        | step | base | new | ratio | 95 % interval | verdict | adjusted p |
-        | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-        | qr100 | 9000 | 9360 | 1.040 | 0.988–1.095 | undecided | 0.123 |
-        | qp100 | 9400 | 12220 | 1.300 | 1.274–1.327 | faster | 0.012 |
-        | qr500 | 8100 | 7857 | 0.970 | 0.921–1.021 | undecided | 0.123 |
-        | qp500 | 8500 | NA | NA | NA | invalid | NA |
-        | qr1000 | 7000 | 5600 | 0.800 | 0.784–0.816 | slower | 0.012 |
-        | qp1000 | 7100 | NA | NA | NA | invalid | NA |
+        Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it need not be the quotient of the two medians.
+
+        | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p |
+        | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+        | qr100 | 9000 | 9360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 |
+        | qp100 | 9400 | 12220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 |
+        | qr500 | 8100 | 7857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 |
+        | qp500 | 8500 | NA | queries/s | NA | NA | invalid | NA |
+        | qr1000 | 7000 | 5600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 |
+        | qp1000 | 7100 | NA | queries/s | NA | NA | invalid | NA |
 
         Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
 
         Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
         "#);
+    }
+
+    #[test]
+    fn what_rates_and_ratios_are_is_said_of_each_way_to_compare() {
+        let mut comparison = comparison();
+        comparison.paired = false;
+        assert!(rates_and_ratios(&comparison).contains("geometric mean of new's blocks"));
+        for step in &mut comparison.steps {
+            (step.base_blocks, step.new_blocks) = (1, 1);
+        }
+        assert!(rates_and_ratios(&comparison).starts_with("Base and new: rate of the one block."));
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl CostLimit {
     /// Whether to read now. At the boundaries of a window always: rates are computed from those samples.
     pub(crate) fn is_due(&self, moment: Moment, now: Instant) -> bool {
         let Some((at, cost)) = self.last else { return true };
-        moment == Moment::Boundary
+        moment != Moment::Tick
             || now.saturating_duration_since(at) >= self.at_least.max(cost * PAUSE_PER_COST)
     }
 

@@ -122,7 +122,7 @@ impl Lane {
                     next_tick = Some(tick_after(Instant::now(), barrier, self.interval));
                 }
                 Ok(Command::Mark(_held)) => self.sample(Moment::Boundary, None),
-                Ok(Command::Stop) => return self.sample(Moment::Boundary, None),
+                Ok(Command::Stop) => return self.sample(Moment::Last, None),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     self.sample(Moment::Tick, next_tick);

@@ -222,6 +222,31 @@ mod tests {
     }
 
     #[test]
+    fn a_database_is_told_its_characters_by_what_the_server_was_told() {
+        let read_back = |config: &str, set: &str, collation: &str| {
+            let mut subject = told("a", "MariaDB", "10.11.5", config);
+            for (name, value) in [("character_set_database", set), ("collation_database", collation)] {
+                subject.settings.insert(name.to_owned(), value.to_owned());
+            }
+            let parity = compared(&[subject], &[], Circumstances::default());
+            ["charset", "collation"].map(|id| {
+                let row = parity.classes.iter().find(|row| row.id == id).unwrap();
+                (row.cells[0].text.clone(), row.cells[0].is_default)
+            })
+        };
+        let both = "[mysqld]\ncharacter_set_server = latin1\ncollation_server = latin1_swedish_ci\n";
+        let words = |text: &str, is_default| (text.to_owned(), is_default);
+        let latin1 = |is_default| [words("latin1", is_default), words("latin1_swedish_ci", is_default)];
+        assert_eq!(read_back(both, "latin1", "latin1_swedish_ci"), latin1(false));
+        assert_eq!(read_back("", "latin1", "latin1_swedish_ci"), latin1(true), "another default");
+        assert_eq!(
+            read_back(both, "utf8mb4", "utf8mb4_bin"),
+            [words("UTF-8", true), words("utf8mb4_bin", true)],
+            "a database that was there before"
+        );
+    }
+
+    #[test]
     fn what_the_plan_declares_is_no_alarm_and_its_traps_are_silent() {
         let off = "[mysqld]\ninnodb_doublewrite = 0\n";
         let subjects = [told("on", "MySQL", "8.0.31", ""), told("off", "MySQL", "8.0.31", off)];

@@ -261,10 +261,16 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))
 }
 
+/// What a database has that is created with the server's default, which is what can be told. A default that the database does
+/// not have told it nothing.
+fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
+    let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
+    let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));
+    if is_default { reader.text(of_server) } else { Some(own) }
+}
+
 fn charset(reader: &Reader<'_>) -> Option<Value> {
-    let text = reader
-        .text("character_set_database")
-        .or_else(|| reader.text("character_set_server"))
+    let text = of_database(reader, "character_set_database", "character_set_server")
         .or_else(|| reader.text("server_encoding"))
         .or_else(|| reader.text("encoding"))?;
     Some(Value::words(match text.to_ascii_lowercase().as_str() {
@@ -276,9 +282,7 @@ fn charset(reader: &Reader<'_>) -> Option<Value> {
 }
 
 fn collation(reader: &Reader<'_>) -> Option<Value> {
-    let text = reader
-        .text("collation_database")
-        .or_else(|| reader.text("collation_server"))
+    let text = of_database(reader, "collation_database", "collation_server")
         .or_else(|| reader.text("lc_collate"))?;
     Some(Value::words(text))
 }

@@ -14,7 +14,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         (
             "client could reach",
             "1/s",
-            "By dbdyno doctor --client; ≥: the server that answered was the limit there.",
+            "By dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
         ),
         ("with", "connections", "The calibrated number of connections at which it could."),
         ("of that", "%", "What it reached, as a share of what it could."),

@@ -60,6 +60,8 @@ pub(crate) enum Moment {
     Tick,
     /// A window begins or ends: everything is read.
     Boundary,
+    /// The load's connections are closed and sampling ends: everything is read, for the last time.
+    Last,
 }
 
 /// The counters of one source as last read. Keys are kept, so that a sample allocates nothing.

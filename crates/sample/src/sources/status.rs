@@ -3,33 +3,87 @@
 //! Read over a connection of its own, which is opened before the barrier. A query that is not answered in time is
 //! given up with its connection, and the next sample opens another one. The time of a sample is the middle between
 //! sending the query and having its answer.
+//!
+//! The last sample waits for the load's sessions where they tell what they did only when they end (PostgreSQL), and says in
+//! `load_sessions` how many of them were still there.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, Target, status};
+use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, Target, status, untold};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Moment, Source, Values, about};
 use crate::Error;
 
 /// How long a server may take to say its status.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+/// How long sessions may take to end when their connections are closed, and how often is looked.
+const ENDING_LIMIT: Duration = Duration::from_secs(5);
+const ENDING_POLL: Duration = Duration::from_millis(5);
+
+/// Key of the last sample: sessions of the load that had not ended and so not told all they did. Only of servers whose
+/// sessions tell late.
+const LOAD_SESSIONS: &str = "load_sessions";
 
 /// The connection for status queries.
 pub(crate) struct Status {
     endpoint: Endpoint,
     runtime: Runtime,
     session: Option<AnySession>,
+    /// Sessions of dbdyno that were there before the load's; `None` before the first reading, and of servers that count at once.
+    before: Option<i64>,
+    was_read: bool,
 }
 
 impl Status {
     /// Sets up the event loop; the first reading connects.
     pub(crate) fn new(endpoint: Endpoint) -> Result<Self, Error> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(Error::Runtime)?;
-        Ok(Self { endpoint, runtime, session: None })
+        Ok(Self { endpoint, runtime, session: None, before: None, was_read: false })
+    }
+
+    /// Counts the sessions that are there before the load's, at the first reading.
+    fn count_before(&mut self) {
+        let Some(session) = self.session.as_mut() else { return };
+        match self.runtime.block_on(async { timeout(ANSWER_LIMIT, untold(session)).await }) {
+            Ok(Ok(found)) => self.before = found.map(|found| found.sessions),
+            // What only speaks the protocol may not know; a session that was not waited for is of no use.
+            Ok(Err(_)) | Err(_) => self.session = None,
+        }
+    }
+
+    /// Waits until the load's sessions have ended; how many are left. `None` where that is not asked or cannot be known.
+    fn await_sessions(&mut self) -> Option<i64> {
+        let (before, session) = (self.before?, self.session.as_mut()?);
+        let left = self
+            .runtime
+            .block_on(async { timeout(ENDING_LIMIT + ANSWER_LIMIT, ended(session, before)).await });
+        match left {
+            Ok(Ok(left)) => left,
+            Ok(Err(_)) | Err(_) => {
+                self.session = None;
+                None
+            }
+        }
+    }
+}
+
+/// Waits until there are no more sessions than `before`, and then until readings are of after that; how many more are left.
+async fn ended(session: &mut AnySession, before: i64) -> Result<Option<i64>, DbError> {
+    let started = Instant::now();
+    loop {
+        let Some(found) = untold(session).await? else { return Ok(None) };
+        let left = (found.sessions - before).max(0);
+        if left == 0 {
+            sleep(found.age).await;
+        }
+        if left == 0 || started.elapsed() > ENDING_LIMIT {
+            return Ok(Some(left));
+        }
+        sleep(ENDING_POLL).await;
     }
 }
 
@@ -63,11 +117,18 @@ impl Source for Status {
         about([("driver", driver.into())])
     }
 
-    fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-        let Self { endpoint, runtime, session } = self;
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let left = if moment == Moment::Last { self.await_sessions() } else { None };
+        let Self { endpoint, runtime, session, .. } = self;
         let answer = runtime.block_on(async { timeout(ANSWER_LIMIT, ask(endpoint, session)).await });
         let (at, counters) = answer.map_err(|_| Error::StatusSlow { limit: ANSWER_LIMIT })??;
         values.replace(counters);
+        if let Some(left) = left {
+            values.set(LOAD_SESSIONS, left);
+        }
+        if !std::mem::replace(&mut self.was_read, true) {
+            self.count_before();
+        }
         Ok(Some(at))
     }
 
