@@ -124,10 +124,11 @@ mod tests {
     fn both_outputs_of_a_program_are_told_in_order_and_it_runs_in_its_folder() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("program");
-        std::fs::write(&path, "#!/bin/sh\necho \"$RUST_TEST_THREADS\"; pwd >&2; echo last; exit 3\n")
-            .unwrap();
-        let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&path, executable).unwrap();
+        let script = "#!/bin/sh\necho \"$RUST_TEST_THREADS\"; pwd >&2; echo last; exit 3\n";
+        // Another process writes it: what another test starts at this moment would hold it open, and what is open for writing
+        // cannot be run.
+        let write = ["-c", "printf %s \"$1\" > \"$0\" && chmod 755 \"$0\"", path.to_str().unwrap(), script];
+        assert!(Command::new("sh").args(write).status().unwrap().success());
         let folder = folder.path().canonicalize().unwrap();
         let (passed, told) = tests_of(&Program::new("p", "t", path, folder.clone()), 7).unwrap();
         let threads = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| "7".to_owned());

@@ -50,9 +50,6 @@ fn plan(variants: &str, options: &str) -> String {
 impl support::Desk {
     /// A base directory whose server is this shell script.
     fn fake_server(&self, basedir: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
-
-        let program = self.write(&format!("{basedir}/bin/mysqld"), &format!("#!/bin/sh\n{script}\n"));
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.write_program(&format!("{basedir}/bin/mysqld"), script);
     }
 }
