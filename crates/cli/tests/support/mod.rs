@@ -61,14 +61,6 @@ impl Desk {
         path
     }
 
-    /// Writes a shell script that others run. A process of its own writes it: as long as anybody has a program open for writing
-    /// the kernel refuses to run it, and a process that another test starts meanwhile has what this one has open.
-    pub(crate) fn write_program(&self, name: &str, script: &str) {
-        let text = self.write(&format!("{name}.text"), &format!("#!/bin/sh\n{script}\n"));
-        let status = Command::new("install").arg(text).arg(self.path(name)).status().unwrap();
-        assert!(status.success(), "{name} is not written");
-    }
-
     /// `dbdyno ARGS` in this folder, with an environment that does not depend on who runs the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_dbdyno"));
