@@ -15,7 +15,7 @@ use crate::terminal;
 const SIDE_BY_SIDE: usize = 2;
 
 /// Tests at once in each of them, beyond one a CPU: tests with servers wait for the disk and for whole seconds more than they
-/// work.
+/// work, tests of clocks wait for times to come.
 const WAITING: usize = 4;
 
 /// How one program went.
@@ -31,7 +31,7 @@ pub(super) fn run(programs: &[Program]) -> Result<()> {
     let (alone, others): (Vec<&Program>, Vec<&Program>) =
         programs.iter().partition(|program| program.is_alone());
     let mut ended = at_once(&alone, 1, cpus)?;
-    ended.extend(at_once(&others, SIDE_BY_SIDE, cpus + WAITING)?);
+    ended.extend(at_once(&others, SIDE_BY_SIDE, cpus)?);
     terminal::note(&format!("\n{}", longest(&mut ended)));
     let failed: Vec<String> =
         ended.iter().filter(|ended| !ended.passed).map(|ended| ended.program.again()).collect();
@@ -44,13 +44,14 @@ pub(super) fn run(programs: &[Program]) -> Result<()> {
 }
 
 /// Runs the programs in their order, so many at once.
-fn at_once<'a>(programs: &[&'a Program], at_once: usize, threads: usize) -> Result<Vec<Ended<'a>>> {
+fn at_once<'a>(programs: &[&'a Program], at_once: usize, cpus: usize) -> Result<Vec<Ended<'a>>> {
     let next = AtomicUsize::new(0);
     // One prints at a time.
     let printing = Mutex::new(());
     let work = || -> Result<Vec<Ended<'a>>> {
         let mut ended = Vec::new();
         while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let threads = if program.is_busy() { cpus } else { cpus + WAITING };
             let begun = Instant::now();
             let (passed, told) = tests_of(program, threads)?;
             let seconds = begun.elapsed().as_secs_f64();

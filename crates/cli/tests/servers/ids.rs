@@ -14,7 +14,7 @@ const IN_STEPS: &str = "[mysqld]\nauto_increment_increment = 3\nauto_increment_o
 fn oltp(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\
-         table_size = 25_000\ntime = \"1s\"\n{options}\n"
+         table_size = 25_000\nevents = 200\n{options}\n"
     )
 }
 
