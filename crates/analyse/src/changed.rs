@@ -1,6 +1,7 @@
-//! Servers that were exchanged, or set otherwise, while their run went on: the blocks of one variant are then of two.
+//! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that measured it: the blocks of one
+//! variant are then of two.
 
-use dbdyno_record::{CellId, Run, ServerInfo};
+use dbdyno_record::{CellId, Run, RunEvent, ServerInfo};
 
 use crate::overview::servers_of;
 
@@ -38,7 +39,28 @@ const OF_EACH_START: &[&str] = &[
 /// One warning for each variant whose server or settings changed from one start to another.
 pub(crate) fn warnings(run: &Run) -> Vec<String> {
     let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
-    names.flat_map(|name| [exchanged(run, name), set_otherwise(run, name)]).flatten().collect()
+    names.flat_map(|name| of_variant(run, name)).collect()
+}
+
+/// What changed of one variant.
+pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<String> {
+    [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
+}
+
+/// The run went on with another build of dbdyno than the one that began it.
+pub(crate) fn measured_by_several(run: &Run) -> Option<String> {
+    let others = run.events.iter().filter_map(|event| match event {
+        RunEvent::Started { tool: Some(tool), .. } => Some(tool),
+        _ => None,
+    });
+    let begun = &run.manifest.tool;
+    let other = others.into_iter().find(|tool| *tool != begun)?;
+    let named = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
+    Some(format!(
+        "Run {} was measured by more than one dbdyno: {}. Rates of its blocks may differ by that.",
+        run.manifest.run_id,
+        named.join(", then ")
+    ))
 }
 
 /// Every start of a variant's server, with its cell.

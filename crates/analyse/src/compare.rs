@@ -4,6 +4,7 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::{differences, small_differences, started_otherwise};
+use crate::changed;
 use crate::looks::{Compared, Decided, Look, judge_at, looks};
 use crate::margins::Margins;
 use crate::parity::between;
@@ -114,6 +115,9 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margins)
     };
     notes.extend(debug_builds(base.run, new.run));
+    let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
+    notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
+    notes.extend([base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant)));
     notes.extend(between((base.run, base.variant), (new.run, new.variant)));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));

@@ -1,6 +1,6 @@
 //! Comparisons of small runs whose ratios are known.
 
-use dbdyno_record::CellEvent;
+use dbdyno_record::{CellEvent, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;
@@ -33,6 +33,27 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
     assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
+}
+
+#[test]
+fn what_changed_while_a_run_went_on_is_noted() {
+    let mut run = run_of("x", &STEADY);
+    let mut tool = run.manifest.tool.clone();
+    run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: Some(tool.clone()) });
+    let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
+    assert!(notes(&run).is_empty());
+    tool.commit = "fedcba9".to_owned();
+    run.events.push(RunEvent::Started { at: String::new(), resumed: true, tool: Some(tool) });
+    let first_of_b = run.cells.iter_mut().find(|cell| cell.id.variant == "b").unwrap();
+    for event in &mut first_of_b.events {
+        if let CellEvent::Server { server, .. } = event {
+            server.version_text = "another".to_owned();
+        }
+    }
+    assert_snapshot!(notes(&run).join("\n"), @r#"
+    Run x was measured by more than one dbdyno: 0.1.0 (abc), then 0.1.0 (fedcba9). Rates of its blocks may differ by that.
+    The server of b changed during the run: "another", then "b 1.0".
+    "#);
 }
 
 #[test]

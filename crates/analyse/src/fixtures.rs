@@ -97,27 +97,31 @@ pub(crate) fn load_spec() -> StepSpec {
     }
 }
 
-/// Connections that scan one table over and over from the barrier to the window's end, in records cut as the engine cuts
-/// them; each scan that is then on its way is answered behind it.
-pub(crate) fn scan_step(connections: u32, scan_us: u64, rows: u64, window: (u64, u64)) -> StepRecord {
+/// Connections, each a client of its own, that scan a table over and over from the barrier to the window's end, in records
+/// cut as the engine cuts them; each scan that is then on its way is answered behind it. Of each connection: how long a scan
+/// takes, in microseconds, and the rows of its table.
+pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepRecord {
     let mut spec = load_spec();
     spec.name = "scan".to_owned();
+    spec.clients = u32::try_from(connections.len()).unwrap();
     spec.headline = Headline { kind: "scan".to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() };
-    spec.kinds = vec![KindSpec { connections_per_client: connections, ..kind("scan", "closed", 0) }];
-    let last_us = window.1.div_ceil(scan_us) * scan_us;
+    spec.kinds = vec![kind("scan", "closed", 0)];
+    let ends_us = |scan_us: u64| window.1.div_ceil(scan_us) * scan_us;
+    let last_us = connections.iter().map(|(scan_us, _)| ends_us(*scan_us)).max().unwrap();
     let mut edges: Vec<u64> = (0..=last_us / 1_000_000).map(|second| second * 1_000_000).collect();
     edges.extend([window.1, last_us]);
     edges.sort_unstable();
     edges.dedup();
-    let intervals = edges.windows(2).map(|edge| {
-        // Answers that came after the first edge, up to the second.
-        let done = (edge[1] / scan_us - edge[0] / scan_us) * u64::from(connections);
-        Interval {
-            service_sum_us: done * scan_us,
-            ..interval(edge[0], edge[1], 1, "scan", done, done * rows)
+    let mut intervals = Vec::new();
+    for edge in edges.windows(2) {
+        for (client, (scan_us, rows)) in (1..).zip(connections) {
+            // Answers that came after the first edge, up to the second.
+            let answers = |at_us: u64| at_us.min(ends_us(*scan_us)) / scan_us;
+            let done = answers(edge[1]) - answers(edge[0]);
+            let counted = interval(edge[0], edge[1], client, "scan", done, done * rows);
+            intervals.push(Interval { service_sum_us: done * scan_us, ..counted });
         }
-    });
-    let intervals = intervals.collect();
+    }
     completed(spec, intervals, window, BTreeMap::new())
 }
 

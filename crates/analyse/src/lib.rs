@@ -100,7 +100,7 @@ pub use steadiness::Steadiness;
 pub use step_findings::{
     Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
 };
-pub use sweep::{Sweep, SweepRung, SweepVariant};
+pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
 
 /// What a reader may choose about the findings of a run.

@@ -1,5 +1,6 @@
 //! A stretch of a step's time, and what operations did in it.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use dbdyno_record::{ErrorCounts, Interval};
@@ -53,7 +54,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// What the operations of one kind did in a span, all clients together.
+/// What the operations of one kind did in a span.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Tally {
     /// Done, prorated where an interval straddles the span's edge.
@@ -71,27 +72,42 @@ pub(crate) struct Tally {
     pub(crate) down_us: f64,
 }
 
+impl Tally {
+    fn add(&mut self, interval: &Interval, span: Span) {
+        let share = span.share_of(interval.from_us, interval.to_us);
+        if share == 0.0 {
+            return;
+        }
+        self.operations += interval.done as f64 * share;
+        self.rows += interval.rows as f64 * share;
+        self.service_sum_us += interval.service_sum_us as f64 * share;
+        self.down_us += interval.down_us as f64 * share;
+        self.failed += interval.failed;
+        self.dropped += interval.dropped;
+        self.errors.retry += interval.errors.retry;
+        self.errors.refused += interval.errors.refused;
+        self.errors.lost += interval.errors.lost;
+        self.errors.fatal += interval.errors.fatal;
+        self.service_max_us = self.service_max_us.max(interval.service_max_us);
+    }
+}
+
 /// Adds up the intervals of `kind` in `span`.
 pub(crate) fn tally(intervals: &[Interval], kind: &str, span: Span) -> Tally {
     let mut sum = Tally::default();
     for interval in intervals.iter().filter(|interval| interval.kind == kind) {
-        let share = span.share_of(interval.from_us, interval.to_us);
-        if share == 0.0 {
-            continue;
-        }
-        sum.operations += interval.done as f64 * share;
-        sum.rows += interval.rows as f64 * share;
-        sum.service_sum_us += interval.service_sum_us as f64 * share;
-        sum.down_us += interval.down_us as f64 * share;
-        sum.failed += interval.failed;
-        sum.dropped += interval.dropped;
-        sum.errors.retry += interval.errors.retry;
-        sum.errors.refused += interval.errors.refused;
-        sum.errors.lost += interval.errors.lost;
-        sum.errors.fatal += interval.errors.fatal;
-        sum.service_max_us = sum.service_max_us.max(interval.service_max_us);
+        sum.add(interval, span);
     }
     sum
+}
+
+/// The same for each client apart, by its number; of one that did nothing in `span` too.
+pub(crate) fn tally_by_client(intervals: &[Interval], kind: &str, span: Span) -> BTreeMap<u32, Tally> {
+    let mut sums: BTreeMap<u32, Tally> = BTreeMap::new();
+    for interval in intervals.iter().filter(|interval| interval.kind == kind) {
+        sums.entry(interval.client).or_default().add(interval, span);
+    }
+    sums
 }
 
 /// One whole second of one kind.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::ratio::valid;
+use crate::scans::SCAN;
 use crate::statistics::describe::median;
 use crate::{StepFindings, StepRun};
 
@@ -16,11 +17,37 @@ pub struct Sweep {
     pub test: String,
     /// `transactions/s`
     pub rate_label: String,
+    pub rate_of: RateOf,
     /// Ascending.
     pub connections: Vec<u32>,
     /// Names of the steps, a rung each.
     pub steps: Vec<String>,
     pub variants: Vec<SweepVariant>,
+}
+
+/// What of a block's window the rate of a rung is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateOf {
+    /// The median whole second, as published comparisons of scaling show it; the window where it has no whole second.
+    MedianSecond,
+    /// The whole window. Scans end so seldom that a second holds a few of them or none, and their parts count only in the
+    /// window's rate; also where they are shorter, so that one sweep has one measure.
+    Window,
+}
+
+impl RateOf {
+    fn of_kind(headline_kind: &str) -> Self {
+        if headline_kind == SCAN { Self::Window } else { Self::MedianSecond }
+    }
+
+    /// As captions say it: `the median second`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::MedianSecond => "the median second",
+            Self::Window => "the whole window",
+        }
+    }
 }
 
 /// One variant on all rungs.
@@ -34,7 +61,7 @@ pub struct SweepVariant {
 /// One variant on one rung: medians over the valid blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SweepRung {
-    /// Of the median second of the window; of the whole window where it has no whole second.
+    /// Of the median second or of the window, as the sweep says.
     pub median_rate: f64,
     /// Response times of the headline's kind; `None` where nothing was answered.
     pub p50_us: Option<f64>,
@@ -77,6 +104,7 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
     Sweep {
         test,
         rate_label: rungs[0].rate_label.clone(),
+        rate_of: RateOf::of_kind(&rungs[0].headline_kind),
         connections: rungs.iter().map(|step| step.connections).collect(),
         steps: rungs.iter().map(|step| step.name.clone()).collect(),
         variants: variants.map(of_variant).collect(),
@@ -86,7 +114,7 @@ fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
 fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     let found = step.variants.iter().find(|found| found.variant == variant)?;
     let runs: Vec<&StepRun> = valid(&found.runs).collect();
-    let rates: Vec<f64> = runs.iter().map(|run| median_second(run, &step.headline_kind)).collect();
+    let rates: Vec<f64> = runs.iter().map(|run| rate(run, &step.headline_kind)).collect();
     let of_time = |time: fn(&crate::Latency) -> u64| {
         let kinds =
             runs.iter().filter_map(|run| run.kinds.iter().find(|kind| kind.kind == step.headline_kind));
@@ -102,7 +130,11 @@ fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
     })
 }
 
-fn median_second(run: &StepRun, headline_kind: &str) -> f64 {
+/// Of one block.
+fn rate(run: &StepRun, headline_kind: &str) -> f64 {
+    if RateOf::of_kind(headline_kind) == RateOf::Window {
+        return run.rate;
+    }
     let of_headline = run.seconds.iter().filter(|point| point.kind == headline_kind);
     median(&of_headline.map(|point| point.rate).collect::<Vec<_>>()).unwrap_or(run.rate)
 }
@@ -111,7 +143,7 @@ fn median_second(run: &StepRun, headline_kind: &str) -> f64 {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, run, scan_step};
     use dbdyno_record::{Interval, Run, StepRecord};
 
     /// A step of the load's kind on so many connections, whose seconds have these rows.
@@ -162,7 +194,10 @@ mod tests {
             sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate).collect();
         // Medians of two seconds are their means: 200; 10; of 2, 6 and 900 the middle one.
         assert_eq!(rates, [200.0, 10.0, 6.0]);
-        assert_eq!(sweeps[0].variants[0].rungs[2].unwrap().blocks, 3);
+        assert_eq!(
+            (sweeps[0].variants[0].rungs[2].unwrap().blocks, sweeps[0].rate_of),
+            (3, RateOf::MedianSecond)
+        );
     }
 
     #[test]
@@ -171,5 +206,31 @@ mod tests {
         broken.events.push(dbdyno_record::StepEvent::Invalid { reason: "x".to_owned() });
         let sweeps = found(vec![vec![rung("ro.c1", 1, [1, 1]), rung("ro.c2", 2, [1, 1]), broken]]);
         assert_eq!(sweeps[0].variants[0].rungs.iter().filter(|rung| rung.is_none()).count(), 1);
+    }
+
+    /// Millions of rows a second of each rung of 1, 2 and 4 connections, whose scans of a million rows each take so long.
+    fn scan_rates(scan_us: u64, window: (u64, u64)) -> Vec<f64> {
+        let ladder = [1, 2, 4].map(|connections| {
+            let mut step = scan_step(&vec![(scan_us, 1_000_000); connections], window);
+            step.name = format!("scan.c{connections}");
+            step.spec.name = step.name.clone();
+            step
+        });
+        let sweeps = found(vec![ladder.to_vec()]);
+        assert_eq!(sweeps[0].rate_of, RateOf::Window);
+        sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate / 1e6).collect()
+    }
+
+    #[test]
+    fn a_rung_of_scans_has_the_rate_of_the_window_which_counts_their_parts() {
+        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms, of which the median second has
+        // 2 and 11 answers; and of 70 s, of which the window has no answer at all.
+        for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
+            let rates = scan_rates(scan_us, (0, 60_000_000));
+            for (rate, connections) in rates.iter().zip([1.0, 2.0, 4.0]) {
+                let truth = connections * 1e6 / scan_us as f64;
+                assert!((rate / truth - 1.0).abs() < 1e-6, "{scan_us} µs: {rates:?}");
+            }
+        }
     }
 }

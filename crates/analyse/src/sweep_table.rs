@@ -37,7 +37,8 @@ fn table(sweep: &Sweep, steps: &[StepFindings], cells: &[&CellRecord]) -> Table 
     Table {
         title: format!("Connections: {}", sweep.test),
         caption: format!(
-            "By number of connections: rate of the median second, {}, then percentiles of response times in ms.{over}",
+            "By number of connections: rate of {}, {}, then percentiles of response times in ms.{over}",
+            sweep.rate_of.text(),
             sweep.rate_label
         ),
         columns: columns()

@@ -51,7 +51,7 @@ pub(crate) fn warnings(
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
-    all.extend(short_steps::warning(workloads));
+    all.extend(short_steps::warnings(workloads));
     all.extend(settling::warnings(run));
     all.extend(debt::warnings(workloads));
     all.extend(failed_operations(run));

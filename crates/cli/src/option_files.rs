@@ -1,6 +1,12 @@
 //! The option files that servers are started with: kept in the run, so that all of its cells are told the same.
 
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+/// Bit of a file's mode.
+const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// Folder in the run directory.
 pub(crate) const FOLDER: &str = "configs";
@@ -19,8 +25,35 @@ pub(crate) fn write(folder: &Path, variant: &str, ending: &str, text: &str) -> R
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(path);
     }
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&path, text))
-        .map_err(|error| format!("cannot write the option file {}: {error}", path.display()))?;
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        std::fs::write(&path, text)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
+        Ok(std::fs::metadata(&path)?.permissions().mode())
+    };
+    let mode = write()
+        .map_err(|error: io::Error| format!("cannot write the option file {}: {error}", path.display()))?;
+    if mode & WRITABLE_BY_ALL != 0 {
+        return Err(format!(
+            "the option file {} can be written by everybody, and MariaDB and MySQL ignore such files: use a run directory on a \
+             filesystem that keeps permissions (--out)",
+            path.display()
+        ));
+    }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_file_is_written_by_its_owner_only_whatever_the_umask_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write(folder.path(), "a", MY_CNF, "[mysqld]\n").unwrap();
+        // As a umask of 0 leaves it.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        let path = write(folder.path(), "a", MY_CNF, "[mysqld]\nport = 1\n").unwrap();
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o644);
+    }
 }

@@ -65,15 +65,15 @@ impl Endpoint {
         Ok(session)
     }
 
-    /// As [`Endpoint::connect_to_insert`], for a session that loads tables with texts of ASCII only: it speaks the character set
-    /// of its database, so that MySQL and MariaDB convert no text.
+    /// As [`Endpoint::connect_to_insert`], for a session that loads `table` and such as it with texts of ASCII only: it speaks
+    /// the character set of its columns, so that MySQL and MariaDB convert no text.
     ///
     /// # Errors
     /// As [`Endpoint::connect_to_insert`].
-    pub async fn connect_to_load(&self, class: &str) -> Result<AnySession, DbError> {
+    pub async fn connect_to_load(&self, class: &str, table: &str) -> Result<AnySession, DbError> {
         let mut session = self.connect_to_insert(class).await?;
         if let AnySession::Mysql(mysql) = &mut session {
-            mysql::as_the_database(mysql).await?;
+            mysql::as_the_table(mysql, table).await?;
         }
         Ok(session)
     }
@@ -93,7 +93,7 @@ impl Endpoint {
     /// What the connections made so far agreed on; `None` where TLS was not asked for.
     pub fn connections(&self) -> Option<&ConnectionLog> {
         match &self.target {
-            Target::Mysql(options) | Target::Postgres(options) => options.tls.as_ref().map(Tls::log),
+            Target::Mysql(options) | Target::Postgres(options) => options.manner.tls.as_ref().map(Tls::log),
             Target::Sqlite(_) | Target::Null(_) => None,
         }
     }

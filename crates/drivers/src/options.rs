@@ -80,6 +80,16 @@ pub enum ColumnDefinitions {
     Always,
 }
 
+/// How sessions speak with their server, the same for all connections of a variant.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// `None` = in clear.
+    pub tls: Option<Tls>,
+    pub column_definitions: ColumnDefinitions,
+    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
+    pub client_charset: Option<String>,
+}
+
 /// How to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -89,13 +99,9 @@ pub struct Options {
     pub database: Option<String>,
     /// Time limit for connecting and logging in.
     pub connect_timeout: Duration,
-    /// `None` = in clear.
-    pub tls: Option<Tls>,
+    pub manner: Manner,
     /// MySQL and MariaDB: the session may send rows in answer to LOAD DATA LOCAL INFILE, those of the caller and never a file.
     pub local_infile: bool,
-    pub column_definitions: ColumnDefinitions,
-    /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
-    pub client_charset: Option<String>,
 }
 
 impl Options {
@@ -107,10 +113,8 @@ impl Options {
             password: Secret::default(),
             database: None,
             connect_timeout: CONNECT_TIMEOUT,
-            tls: None,
+            manner: Manner::default(),
             local_infile: false,
-            column_definitions: ColumnDefinitions::default(),
-            client_charset: None,
         }
     }
 
@@ -148,13 +152,20 @@ impl Options {
     /// The same login over TLS, or in clear.
     #[must_use]
     pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
-        self.tls = tls;
+        self.manner.tls = tls;
+        self
+    }
+
+    /// The same login, after which the session speaks in another manner.
+    #[must_use]
+    pub fn with_manner(mut self, manner: Manner) -> Self {
+        self.manner = manner;
         self
     }
 
     /// TLS, when a connection is to begin with it.
     pub(crate) fn wanted_tls(&self) -> Option<&Tls> {
-        self.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
+        self.manner.tls.as_ref().filter(|tls| tls.is_wanted_for(&self.address))
     }
 
     /// Whom and where, for messages: `root at /run/db.sock, database test`.

@@ -64,7 +64,9 @@ impl Stream {
 }
 
 /// Lets the kernel ask a silent server whether it is still there. A peer that is gone without a word (a machine that lost
-/// its power, a firewall that forgot the connection) would otherwise never be noticed by who waits for an answer.
+/// its power, a firewall that forgot the connection) would otherwise never be noticed by who waits for an answer. While a
+/// request is not acknowledged, the kernel sends it again instead, and gives up by a setting of its own (`tcp_retries2`);
+/// `TCP_USER_TIMEOUT` would take that over, and would also end connections to a server that takes no bytes during a long stall.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
     set_socket_keepalive(stream, true)?;
     set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;

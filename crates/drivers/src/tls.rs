@@ -122,7 +122,7 @@ impl Channel {
     /// The way to the server of `options`, with TLS under it or not.
     pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
         let is_local = matches!(options.address, Address::Socket(_));
-        let is_demanded = options.tls.as_ref().is_some_and(Tls::is_required);
+        let is_demanded = options.manner.tls.as_ref().is_some_and(Tls::is_required);
         Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
     }
 }

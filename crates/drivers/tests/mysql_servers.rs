@@ -3,8 +3,8 @@
 #[path = "mysql_servers/server.rs"]
 mod server;
 
-use dbdyno_drivers::mysql::{ColumnDefinitions, MysqlSession, Options, Secret};
-use dbdyno_drivers::{Class, Param, Session, first_i64};
+use dbdyno_drivers::mysql::{ColumnDefinitions, Manner, MysqlSession, Options, Secret, capabilities};
+use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, first_i64};
 use server::{Server, found, required};
 
 const BIG: usize = 20_000_000;
@@ -50,6 +50,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
         check_too_large(&server).await;
         check_results_in_a_row(&mut root).await;
         check_client_charset(&server).await;
+        check_charset_of_loads(&server, &mut root).await;
         check_native_login(&server, &mut root).await;
         check_sha2_logins(&server, &mut root).await;
         check_refused_logins(&server).await;
@@ -227,7 +228,9 @@ async fn check_results_in_a_row(root: &mut MysqlSession) {
 
 /// MariaDB from 10.6 describes columns anew only when they have changed, and when it was not asked to leave that out.
 async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
-    let always = Options { column_definitions: ColumnDefinitions::Always, ..server.root() };
+    let always = server
+        .root()
+        .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
     let mut told_always = connected(&always).await;
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
@@ -263,7 +266,9 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
 }
 
 async fn check_client_charset(server: &Server) {
-    let with = |charset: &str| Options { client_charset: Some(charset.to_owned()), ..server.root() };
+    let with = |charset: &str| {
+        server.root().with_manner(Manner { client_charset: Some(charset.to_owned()), ..Manner::default() })
+    };
     let mut latin1 = connected(&with("latin1")).await;
     let asked = "SELECT @@character_set_client, @@character_set_connection, @@character_set_results";
     let told = latin1.rows(asked).await.expect("three names");
@@ -273,6 +278,22 @@ async fn check_client_charset(server: &Server) {
     let error = MysqlSession::connect(&with("latin0")).await.expect_err("an unknown character set");
     assert_eq!(error.code, "1115", "{error}");
     assert!(error.message.contains("SHOW CHARACTER SET"), "{error}");
+}
+
+/// Whatever the character set of the database is: a table may have another.
+async fn check_charset_of_loads(server: &Server, root: &mut MysqlSession) {
+    for charset in ["latin1", "utf8mb4"] {
+        run(root, "DROP TABLE IF EXISTS loaded").await;
+        run(root, &format!("CREATE TABLE loaded (id INT, c CHAR(9)) DEFAULT CHARSET = {charset}")).await;
+        let target = Target::Mysql(server.root().with_database("bench"));
+        let endpoint = Endpoint { target, capabilities: capabilities("innodb", true) };
+        let mut loader = endpoint.connect_to_load("insert", "loaded").await.expect("connected");
+        let asked = "SELECT @@character_set_client, @@character_set_connection";
+        let told = loader.rows(asked).await.expect("two names");
+        assert_eq!(told[0], vec![Some(charset.to_owned()); 2]);
+        loader.close().await;
+    }
+    run(root, "DROP TABLE loaded").await;
 }
 
 async fn check_native_login(server: &Server, root: &mut MysqlSession) {

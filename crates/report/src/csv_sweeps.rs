@@ -6,7 +6,7 @@ use crate::csv::number;
 use crate::number::NOT_AVAILABLE;
 
 /// There only in reports of runs with a sweep. Rate and response times are medians over the blocks, the rate of the median
-/// second.
+/// second, or of the whole window where the step scans.
 const COLUMNS: [&str; 7] = [
     "sweep",
     "sweep_connections",

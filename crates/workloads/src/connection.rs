@@ -34,9 +34,10 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`Connection::open_to_insert`], to load tables by INSERTs whose texts are ASCII: the server converts none of them.
-    pub(crate) async fn open_to_load(&mut self) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect_to_load(self.kind).await.map_err(failure)?);
+    /// As [`Connection::open_to_insert`], to load `table` and such as it by INSERTs whose texts are ASCII: the server converts none
+    /// of them.
+    pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
+        self.session = Some(self.endpoint.connect_to_load(self.kind, table).await.map_err(failure)?);
         Ok(())
     }
 

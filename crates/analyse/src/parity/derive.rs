@@ -233,9 +233,13 @@ fn isolation(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if refuses { format!("{level}, refuses changed rows") } else { level }))
 }
 
-/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out since 10.6.
+/// What the connection agreed on is known of a server that runs; MariaDB can leave definitions out since 10.6, of statements
+/// that are prepared.
 fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
+    if subject.extra.sends_text_only {
+        return Some(Value::words("nothing is prepared"));
+    }
     let is_once = match subject.knowledge {
         Knowledge::Effective => reader.text("column_definitions")? == "once",
         _ => {
@@ -253,7 +257,8 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
         Knowledge::Effective => subject.session.get("character_set_client")?.as_str(),
         _ => subject.extra.client_charset.as_deref().unwrap_or("utf8mb4"),
     };
-    Some(Value::words(charset))
+    // What is asked for as utf8 is read back as utf8mb3 from later versions.
+    Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))
 }
 
 fn charset(reader: &Reader<'_>) -> Option<Value> {

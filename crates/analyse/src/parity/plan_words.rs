@@ -36,12 +36,13 @@ impl PlanWords {
             Some("refuse") => Mode::Refuse,
             _ => Mode::Warn,
         };
+        let sends_text_only = !prepares(&plan);
         let differs = plan.get("differs").and_then(Value::as_array).into_iter().flatten();
         let variants = plan.get("variant").and_then(Value::as_array).into_iter().flatten();
         Self {
             mode,
             differs: differs.filter_map(|id| Some(id.as_str()?.to_owned())).collect(),
-            variants: variants.filter_map(extra).collect(),
+            variants: variants.filter_map(|variant| extra(variant, sends_text_only)).collect(),
         }
     }
 
@@ -51,14 +52,29 @@ impl PlanWords {
     }
 }
 
-fn extra(variant: &Value) -> Option<(String, Extra)> {
+/// Whether a workload of the plan prepares statements on MariaDB and MySQL, where the Insert Benchmark sends text by itself.
+fn prepares(plan: &Table) -> bool {
+    let workloads = plan.get("workload").and_then(Value::as_table);
+    workloads.into_iter().flatten().any(|(name, options)| {
+        match options.get("protocol").and_then(Value::as_str) {
+            Some("prepared") => true,
+            Some("text") => false,
+            _ => {
+                name != "insert-benchmark"
+                    && options.get("profile").and_then(Value::as_str) != Some("sysbench-0.5")
+            }
+        }
+    })
+}
+
+fn extra(variant: &Value, sends_text_only: bool) -> Option<(String, Extra)> {
     let name = variant.get("name")?.as_str()?.to_owned();
     let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
     let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
     let word = |key| variant.get(key).and_then(Value::as_str);
     let column_definitions_always = word("column_definitions") == Some("always");
     let client_charset = word("client_charset").map(str::to_owned);
-    Some((name, Extra { engine, tls, column_definitions_always, client_charset }))
+    Some((name, Extra { engine, tls, column_definitions_always, client_charset, sends_text_only }))
 }
 
 #[cfg(test)]
@@ -69,7 +85,7 @@ mod tests {
     fn a_plan_says_mode_declared_classes_engines_and_encryption() {
         let words = PlanWords::read(
             "name = \"p\"\nparity = \"refuse\"\ndiffers = [\"binlog\"]\n[[variant]]\nname = \"a\"\nengine = \"rocksdb\"\n\
-             client_charset = \"latin1\"\ncolumn_definitions = \"always\"\n[variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n",
+             client_charset = \"latin1\"\ncolumn_definitions = \"always\"\n[variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n[workload.oltp]\n",
         );
         assert_eq!((words.mode, words.differs.as_slice()), (Mode::Refuse, &["binlog".to_owned()][..]));
         assert_eq!(
@@ -79,9 +95,33 @@ mod tests {
                 tls: true,
                 column_definitions_always: true,
                 client_charset: Some("latin1".to_owned()),
+                sends_text_only: false,
             }
         );
         assert_eq!([words.extra("b"), words.extra("c")], [Extra::default(), Extra::default()]);
+    }
+
+    #[test]
+    fn which_workloads_prepare_statements_is_known() {
+        let sends_text_only = |workload: &str| {
+            let plan = format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{workload}");
+            PlanWords::read(&plan).extra("a").sends_text_only
+        };
+        for text in [
+            "",
+            "[workload.insert-benchmark]",
+            "[workload.oltp]\nprotocol = \"text\"",
+            "[workload.oltp]\nprofile = \"sysbench-0.5\"",
+        ] {
+            assert!(sends_text_only(text), "{text}");
+        }
+        for prepared in [
+            "[workload.insert-benchmark]\nprotocol = \"prepared\"",
+            "[workload.microbenchmarks]\nprotocol = \"auto\"",
+            "[workload.insert-benchmark]\n[workload.oltp]",
+        ] {
+            assert!(!sends_text_only(prepared), "{prepared}");
+        }
     }
 
     #[test]

@@ -67,6 +67,8 @@ pub struct Extra {
     pub column_definitions_always: bool,
     /// Character set of connections, where the plan names one.
     pub client_charset: Option<String>,
+    /// The plan's workloads prepare no statement on MariaDB and MySQL.
+    pub sends_text_only: bool,
 }
 
 /// What is known of a server before it runs.

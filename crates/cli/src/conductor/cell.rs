@@ -45,7 +45,7 @@ impl Conductor<'_> {
     /// What the connections to the cell's variant agreed on since this was last asked.
     fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
         let variant = self.variants.iter().find(|variant| variant.info.name == id.variant);
-        let log = variant.and_then(|variant| variant.tls.as_ref()).map(Tls::log);
+        let log = variant.and_then(|variant| variant.manner.tls.as_ref()).map(Tls::log);
         let classes = log.map_or_else(Vec::new, ConnectionLog::take);
         classes
             .into_iter()

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dbdyno_drivers::mysql::Manner;
 use dbdyno_drivers::{
-    AnySession, DbError, DeviceGauge, Endpoint, Session, Target, Tls, first_i64, mysql, null, postgres,
-    sqlite,
+    AnySession, DbError, DeviceGauge, Endpoint, Session, Target, first_i64, mysql, null, postgres, sqlite,
 };
 use dbdyno_provision::{
     Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
@@ -68,20 +68,6 @@ impl Database {
         home: Option<Home>,
         data: Data,
     ) -> Result<Self, String> {
-        let mut database = Self::provide_source(variant, place, home, data).await?;
-        if let Target::Mysql(options) = &mut database.endpoint.target {
-            options.column_definitions = variant.column_definitions;
-            options.client_charset.clone_from(&variant.client_charset);
-        }
-        Ok(database)
-    }
-
-    async fn provide_source(
-        variant: &Prepared,
-        place: &Place,
-        home: Option<Home>,
-        data: Data,
-    ) -> Result<Self, String> {
         match &variant.source {
             Source::Null => {
                 let target = Target::Null(null::Options::default());
@@ -116,7 +102,7 @@ impl Database {
                 let server = homed(home, variant);
                 let server = server.and_then(|home| Server::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_schema(server, engine, variant.tls.as_ref(), data).await;
+                let noted = Self::with_schema(server, engine, &variant.manner, data).await;
                 noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
             Source::OwnedPostgres { base, is_told, config } => {
@@ -134,7 +120,7 @@ impl Database {
                 let server = homed(home, variant);
                 let server = server.and_then(|home| PgServer::start_in(home, &spec, data));
                 let server = server.map_err(|error| blamed(config, &error))?;
-                let noted = Self::with_postgres_database(server, variant.tls.as_ref(), data).await;
+                let noted = Self::with_postgres_database(server, &variant.manner, data).await;
                 noted.map(|database| database.noting(config)).map_err(|error| error.to_string())
             }
         }
@@ -186,14 +172,9 @@ impl Database {
         Ok(Self::in_process(endpoint, Some(place.data_dir.clone())))
     }
 
-    async fn with_schema(
-        server: Server,
-        engine: &str,
-        tls: Option<&Tls>,
-        data: Data,
-    ) -> Result<Self, DbError> {
+    async fn with_schema(server: Server, engine: &str, manner: &Manner, data: Data) -> Result<Self, DbError> {
         let capabilities = mysql::capabilities(engine, true);
-        let target = |database| Target::Mysql(server.options(database).with_tls(tls.cloned()));
+        let target = |database| Target::Mysql(server.options(database).with_manner(manner.clone()));
         if data == Data::Fresh {
             let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
             let mut session = without.connect_as(CONDUCTOR).await?;
@@ -205,14 +186,10 @@ impl Database {
         Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
     }
 
-    async fn with_postgres_database(
-        server: PgServer,
-        tls: Option<&Tls>,
-        data: Data,
-    ) -> Result<Self, DbError> {
+    async fn with_postgres_database(server: PgServer, manner: &Manner, data: Data) -> Result<Self, DbError> {
         const MAINTENANCE: &str = "postgres";
         let capabilities = postgres::capabilities();
-        let target = |database| Target::Postgres(server.options(database).with_tls(tls.cloned()));
+        let target = |database| Target::Postgres(server.options(database).with_manner(manner.clone()));
         let mut session =
             Endpoint { target: target(MAINTENANCE), capabilities: capabilities.clone() }.connect().await?;
         if data == Data::Fresh {

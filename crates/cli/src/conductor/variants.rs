@@ -1,7 +1,7 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
 //! them ends the command at once and not after an hour.
 
-use dbdyno_drivers::mysql::{self, ColumnDefinitions, Options};
+use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::native_settings;
@@ -21,19 +21,14 @@ use crate::{limits, terminal};
 pub(crate) struct Prepared {
     pub(crate) source: Source,
     pub(crate) info: VariantInfo,
-    /// Encryption of its connections; `None` = in clear.
-    pub(crate) tls: Option<Tls>,
-    pub(crate) column_definitions: ColumnDefinitions,
-    /// Character set of its connections, where it is not utf8mb4.
-    pub(crate) client_charset: Option<String>,
+    pub(crate) manner: Manner,
     /// For a server that dbdyno starts and that has none of its own.
     pub(crate) certificates: Option<Certificates>,
 }
 
 impl Prepared {
     fn in_process(source: Source, info: VariantInfo) -> Self {
-        let column_definitions = ColumnDefinitions::default();
-        Self { source, info, tls: None, column_definitions, client_charset: None, certificates: None }
+        Self { source, info, manner: Manner::default(), certificates: None }
     }
 }
 
@@ -123,15 +118,13 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
                 code: ended.code,
                 message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
             })?;
-            let tls = options.tls.clone();
+            let manner = options.manner.clone();
             let (driver, source) = match family {
                 Family::Mysql => ("mysql", Source::External { options, engine }),
                 Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
             };
             let info = info(driver, text, String::new(), true);
-            let column_definitions = column_definitions(variant);
-            let client_charset = variant.client_charset.clone();
-            Ok(Prepared { source, info, tls, column_definitions, client_charset, certificates: None })
+            Ok(Prepared { source, info, manner, certificates: None })
         }
     }
 }
@@ -153,6 +146,8 @@ fn owned(
     let misplaced = [
         ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
         ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
+        ("client_charset", variant.client_charset.is_some() && is_postgres, "leave it out"),
+        ("column_definitions", variant.column_definitions.is_some() && is_postgres, "leave it out"),
         ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
     ];
     if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
@@ -184,15 +179,7 @@ fn owned(
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    let client_charset = variant.client_charset.clone();
-    Ok(Prepared {
-        source,
-        info,
-        tls,
-        column_definitions: column_definitions(variant),
-        client_charset,
-        certificates,
-    })
+    Ok(Prepared { source, info, manner: manner(variant, tls), certificates })
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
@@ -219,12 +206,13 @@ fn owned_tls(
     Ok((tls, Some(certificates)))
 }
 
-/// The plan's word on column definitions in the driver's.
-fn column_definitions(variant: &Variant) -> ColumnDefinitions {
-    match variant.column_definitions {
+/// The plan's words on connections in the driver's; `tls` is what became of those on TLS.
+fn manner(variant: &Variant, tls: Option<Tls>) -> Manner {
+    let column_definitions = match variant.column_definitions {
         Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
         Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
-    }
+    };
+    Manner { tls, column_definitions, client_charset: variant.client_charset.clone() }
 }
 
 /// The plan's words on TLS in the driver's.
@@ -252,7 +240,7 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
         .map_err(|error| Ended::new(USAGE, error))?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(|error| Ended::new(USAGE, error))?;
-    let options = options.with_tls(tls);
+    let options = options.with_manner(manner(variant, tls));
     let Some(database) = options.database.clone() else {
         return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };

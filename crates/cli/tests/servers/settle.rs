@@ -78,3 +78,32 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     let warnings = findings(&desk.run_dir()).warnings;
     assert!(warnings.iter().any(|text| text.contains("the server was not quiet")), "{warnings:?}");
 }
+
+#[test]
+fn with_settle_none_no_workload_does_anything_between_its_steps_and_the_record_says_so() {
+    let insert_benchmark = small_plan(&variant("maria", MARIADB_10_11, ""), "");
+    let (head, _) = insert_benchmark.split_once("[workload").unwrap();
+    let steps = "steps = [\"point-query\", \"update-index\"]\noperations = 50\nconnections = [1]";
+    let microbenchmarks =
+        format!("{head}[workload.microbenchmarks]\ntable_size = 500\nsettle_wait = \"0s\"\n{steps}\n");
+    // Names of the works that clean up, and whether the record says that there are none.
+    let cleanups = |plan: String| {
+        let desk = Desk::new();
+        desk.write("p.toml", &plan);
+        desk.dbdyno(&["run", "p.toml"]).expect_ok();
+        let run = Run::open(&desk.run_dir()).unwrap();
+        let deviations = &run.manifest.workloads[0].deviations;
+        let works = run.cells[0].events.iter().filter_map(|event| match event {
+            CellEvent::Work { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        let cleanups: Vec<String> = works.filter(|name| name.contains("cleanup")).collect();
+        (cleanups, deviations.iter().any(|deviation| deviation.here.contains("no cleanup")))
+    };
+    for plan in [insert_benchmark, microbenchmarks] {
+        let without = plan.replace("settle_wait = \"0s\"", "settle = { by = \"none\" }");
+        assert_eq!(cleanups(without), (Vec::new(), true));
+        let (found, is_said) = cleanups(plan);
+        assert!(!found.is_empty() && !is_said);
+    }
+}

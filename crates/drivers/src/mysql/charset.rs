@@ -1,19 +1,28 @@
-//! Has a session speak the character set of its database's tables.
+//! Has a session speak the character set of the texts of a table.
 
 use crate::{Class, DbError, Session};
 
-/// Both are meant: what statements are written in, and what their texts are taken for.
-const AS_THE_DATABASE: &str = "SET SESSION character_set_client = @@character_set_database, \
-     character_set_connection = @@character_set_database";
-
-/// Has the server take the texts of statements for what tables of the current database hold by default, so that it converts
-/// none of them. For texts of ASCII only, which are the same bytes in every character set that a client can speak. A server
-/// that refuses, as where that is UTF-16, goes on converting.
+/// Has the server take the texts of statements for what the columns of `table`, a name without quotes, hold, so that it converts
+/// none of them. For texts of ASCII only, which are the same bytes in every character set that a client can speak. The session
+/// stays as it is where the columns differ, where there is no such table, and where the server refuses, as for UTF-16.
 ///
 /// # Errors
 /// [`Class::Lost`].
-pub(crate) async fn as_the_database(session: &mut impl Session) -> Result<(), DbError> {
-    match session.query(AS_THE_DATABASE.as_bytes()).await {
+pub(crate) async fn as_the_table(session: &mut impl Session, table: &str) -> Result<(), DbError> {
+    // A database's default is not it: CREATE TABLE may name another.
+    let asked = format!(
+        "SELECT DISTINCT character_set_name FROM information_schema.columns WHERE table_schema = DATABASE() \
+         AND table_name = '{table}' AND character_set_name IS NOT NULL"
+    );
+    let cells = match session.rows(&asked).await {
+        Err(error) if error.class == Class::Lost => return Err(error),
+        told => told.unwrap_or_default(),
+    };
+    let [row] = cells.as_slice() else { return Ok(()) };
+    let Some(Some(charset)) = row.first() else { return Ok(()) };
+    // Both are meant: what statements are written in, and what their texts are taken for.
+    let set = format!("SET SESSION character_set_client = {charset}, character_set_connection = {charset}");
+    match session.query(set.as_bytes()).await {
         Err(error) if error.class == Class::Lost => Err(error),
         Ok(_) | Err(_) => Ok(()),
     }
@@ -24,13 +33,17 @@ mod tests {
     use super::*;
     use crate::{Answer, Cells, Param, Statement};
 
-    /// A session that refuses everything.
-    struct Refusing(Class);
+    /// A session whose table has columns of these character sets, and which refuses to speak any.
+    struct Refusing {
+        class: Class,
+        charsets: &'static [&'static str],
+        sent: Vec<String>,
+    }
 
     impl Session for Refusing {
         async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-            assert_eq!(sql, AS_THE_DATABASE.as_bytes());
-            Err(DbError::new(self.0, "1231", "Variable 'character_set_client' can't be set to 'utf16'"))
+            self.sent.push(String::from_utf8_lossy(sql).into_owned());
+            Err(DbError::new(self.class, "1231", "Variable 'character_set_client' can't be set to 'utf16'"))
         }
 
         async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
@@ -42,16 +55,31 @@ mod tests {
         }
 
         async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-            panic!("{sql} is asked")
+            assert!(sql.contains("table_name = 'sbtest1'"), "{sql}");
+            Ok(self.charsets.iter().map(|charset| vec![Some((*charset).to_owned())]).collect())
         }
 
         async fn close(self) {}
     }
 
+    async fn asked(class: Class, charsets: &'static [&'static str]) -> (Result<(), DbError>, Vec<String>) {
+        let mut session = Refusing { class, charsets, sent: Vec::new() };
+        (as_the_table(&mut session, "sbtest1").await, session.sent)
+    }
+
     #[tokio::test]
     async fn a_refusal_is_no_matter_and_a_lost_connection_is() {
-        assert_eq!(as_the_database(&mut Refusing(Class::Fatal)).await, Ok(()));
-        let lost = as_the_database(&mut Refusing(Class::Lost)).await.unwrap_err();
-        assert_eq!(lost.class, Class::Lost);
+        let (refused, sent) = asked(Class::Fatal, &["utf16"]).await;
+        assert_eq!(refused, Ok(()));
+        assert_eq!(sent, ["SET SESSION character_set_client = utf16, character_set_connection = utf16"]);
+        let (lost, _) = asked(Class::Lost, &["utf16"]).await;
+        assert_eq!(lost.unwrap_err().class, Class::Lost);
+    }
+
+    #[tokio::test]
+    async fn a_session_stays_as_it_is_where_no_one_character_set_is_that_of_all_texts() {
+        for charsets in [&[][..], &["latin1", "utf8mb4"]] {
+            assert_eq!(asked(Class::Fatal, charsets).await, (Ok(()), Vec::new()), "{charsets:?}");
+        }
     }
 }

@@ -133,7 +133,7 @@ fn put_response(
 
 /// MariaDB's own capabilities that are asked for.
 fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
-    match options.column_definitions {
+    match options.manner.column_definitions {
         ColumnDefinitions::Once => greeting.extended & MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
         ColumnDefinitions::Always => MariadbCapabilities::empty(),
     }

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use super::super::Secret;
 use super::super::testing::{error, greeting, ok, packet};
+use super::super::{Manner, Secret};
 use super::*;
 use crate::Class;
 use crate::exchange::Fault as _;
@@ -111,7 +111,8 @@ async fn extended_answer(options: &Options, offered: u32) -> u32 {
 
 #[tokio::test]
 async fn column_definitions_are_left_out_where_mariadb_offers_it_and_the_options_want_it() {
-    let always = Options { column_definitions: ColumnDefinitions::Always, ..tcp("secret") };
+    let always = tcp("secret")
+        .with_manner(Manner { column_definitions: ColumnDefinitions::Always, ..Manner::default() });
     assert_eq!(extended_answer(&tcp("secret"), 0x1d).await, 0x10);
     assert_eq!(extended_answer(&tcp("secret"), 0x0d).await, 0);
     assert_eq!(extended_answer(&always, 0x1d).await, 0);

@@ -24,11 +24,11 @@ mod sign;
 mod testing;
 mod wire;
 
-pub(crate) use charset::as_the_database;
+pub(crate) use charset::as_the_table;
 pub(crate) use keys::one_by_one;
 pub use session::MysqlSession;
 
-pub use crate::options::{Address, ColumnDefinitions, Options, Secret};
+pub use crate::options::{Address, ColumnDefinitions, Manner, Options, Secret};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 

@@ -61,7 +61,7 @@ impl MysqlSession {
 
     /// Goes over to the character set of the options.
     async fn speaking(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
-        let Some(charset) = &options.client_charset else { return Ok(self) };
+        let Some(charset) = &options.manner.client_charset else { return Ok(self) };
         let names = format!("SET NAMES {charset}");
         match tokio::time::timeout(options.connect_timeout, self.query(names.as_bytes())).await {
             Ok(Ok(_)) => Ok(self),

@@ -18,7 +18,7 @@ pub(super) fn sweep_charts(sweep: &Sweep, names: &[String]) -> Vec<(String, Stri
     let times = lines(sweep, names, |rung| Some((rung.p95_us? / 1e3).log10()));
     let greatest = values(&rates).fold(0.0, f64::max);
     let caption = |what: &str| format!("{}: {what}, by connections.", sweep.test);
-    let rate_caption = caption(&format!("{} of the median second", sweep.rate_label));
+    let rate_caption = caption(&format!("{} of {}", sweep.rate_label, sweep.rate_of.text()));
     let time_caption = caption("95th percentile of response times in ms");
     let rate =
         chart_on(&rate_caption, (&across, &Axis::from_zero(&sweep.rate_label, greatest, 4)), &rates, POINTS);
@@ -78,6 +78,8 @@ fn decades(mut lines: Vec<Line>) -> (Axis, Vec<Line>) {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::RateOf;
+
     use super::*;
     use crate::fixture;
 
@@ -106,6 +108,13 @@ mod tests {
         for label in ["0.1", "1", "10", "100", "1000", "10k"] {
             assert!(charts[1].1.contains(&format!(">{label}</text>")), "{label}: {}", charts[1].1);
         }
+    }
+
+    #[test]
+    fn the_chart_of_scans_says_that_its_rates_are_of_the_whole_window() {
+        let scans = Sweep { rate_of: RateOf::Window, ..fixture::sweep() };
+        let charts = sweep_charts(&scans, &fixture::NAMES.map(str::to_owned));
+        assert_eq!(charts[0].0, "read-only: transactions/s of the whole window, by connections.");
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl<'a> Step<'a> {
     /// `found_rows`: rows of each table, where they are not `table_size`.
     pub(crate) fn lanes(&self, first_new_id: i64, found_rows: &Arc<[u64]>) -> Vec<(LaneSpec, LaneFactory)> {
         let connections = self.rung.connections;
-        let per_client = connections / oltp::steps::clients(connections, None);
+        let clients = oltp::steps::clients(connections, None);
         let script = Script {
             kind: writes::names(self.rung.step.test).0,
             places: self.places(),
@@ -81,7 +81,9 @@ impl<'a> Step<'a> {
         };
         let lane = |connection: u32| {
             let spec = LaneSpec {
-                client: 1 + connection / per_client,
+                // Connections that scan the same table are recorded together, wherever the number of tables divides that of
+                // clients: tables may differ in size, and of a client only sums are known.
+                client: 1 + connection % clients,
                 kind: 0,
                 pace: Pace::Closed,
                 limit: self.limit(connection),

@@ -1,5 +1,6 @@
 //! Tables that somebody else has filled, on a real database (SQLite).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
@@ -58,4 +59,23 @@ async fn a_scan_counts_the_rows_that_are_there_not_those_that_the_plan_speaks_of
     for verify in [Verify::Off, Verify::EachStep] {
         assert_eq!(scanned([5, 8], verify).await, [5, 8], "{verify:?}");
     }
+}
+
+#[test]
+fn connections_that_are_recorded_as_one_client_scan_the_same_table() {
+    // 128 connections are 64 clients; connection n scans table 1 + n mod 4.
+    let options = Options {
+        sequence: MicroSequence::ThirtyTwo,
+        tables: 4,
+        connections: vec![128],
+        steps: vec!["scan".to_owned()],
+        ..Options::default()
+    };
+    let desk = crate::desk(&options);
+    let mut tables_of: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    for (connection, (lane, _)) in desk.workload.lanes(desk.index("scan")).into_iter().enumerate() {
+        tables_of.entry(lane.client).or_default().push(1 + connection % 4);
+    }
+    assert!(tables_of.keys().copied().eq(1..=64), "{tables_of:?}");
+    assert!(tables_of.values().all(|tables| tables.len() == 2 && tables[0] == tables[1]), "{tables_of:?}");
 }

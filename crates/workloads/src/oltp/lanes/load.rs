@@ -43,7 +43,7 @@ impl LoadLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         match self.plan.form {
-            LoadForm::Insert => self.connection.open_to_load().await,
+            LoadForm::Insert => self.connection.open_to_load(&Setup::table(self.portion.table)).await,
             LoadForm::Stream(_) => self.connection.open_to_stream().await,
         }
     }
