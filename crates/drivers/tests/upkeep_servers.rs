@@ -66,6 +66,8 @@ async fn prepared_session(server: &Server) -> AnySession {
     run(&mut session, "CREATE DATABASE ib").await;
     let mut session = connected(server.root().with_database(DATABASE)).await;
     run(&mut session, "SET GLOBAL innodb_max_dirty_pages_pct = 73").await;
+    // It writes few pages of its own accord before the test looks at them.
+    run(&mut session, "SET GLOBAL innodb_io_capacity = 100").await;
     run(
         &mut session,
         "CREATE TABLE pi1 (id bigint auto_increment primary key, data varchar(600)) ENGINE=InnoDB",

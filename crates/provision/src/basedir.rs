@@ -246,6 +246,7 @@ impl BaseDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::write_program;
 
     fn parsed(line: &str) -> String {
         match parse_version(line) {
@@ -278,13 +279,9 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_run_is_an_error_with_its_words() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("bin/mysqld");
-        std::fs::create_dir(folder.path().join("bin")).unwrap();
-        std::fs::write(&program, "#!/bin/sh\necho 'libaio.so.1: cannot open shared library' >&2\nexit 127\n")
-            .unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let script = "echo 'libaio.so.1: cannot open shared library' >&2\nexit 127";
+        write_program(&folder.path().join("bin/mysqld"), script);
         let message = BaseDir::open(folder.path()).unwrap_err().to_string();
         assert!(message.contains("libaio.so.1: cannot open"), "{message}");
         assert!(message.contains("libaio1"), "{message}");

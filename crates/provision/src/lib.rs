@@ -27,6 +27,9 @@ mod option_file;
 mod peer;
 mod postgres;
 mod process;
+#[cfg(test)]
+#[path = "../tests/support/program.rs"]
+mod program;
 mod ready;
 mod running;
 mod server;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dbdyno_provision::fetch::{Catalogue, Entry, catalogue};
 use dbdyno_provision::servers::{self, Card, Origin, ThreadPool, TlsAbility};
 use dbdyno_provision::{Base, Error, list, servers_dir};
+use program::write_program;
 use tempfile::TempDir;
 
 /// Small builds whose data directory is made in a second.
@@ -214,15 +218,9 @@ fn what_somebody_put_into_the_folder_is_asked_and_never_removed() {
 
 #[test]
 fn a_build_that_does_not_run_is_not_added() {
-    use std::os::unix::fs::PermissionsExt;
-
     let desk = Desk::new();
-    let program = desk.path("base/bin/mysqld");
-    fs::create_dir_all(program.parent().unwrap()).unwrap();
-    let script =
-        "#!/bin/sh\ncase \"$*\" in *--version*) echo 'mysqld  Ver 8.0.31 for Linux (x)';; *) exit 1;; esac\n";
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = "case \"$*\" in *--version*) echo 'mysqld  Ver 8.0.31 for Linux (x)';; *) exit 1;; esac";
+    write_program(&desk.path("base/bin/mysqld"), script);
     let refused = servers::add("broken", &desk.path("base"), &desk.servers(), &builtin(), &mut |_| {});
     assert!(matches!(refused, Err(Error::DoesNotRun { .. })), "{refused:?}");
     assert_eq!(desk.names(), [".lock"]);

@@ -13,6 +13,7 @@ use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Sn
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
+use support::program::write_program;
 use support::{Wanted, ask, ask_postgres, mysql, new_folder, postgres, postgres_spec, with_my_cnf};
 
 const STOP: Duration = Duration::from_secs(60);
@@ -172,18 +173,15 @@ fn a_server_that_hangs_at_its_start_is_given_up_after_the_time_it_has() {
     let folder = new_folder();
     let real = mysql(MYSQLS[2]);
     let fake = folder.path().join("base");
-    std::fs::create_dir_all(fake.join("bin")).unwrap();
+    std::fs::create_dir_all(&fake).unwrap();
     for entry in std::fs::read_dir(real.path()).unwrap().flatten() {
         if entry.file_name() != "bin" {
             std::os::unix::fs::symlink(entry.path(), fake.join(entry.file_name())).unwrap();
         }
     }
-    let program = fake.join("bin/mysqld");
     let real_program = real.program().display();
-    let script =
-        format!("#!/bin/sh\ncase \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"\n");
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let script = format!("case \"$*\" in *--socket=*) kill -STOP $$ ;; esac\nexec {real_program} \"$@\"");
+    write_program(&fake.join("bin/mysqld"), &script);
     let Base::Mysql(base) = Base::open(&fake).unwrap() else { panic!("not MySQL") };
     // A build that goes with this test, and its template with it.
     let template_dir = folder.path().join("templates");

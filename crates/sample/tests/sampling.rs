@@ -98,8 +98,9 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
         wait_for("all writes", || {
             file.metadata().is_ok_and(|file| file.len() == (WRITES * WRITE_BYTES) as u64)
         });
-        // The length is there before the last sync is.
-        std::thread::sleep(Duration::from_millis(300));
+        // The length is there before the last sync is; then the writer sleeps until there is more to write.
+        let stat = format!("/proc/{}/stat", writer.0.id());
+        wait_for("the last sync", || std::fs::read_to_string(&stat).unwrap().contains(") S "));
     });
 
     let written = (WRITES * WRITE_BYTES) as i64;
@@ -160,9 +161,10 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
     };
     let sampler = Sampler::start(&config, |header| recording.counters(header)).unwrap();
     sampler.mark();
-    let barrier = Instant::now() + Duration::from_millis(50);
+    let ahead = Duration::from_millis(500);
+    let barrier = Instant::now() + ahead;
     sampler.begin(barrier);
-    std::thread::sleep(Duration::from_millis(750));
+    std::thread::sleep(ahead + Duration::from_millis(700));
     let marked_us = i64::try_from(barrier.elapsed().as_micros()).unwrap();
     sampler.mark();
     std::thread::sleep(Duration::from_millis(30));
@@ -172,15 +174,19 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
     let host = recording.read("host").unwrap();
     host.assert_keys(HOST_KEYS);
     recording.read("client").unwrap().assert_keys(PROCESS_KEYS);
-    recording.read("sampler").unwrap().assert_keys(&["cpu_us", "samples", "late_us"]);
+    let sampler = recording.read("sampler").unwrap();
+    sampler.assert_keys(&["cpu_us", "samples", "late_us"]);
+    // By how much one began late, as the sampler knows itself: it takes no sample of the past when the machine has held it up.
+    let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
     let times: Vec<i64> = host.lines.iter().map(|line| line.0).collect();
-    assert!((-50_000..0).contains(&times[0]), "{times:?}");
+    assert!((-500_000..0).contains(&times[0]), "{times:?}");
     assert!(times.is_sorted(), "{times:?}");
-    for due_us in [0, 200_000, 400_000, 600_000, marked_us, stopped_us] {
+    let ticks = [0, 200_000, 400_000, 600_000].map(|due_us| (due_us, 150_000 + late_us));
+    for (due_us, most_us) in ticks.into_iter().chain([(marked_us, 600_000), (stopped_us, 600_000)]) {
         let lateness_us = times.iter().map(|at_us| at_us - due_us).filter(|late_us| *late_us >= 0).min();
         assert!(
-            lateness_us.is_some_and(|late_us| late_us < 150_000),
-            "no sample after {due_us} in {times:?}"
+            lateness_us.is_some_and(|after_us| after_us < most_us),
+            "no sample within {most_us} µs after {due_us} in {times:?}"
         );
     }
     // Before the barrier, at the mark and at the end, beside one each interval.
@@ -242,18 +248,19 @@ fn a_server_that_is_killed_ends_its_samples_but_no_others() {
     let config =
         Config { server_pid: Some(server.0.id()), interval: Duration::from_millis(100), ..Config::default() };
     let pid = server.0.id();
+    let lines = |source| recording.read(source).map_or(0, |of| of.lines.len());
     let report = sample(&config, &recording, || {
         server.0.kill().unwrap();
         std::thread::sleep(Duration::from_millis(350));
         server.0.wait().unwrap();
-        std::thread::sleep(Duration::from_millis(350));
+        wait_for("samples of the others", || lines("host") > lines("server") + 3);
     });
     assert_eq!(report.warnings.len(), 1, "{report:?}");
     assert!(
         report.warnings[0].starts_with("`server`: ") && report.warnings[0].contains(" samples are missing, ")
     );
     assert!(report.warnings[0].ends_with(&format!("process {pid} has ended")), "{report:?}");
-    assert!(recording.read("host").unwrap().lines.len() > recording.read("server").unwrap().lines.len() + 3);
+    assert!(lines("host") > lines("server") + 3);
 }
 
 #[test]

@@ -7,9 +7,12 @@ use serde_json::Value;
 
 use crate::command::{cargo, output};
 
+/// Runs the whole tool at its full rate.
+const TRUTH: (&str, &str) = ("dbdyno", "truth");
+
 /// Test programs that hold the tool to its clocks: package and target. Each has the machine for itself.
 const ALONE: &[(&str, &str)] = &[
-    ("dbdyno", "truth"),
+    TRUTH,
     ("dbdyno-known-answer", "clients"),
     ("dbdyno-loadgen", "dbdyno_loadgen"),
     ("dbdyno-loadgen", "engine"),
@@ -57,6 +60,11 @@ impl Program {
             _ => "--lib".to_owned(),
         };
         format!("cargo test -p {} {which}", self.package)
+    }
+
+    /// Whether its tests fill the CPUs: then no more of them run at once than there are.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is(&TRUTH)
     }
 
     /// Whether others at the same time would falsify what it proves.

@@ -13,7 +13,7 @@ fn oltp(options: &str) -> String {
     format!(
         "name = \"test\"\nblocks = 2\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n\
          pragmas = {{ journal_mode = \"wal\", synchronous = \"off\" }}\n[workload.oltp]\nsettle_wait = \"0s\"\n\
-         tests = [\"insert\", \"delete\", \"update-index\"]\ntable_size = 2000\ntime = \"1s\"\n{options}\n"
+         tests = [\"insert\", \"delete\", \"update-index\"]\ntable_size = 2000\nevents = 300\n{options}\n"
     )
 }
 
@@ -81,7 +81,7 @@ fn cold_steps_begin_with_dropped_caches_and_need_root() {
 #[test]
 fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_data() {
     let desk = Desk::new();
-    desk.write("p.toml", &oltp("data = \"restore\"\n").replace("1s", "3s"));
+    desk.write("p.toml", &oltp("data = \"restore\"\n").replace("events = 300", "time = \"3s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/a/oltp/insert.c1");

@@ -140,7 +140,7 @@ fn a_second_ctrl_c_ends_at_once() {
     let asked = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
-    assert!(asked.elapsed() < Duration::from_secs(2), "it took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < Duration::from_secs(10), "it took {:?} of the server's 20 s", asked.elapsed());
 }
 
 #[test]

@@ -48,11 +48,16 @@ fn plan(variants: &str, options: &str) -> String {
 }
 
 impl support::Desk {
+    /// Writes a shell script that others run. A process of its own writes it: as long as anybody has a program open for writing
+    /// the kernel refuses to run it, and a process that another test starts meanwhile has what this one has open.
+    pub(crate) fn write_program(&self, name: &str, script: &str) {
+        let text = self.write(&format!("{name}.text"), &format!("#!/bin/sh\n{script}\n"));
+        let status = std::process::Command::new("install").arg(text).arg(self.path(name)).status().unwrap();
+        assert!(status.success(), "{name} is not written");
+    }
+
     /// A base directory whose server is this shell script.
     fn fake_server(&self, basedir: &str, script: &str) {
-        use std::os::unix::fs::PermissionsExt;
-
-        let program = self.write(&format!("{basedir}/bin/mysqld"), &format!("#!/bin/sh\n{script}\n"));
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        self.write_program(&format!("{basedir}/bin/mysqld"), script);
     }
 }

@@ -11,10 +11,7 @@ const ENTRY: &str = "[[server]]\nname = \"own\"\nproduct = \"MySQL\"\nversion = 
 
 /// `dbdyno servers ARGS` with folders and a catalogue of its own, and this script in place of curl.
 fn command(desk: &Desk, args: &[&str], catalogue: &str, curl: &str) -> Command {
-    use std::os::unix::fs::PermissionsExt;
-
-    let program = desk.write("bin/curl", &format!("#!/bin/sh\n{curl}\n"));
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    desk.write_program("bin/curl", curl);
     let others = std::env::var("PATH").unwrap();
     let mut command = desk.command(&[&["servers"], args].concat());
     command.env("PATH", format!("{}:{others}", desk.path("bin").display()));

@@ -28,7 +28,7 @@ fn servers_run_below_a_folder_that_is_deeper_than_the_path_of_a_socket_may_be() 
     let run = |prefix: &str| {
         let desk = Desk::new();
         let deep = deep(&desk);
-        let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
+        let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
         desk.write("p.toml", &format!("name = \"p\"\n{}{workload}", variant("a", prefix, "")));
         let mut command = desk.command(&["run", desk.path("p.toml").to_str().unwrap()]);
         desk.ended(command.current_dir(&deep).env_remove("DBDYNO_TEMPLATES")).expect_ok();
@@ -158,7 +158,7 @@ fn a_plan_that_prepares_more_statements_than_the_server_holds_is_refused_before_
 #[test]
 fn an_index_that_the_server_cannot_build_ends_the_cell() {
     let workloads = [
-        ("oltp", "index", "tests = [\"point-select\"]\ntable_size = 50_000\ntime = \"1s\"\n"),
+        ("oltp", "index", "tests = [\"point-select\"]\ntable_size = 50_000\nevents = 100\n"),
         ("insert-benchmark", "l.x", "clients = 1\nload_rows = 50_000\nsettle_wait = \"0s\"\n"),
     ];
     for (workload, step, options) in workloads {

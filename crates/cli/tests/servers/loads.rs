@@ -11,7 +11,7 @@ use crate::{
 fn plan(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 3\ntable_size = 20_000\n\
-         time = \"1s\"\n{options}\n"
+         events = 200\n{options}\n"
     )
 }
 

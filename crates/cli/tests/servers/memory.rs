@@ -14,7 +14,7 @@ const HIDE: &str = "set -e; for mount in $(awk '/ - cgroup2? /{print $5}' /proc/
 
 /// Runs a plan with a limit where there are no control groups.
 fn without_groups(desk: &Desk, host: &str) -> Ended {
-    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
+    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
     let host = format!("[host]\nserver_memory = \"1 GB\"\n{host}\n");
     desk.write("p.toml", &format!("name = \"p\"\n{host}{}{workload}", variant("a", POSTGRES_18, "")));
     let mut command = Command::new("unshare");

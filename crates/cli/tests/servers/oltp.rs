@@ -23,7 +23,7 @@ fn all_tests_are_valid_with_prepared_statements_and_as_text() {
             + &variant("mysql", MYSQL_8_0, "")
             + &variant("pg-old", POSTGRES_9_6, "")
             + &variant("pg", POSTGRES_18, "");
-        desk.write("p.toml", &plan(&variants, &format!("protocol = \"{protocol}\"\nevents = 800")));
+        desk.write("p.toml", &plan(&variants, &format!("protocol = \"{protocol}\"\nevents = 400")));
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
         let dir = desk.run_dir();
         let findings = findings(&dir);
@@ -51,7 +51,7 @@ fn connections_speak_the_character_set_that_the_plan_names() {
     let variants = variant("maria", MARIADB_10_11, latin1)
         + &variant("mysql", MYSQL_8_0, latin1)
         + &variant("default", MYSQL_8_0, "");
-    desk.write("p.toml", &plan(&variants, "load_method = \"stream\""));
+    desk.write("p.toml", &plan(&variants, "load_method = \"stream\"\nevents = 100"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let findings = findings(&desk.run_dir());
     // Valid: the rows are those that were sent.
@@ -70,7 +70,7 @@ fn connections_speak_the_character_set_that_the_plan_names() {
 
 #[test]
 fn tables_without_primary_key_and_ids_of_the_client_work_too() {
-    for options in ["secondary = true\nevents = 800", "auto_inc = false\npace = \"constant\"\nrates = [200]"]
+    for options in ["secondary = true\nevents = 400", "auto_inc = false\npace = \"constant\"\nrates = [200]"]
     {
         let desk = Desk::new();
         let variants = variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");
@@ -89,7 +89,7 @@ fn connections_open_anew_after_each_third_operation_and_ranges_are_counted() {
             + &variant("mysql", MYSQL_8_0, "")
             + &variant("pg-old", POSTGRES_9_6, "")
             + &variant("pg", POSTGRES_18, "");
-        let options = format!("protocol = \"{protocol}\"\nevents = 240\nreconnect = 3\ncount_ranges = 2");
+        let options = format!("protocol = \"{protocol}\"\nevents = 120\nreconnect = 3\ncount_ranges = 2");
         desk.write("p.toml", &plan(&variants, &options));
         desk.dbdyno(&["run", "p.toml"]).expect_ok();
         let findings = findings(&desk.run_dir());
@@ -101,10 +101,10 @@ fn connections_open_anew_after_each_third_operation_and_ranges_are_counted() {
                     kind.statements.iter().find(|of| of.statement == name).map_or(0, |of| of.count)
                 };
                 let about = format!("{} of {}, {protocol}", step.name, variant.variant);
-                // 30 operations of each of the 8 connections.
-                assert_eq!((kind.operations, count("reconnect")), (240, 80), "{about}");
+                // 15 operations of each of the 8 connections.
+                assert_eq!((kind.operations, count("reconnect")), (120, 40), "{about}");
                 let reads = step.name.starts_with("read-");
-                assert_eq!(count("count-range"), if reads { 480 } else { 0 }, "{about}");
+                assert_eq!(count("count-range"), if reads { 240 } else { 0 }, "{about}");
             }
         }
     }

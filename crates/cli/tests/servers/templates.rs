@@ -11,7 +11,7 @@ use crate::{MYSQL_8_0, POSTGRES_18, variant};
 /// A plan that asks each server once. Runs that begin in one second need different names.
 fn command(desk: &Desk, name: &str) -> Command {
     let variants = variant("my", MYSQL_8_0, "") + &variant("pg", POSTGRES_18, "");
-    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\ntime = \"1s\"\n";
+    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
     let plan = format!("{name}.toml");
     desk.write(&plan, &format!("name = \"{name}\"\n{variants}{workload}"));
     let mut command = desk.command(&["run", &plan, "--templates", "kept"]);

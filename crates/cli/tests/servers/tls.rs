@@ -73,7 +73,7 @@ fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
         variants += &variant(name, prefix, "tls = {}");
     }
     let workload = "[workload.oltp]\ntests = [\"read-write\"]\ntables = 1\ntable_size = 500\nconnections = [2]\n\
-                    time = \"1s\"\nsettle_wait = \"0s\"\ndata = \"restart\"\n";
+                    events = 200\nsettle_wait = \"0s\"\ndata = \"restart\"\n";
     desk.write("p.toml", &format!("name = \"test\"\n{variants}{workload}"));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();

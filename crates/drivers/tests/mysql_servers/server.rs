@@ -95,7 +95,8 @@ impl Server {
             .args(["--loose-mysqlx=OFF", "--local-infile=ON"])
             .args(options)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            // What it says before it has opened its log.
+            .stderr(File::create(log.with_extension("first")).expect("a file for its first words"))
             .spawn()
             .expect("the server program starts");
         let mut server = Self { name, socket, port, child, log, _folder: folder };
@@ -124,7 +125,8 @@ impl Server {
         while let Err(error) = MysqlSession::connect(&self.root()).await {
             let ended = self.child.try_wait().expect("the server's state can be asked");
             if ended.is_some() || begin.elapsed() > START_LIMIT {
-                panic!("{} did not start ({ended:?}, {error}); its log:\n{}", self.name, tail(&self.log));
+                let said = [tail(&self.log.with_extension("first")), tail(&self.log)].join("\n");
+                panic!("{} did not start ({ended:?}, {error}); its log:\n{said}", self.name);
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

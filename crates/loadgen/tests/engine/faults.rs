@@ -21,15 +21,15 @@ fn a_lane_that_panics_fails_the_step_and_does_not_hang_it() {
     let (end, _) = run_step(&spec(2, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.message.expect("a reason").contains("panic"));
-    assert!(began.elapsed() < Duration::from_secs(8));
+    assert!(began.elapsed() < Duration::from_secs(20), "the other's schedule takes 100 s");
 }
 
 #[test]
 fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time() {
     let lanes = vec![(lane(1, 0, even(100), Limit::Operations(20)), answers(Duration::ZERO))];
     let options = Options {
-        cap: Some(Duration::from_millis(400)),
-        closing: Duration::from_millis(800),
+        cap: Some(Duration::from_millis(1_500)),
+        closing: Duration::from_millis(2_000),
         ..Options::default()
     };
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, options);
@@ -74,7 +74,7 @@ fn whoever_stops_a_step_does_not_wait_for_an_observer() {
     let (end, _) = run_step(&spec(1, &["insert"]), lanes, options);
     stop.join().unwrap();
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None), "all was done before the stop");
-    assert!((700..8_000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
+    assert!((700..20_000).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
 }
 
 #[test]
@@ -84,5 +84,5 @@ fn a_step_that_fails_does_not_wait_for_an_observer() {
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, looking_for_ever());
     assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }

@@ -21,9 +21,10 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
     let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Completed);
     assert_eq!(sum(&record, "query", |interval| interval.done), 300);
-    // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s.
+    // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
+    // holds them up further. Unseen, the stall would leave it below 1 ms.
     let late = percentile(&record, "response", 0.9);
-    assert!((550_000..850_000).contains(&late), "{late} µs");
+    assert!((550_000..1_500_000).contains(&late), "{late} µs");
     let service = percentile(&record, "service", 0.9);
     assert!(service < 50_000, "{service} µs");
     assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
@@ -46,13 +47,22 @@ fn an_even_schedule_keeps_its_rate_and_its_window() {
         .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
         .collect();
     let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
-    // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals.
+    // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals; a machine that is held up then ends it later.
     let (from, to) = record.window().expect("a window");
     assert_eq!(from, 0);
-    assert!((2_000_000..2_020_000).contains(&to), "{to} µs");
-    let in_window: u64 =
-        record.intervals.iter().filter(|interval| interval.to_us <= to).map(|interval| interval.done).sum();
-    assert_eq!(in_window, 2000);
+    assert!((2_000_000..3_000_000).contains(&to), "{to} µs");
+    let in_window: Vec<_> = record.intervals.iter().filter(|interval| interval.to_us <= to).collect();
+    assert_eq!(in_window.iter().map(|interval| interval.due).sum::<u64>(), 2000);
+    for client in 1..=4 {
+        let of_client: Vec<_> = in_window.iter().filter(|interval| interval.client == client).collect();
+        assert_eq!(of_client[0].due, 250, "of the first second: {:?}", of_client[0]);
+        let done: u64 = of_client.iter().map(|interval| interval.done).sum();
+        let last = of_client[of_client.len() - 1];
+        assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
+    }
+    // They were sent when they were due, but for those that the machine held up.
+    assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
+    assert!(percentile(&record, "response", 0.5) < 10_000, "{}", percentile(&record, "response", 0.5));
 }
 
 #[test]
@@ -63,8 +73,9 @@ fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
     ];
     let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options::default());
     let (_, to) = record.window().expect("a window");
-    assert!((450_000..1_000_000).contains(&to), "{to}");
     assert!(end.at_us > 1_400_000, "{}", end.at_us);
+    // A third of the step, more of it when the machine holds up both.
+    assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
     assert!(record.intervals.iter().all(|interval| interval.to_us <= to || interval.from_us >= to));
     let of = |client| {
         let inside =
@@ -85,7 +96,8 @@ fn queries_go_on_until_their_clients_writer_is_done() {
     assert_eq!(end.outcome, Outcome::Completed);
     assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
     let queries = sum(&record, "query", |interval| interval.done);
-    assert!((100..=500).contains(&queries), "{queries} in half a second");
+    // Each takes 1 ms at least, but a machine that is held up leaves little of the half second.
+    assert!((10..=500).contains(&queries), "{queries} in half a second");
     assert!(record.events.iter().any(|event| matches!(
         event,
         StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
@@ -189,8 +201,8 @@ fn a_cancelled_step_keeps_what_was_measured() {
     let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
     canceller.join().expect("the canceller ends");
     assert_eq!(end.outcome, Outcome::Interrupted);
-    assert!(began.elapsed() < Duration::from_secs(3));
-    assert!(sum(&record, "insert", |interval| interval.done) > 100);
+    assert!(began.elapsed() < Duration::from_secs(20), "the schedule alone takes 100 s");
+    assert!(sum(&record, "insert", |interval| interval.done) > 20);
 }
 
 #[test]
@@ -201,7 +213,7 @@ fn a_hanging_answer_does_not_keep_a_stopped_step_forever() {
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, cap);
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.message.expect("a reason").contains("time cap"));
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(record.intervals.last().expect("an interval").in_flight, 1);
 }
 
@@ -215,7 +227,7 @@ fn a_connection_that_hangs_while_it_opens_does_not_keep_a_cancelled_step_forever
     let began = Instant::now();
     let (end, _) = run_opened(&spec(2, &["insert"]), lanes, Options { cancel, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Interrupted);
-    assert!(began.elapsed() < Duration::from_secs(10));
+    assert!(began.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
@@ -228,7 +240,8 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
     );
     assert_eq!(end.outcome, Outcome::Failed);
     let dropped = sum(&record, "insert", |interval| interval.dropped);
-    assert!((60..110).contains(&dropped), "{dropped}");
+    // 100 were due and 20 can be done by then; held up, the end comes later. The whole schedule has 1000.
+    assert!((60..250).contains(&dropped), "{dropped}");
 }
 
 #[test]

@@ -55,18 +55,12 @@ fn version(program: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::write_program;
 
     #[test]
     fn the_builds_own_client_goes_before_that_of_the_machine() {
-        use std::os::unix::fs::PermissionsExt;
-
         let folder = tempfile::tempdir().unwrap();
-        let put = |name: &str, script: &str| {
-            let path = folder.path().join("bin").join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        };
+        let put = |name: &str, script: &str| write_program(&folder.path().join("bin").join(name), script);
         put("mysqld", "echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)'");
         put("mysql", "echo 'mysql  Ver 14.14 Distrib 5.6.24, for Linux (x86_64)'");
         let base = Base::open(folder.path()).unwrap();

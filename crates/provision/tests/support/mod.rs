@@ -2,6 +2,7 @@
 //!
 //! The servers are looked for in the servers folder. One that is absent fails its test: a test that skips proves nothing.
 
+pub(crate) mod program;
 #[macro_use]
 mod versions;
 
