@@ -29,8 +29,7 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     } else {
         table(&calibration, &kept)
     };
-    terminal::out(&text);
-    Ok(())
+    terminal::out(&text)
 }
 
 fn machine(args: &DoctorArgs) -> Result<(), Ended> {
@@ -41,7 +40,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     } else {
         finding::lines(&findings)
     };
-    terminal::out(&text);
+    terminal::out(&text)?;
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });
     }

@@ -49,7 +49,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         HistoryFormat::Json => history_json(&found)?,
     };
     match &args.output {
-        None => terminal::out(&text),
+        None => terminal::out(&text)?,
         Some(path) => {
             std::fs::write(path, text)
                 .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;

@@ -29,8 +29,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
         Listed::Runs => runs(&args.out),
         Listed::Servers => super::servers::here(),
     };
-    terminal::out(&text);
-    Ok(())
+    terminal::out(&text)
 }
 
 fn workloads() -> String {

@@ -13,22 +13,19 @@ use crate::{parity, power, terminal, time};
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
         let schema = serde_json::to_string_pretty(&json_schema()).map_err(|error| Ended::new(OURS, error))?;
-        terminal::out(&schema);
-        return Ok(());
+        return terminal::out(&schema);
     }
     let plan = match &args.plan {
         Some(path) => read_with(path, &args.overrides)?,
         None => parse_with(QUICKSTART, "the built-in quickstart", &args.overrides)?,
     };
     if args.resolved {
-        terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
-        return Ok(());
+        return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
     }
     let configs = plan_configs::section(&plan, args.configs)?;
     if args.configs {
         let none = "no variant of this plan has config intents".to_owned();
-        terminal::out(if configs.is_empty() { &none } else { configs.trim() });
-        return Ok(());
+        return terminal::out(if configs.is_empty() { &none } else { configs.trim() });
     }
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
@@ -37,17 +34,16 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, args)?;
     if args.json {
-        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
-        return Ok(());
+        return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }
-    terminal::out(&describe(&plan, &configs, &estimate));
+    terminal::out(&describe(&plan, &configs, &estimate))?;
     if let Some(power) = power {
-        terminal::out(&format!("\n{}", power.text()));
+        terminal::out(&format!("\n{}", power.text()))?;
     }
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
         let options =
             TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
-        terminal::out(&format!("\n{}", parity_terminal(&parity, options)));
+        terminal::out(&format!("\n{}", parity_terminal(&parity, options)))?;
     }
     Ok(())
 }

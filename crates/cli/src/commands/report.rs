@@ -27,7 +27,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         _ => format.render(&findings)?,
     };
     match &args.output {
-        None => terminal::out(&text),
+        None => terminal::out(&text)?,
         Some(path) => {
             std::fs::write(path, text)
                 .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;

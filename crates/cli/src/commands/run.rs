@@ -101,11 +101,15 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
     power::remember(&run.manifest, &findings);
     let options =
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
-    terminal::out(&Terminal { options }.render(&findings)?);
+    let shown = terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
     std::fs::write(&report, Html.render(&findings)?)
         .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", report.display())))?;
-    terminal::out(&format!("\nreport: {}", report.display()));
+    let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
+    // The record and its report are whole: what was measured is not lost with the summary.
+    if let Err(Ended { message, .. }) = shown {
+        terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
+    }
     if tally.interrupted {
         terminal::note(&format!("stopped before the end; {go_on}"));
     }

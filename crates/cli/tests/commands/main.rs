@@ -15,6 +15,7 @@ mod history;
 mod interrupted;
 mod known_answer;
 mod lists;
+mod lost_output;
 mod microbenchmark_tables;
 mod microbenchmarks;
 mod oltp;
