@@ -1,11 +1,14 @@
 //! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can detect.
 
+use std::path::Path;
+
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
 use dbdyno_report::{TerminalOptions, parity_terminal};
 
 use crate::args::PlanArgs;
+use crate::commands::run::{manifest, warn_of_margins};
 use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
 use crate::{parity, power, terminal, time};
@@ -30,6 +33,8 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
+    // Variants are not looked at for this: a plan can be shown where its servers are not.
+    warn_of_margins(&manifest(&plan, &[], Path::new("."))?);
     let parity = parity::of_plan(&plan)?;
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, args)?;
