@@ -53,7 +53,7 @@ fn repeated(run: &Run) -> Vec<String> {
                         if is_there { "was run again, later than its block" } else { "is to run again" };
                     all.push(format!(
                         "Cell repeated: {cell} failed ({}) and {again}; the records of the failure are in {to}.",
-                        sentence(why)
+                        beginning(sentence(why))
                     ));
                 }
             }
@@ -61,6 +61,16 @@ fn repeated(run: &Run) -> Vec<String> {
         }
     }
     all
+}
+
+/// What a message says first: the end of a server's log may stand behind it, which the records of the failure hold.
+fn beginning(message: &str) -> String {
+    const CHARACTERS: usize = 200;
+    let line = message.lines().next().unwrap_or_default();
+    match line.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
 }
 
 /// Without the full stop that some messages end with.
@@ -89,6 +99,12 @@ mod tests {
         assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
         run.cells.pop();
         assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended.");
+    }
+
+    #[test]
+    fn of_a_long_failure_its_beginning_is_told() {
+        assert_eq!(beginning("server died\nlog"), "server died");
+        assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
     }
 
     #[test]
