@@ -297,7 +297,14 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         }],
         order,
     };
-    Run { dir: PathBuf::from("run"), manifest, events: Vec::new(), cells, warnings: Vec::new() }
+    Run {
+        dir: PathBuf::from("run"),
+        manifest,
+        events: Vec::new(),
+        cells,
+        is_going_on: false,
+        warnings: Vec::new(),
+    }
 }
 
 /// A valid execution of a step of which only the rate is known.

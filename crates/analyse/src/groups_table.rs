@@ -1,6 +1,7 @@
 //! The summary's tables of groups of steps: a row a group, a column a figure.
 
 use crate::groups::GroupFindings;
+use crate::ratio::ratio_text;
 use crate::tables::{absent, listed};
 use crate::{Cell, Colour, Table, TableRow, colours};
 
@@ -54,7 +55,7 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
         value: Some(value),
         colour: colours::relative(value),
         note,
-        ..absent(&format!("{value:.decimals$}"), String::new())
+        ..absent(&ratio_text(value, decimals), String::new())
     };
     let coloured =
         |value: f64, decimals| ratio(value, decimals, colours::relative_note(colours::relative(value), base));

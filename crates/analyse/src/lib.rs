@@ -11,6 +11,7 @@
 mod account;
 mod alike;
 mod beside;
+mod cell_warnings;
 mod changed;
 mod client_wait;
 mod colours;
@@ -97,6 +98,7 @@ pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
 pub use query_plans::{PlanDifference, StatementPlans};
+pub use ratio::ratio_text;
 pub use relative_metrics::RelativeMetrics;
 pub use settling::restless;
 pub use steadiness::Steadiness;

@@ -1,5 +1,6 @@
 //! Several blocks in one figure: ratios paired by block.
 
+use crate::colours::whole_percent;
 use crate::{Ratio, StepRun, Validity};
 
 /// Runs whose figures may be used.
@@ -24,6 +25,18 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
     };
     Some(Ratio { value, blocks, inference: None })
+}
+
+/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
+/// be hidden by decimals, beside an interval that shows them.
+pub fn ratio_text(ratio: f64, decimals: usize) -> String {
+    // Half up by way of whole hundredths, so that what is shown with two decimals is the number that is coloured.
+    let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
+    if !(ratio > 0.0 && ratio < 0.0995) {
+        return format!("{shown:.decimals$}");
+    }
+    let zeros = (-ratio.log10()).floor().min(9.0) as usize;
+    format!("{ratio:.*}", (zeros + 3).max(decimals))
 }
 
 #[cfg(test)]
@@ -51,6 +64,16 @@ mod tests {
         let ratio = ratio(&new, &base).unwrap();
         assert_eq!(ratio.blocks, [(3, 1.1)]);
         assert_eq!(ratio.value, 1.1);
+    }
+
+    #[test]
+    fn small_ratios_keep_three_figures() {
+        let texts = [0.007, 0.0321, 0.00034, 0.0994, 0.0996, 0.125, 1.0, 12.345, 0.0, f64::INFINITY]
+            .map(|ratio| ratio_text(ratio, 2));
+        let expected =
+            ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
+        assert_eq!(texts, expected);
+        assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use dbdyno_record::CellRecord;
 use crate::colours;
 use crate::judge::Rules;
 use crate::looks::{Decided, Look};
+use crate::ratio::ratio_text;
 use crate::tables::{absent, listed, missing, rows};
 use crate::verdict::{CONFIDENCE, Inference, LEVEL, Verdict, p_text};
 use crate::{Cell, Ratio, StepFindings, Table, VariantStep};
@@ -39,7 +40,7 @@ pub(crate) fn judged_cell(
     notes.retain(|note| !note.is_empty());
     Cell {
         value: Some(ratio.value),
-        text: format!("{:.2}", colours::whole_percent(ratio.value) / 100.0),
+        text: ratio_text(ratio.value, 2),
         colour,
         interval: ratio.inference.as_ref().map(|inference| inference.interval),
         verdict,

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, StepEvent, StepRecord};
+use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
+use crate::cell_warnings::{self, sentence};
 use crate::changed;
 use crate::client_wait;
 use crate::colours::missed_note;
@@ -22,7 +23,6 @@ use crate::reach;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
-use crate::tables::end_message;
 use crate::told_late;
 use crate::valid_runs::valid_runs;
 use crate::{StepFindings, Validity, WorkloadFindings};
@@ -48,7 +48,7 @@ pub(crate) fn warnings(
     if !run.manifest.variants.iter().any(|variant| variant.name == run.manifest.base) {
         all.push(format!("The base {:?} is no variant of this run: there are no ratios.", run.manifest.base));
     }
-    all.extend(cell_warnings(run));
+    all.extend(cell_warnings::warnings(run));
     all.extend(run.warnings.iter().cloned());
     for step in workloads.iter().flat_map(|workload| &workload.steps) {
         all.extend(invalid_steps(step));
@@ -89,29 +89,6 @@ fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<St
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
     (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
-}
-
-/// Cells that failed, stopped in the middle or did not run.
-fn cell_warnings(run: &Run) -> Vec<String> {
-    let ended = |cell: &CellRecord| match cell.outcome() {
-        Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, sentence(&end_message(cell)))),
-        Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
-        None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
-    };
-    let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
-    let planned = run.manifest.order.len();
-    let missing =
-        run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
-    if missing > 0 {
-        all.push(format!("{missing} of {planned} cells did not run."));
-    }
-    all
-}
-
-/// Without the full stop that some messages end with.
-fn sentence(message: &str) -> &str {
-    message.trim_end().trim_end_matches('.')
 }
 
 fn invalid_steps(step: &StepFindings) -> Vec<String> {

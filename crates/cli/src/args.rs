@@ -79,10 +79,14 @@ pub(crate) struct RunArgs {
     /// with its data.
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
-    /// Go on with a run that was stopped or killed. Cells that ended stay as they are; the others run from their start, in
-    /// the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
+    /// Go on with a run that was stopped or killed. Cells that ended, also those that failed, stay as they are; the others run from their
+    /// start, in the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
+    /// With --resume: run cells that failed once more too, each in its place of the order. The records of the failure are moved to
+    /// the folder `aside` of the run, and the report says which cells were repeated and why.
+    #[arg(long, requires = "resume")]
+    pub(crate) failed: bool,
     /// Go on with --resume although another version or commit of dbdyno began the run; the report then says so. Other versions of
     /// a workload, and a debug build beside a release build, are refused all the same.
     #[arg(long, requires = "resume")]
@@ -103,7 +107,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
     pub(crate) noise: Option<PathBuf>,
     /// Difference to be found, in percent: how many blocks it needs. The margin of each step when left out.
-    #[arg(long, value_name = "PCT", value_parser = percent, conflicts_with_all = ["schema", "resolved"])]
+    #[arg(long, value_name = "PCT", value_parser = difference, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) detect: Option<f64>,
     /// Print time, disk, order and power as JSON instead.
     #[arg(long, conflicts_with_all = ["schema", "resolved"])]
@@ -280,6 +284,14 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// No number of blocks shows a difference of nothing.
+fn difference(text: &str) -> Result<f64, String> {
+    percent(text)
+        .ok()
+        .filter(|value| *value > 0.0)
+        .ok_or_else(|| "write a percentage above 0 and below 100, for instance 2 or 1.5".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,6 +311,8 @@ mod tests {
     #[test]
     fn a_margin_is_a_percentage() {
         assert_eq!((percent("2.5"), percent("5%")), (Ok(2.5), Ok(5.0)));
+        assert_eq!((difference("1.5"), percent("0")), (Ok(1.5), Ok(0.0)));
+        assert!(difference("0").is_err() && difference("100").is_err());
         assert!(percent("100").is_err() && percent("-1").is_err() && percent("NaN").is_err());
     }
 }

@@ -18,7 +18,7 @@ const FILES_PER_SQLITE_CONNECTION: u64 = 4;
 /// Threads beside those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
 /// Connections beside the load: set-up and checks, the sampler's status.
-const OTHER_CONNECTIONS: u64 = 3;
+pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 /// What a plan needs of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

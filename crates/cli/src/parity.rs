@@ -56,12 +56,13 @@ pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<P
 /// The same for a plan of which nothing was prepared: servers that are not here are known by their names.
 ///
 /// # Errors
-/// An unknown class in the plan.
+/// An unknown class in the plan, a variant that a run would refuse for what the plan says of it.
 pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Parity>, Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|error| Ended::new(OURS, format!("cannot start an event loop: {error}")))?;
-    predict(plan, plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime)).collect())
+    let variants = plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime));
+    predict(plan, variants.collect::<Result<_, _>>()?)
 }
 
 fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, Ended> {
@@ -76,7 +77,11 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan)))))
 }
 
-fn foreseen(plan: &Plan, variant: &Variant, runtime: &Runtime) -> (VariantInfo, Option<Build>) {
+fn foreseen(
+    plan: &Plan,
+    variant: &Variant,
+    runtime: &Runtime,
+) -> Result<(VariantInfo, Option<Build>), Ended> {
     let bare = |external| VariantInfo {
         name: variant.name.clone(),
         server: variant.server.clone().unwrap_or_default(),
@@ -85,19 +90,21 @@ fn foreseen(plan: &Plan, variant: &Variant, runtime: &Runtime) -> (VariantInfo, 
     };
     // Nobody is connected to for a look at a plan.
     if matches!(variant.kind(), VariantKind::Address(_)) {
-        return (bare(true), None);
+        return Ok((bare(true), None));
     }
     match prepare_one(plan, variant, runtime) {
         Ok(prepared) => {
             let build = build_of(&prepared.info.server);
-            (prepared.info, build)
+            Ok((prepared.info, build))
         }
+        // It would be refused wherever the plan is run.
+        Err(ended) if ended.code == USAGE => Err(ended),
         Err(ended) => {
             let why = ended.message.unwrap_or_default();
             let info = VariantInfo { config: told(variant), ..bare(false) };
             let build = build_by_name(&info.server);
             terminal::warning(&format!("{why}; its settings are predicted from its name"));
-            (info, build)
+            Ok((info, build))
         }
     }
 }

@@ -1,6 +1,8 @@
 //! What a run says while it goes on: a bar with the plan's and the step's progress and an ETA on a terminal, a line a
 //! step otherwise.
 
+mod line;
+
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use dbdyno_sample::{Mark, Sampler};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{terminal, time};
+use line::Line;
 
 /// Names of a cell's steps and of the work between them, with their forecast durations, in order.
 type Forecast = Vec<(String, Duration)>;
@@ -52,10 +55,10 @@ impl Progress {
         let total = cells.iter().filter_map(forecast).map(sum).sum();
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(millis(total).max(1)), target);
-        // The text comes last and is cut at the terminal's edge: a bar of two lines leaves rubbish behind.
-        if let Ok(style) = ProgressStyle::with_template("{bar:20} {percent:>3} %  ETA {prefix}  {wide_msg}") {
-            bar.set_style(style.progress_chars("━╸─"));
+        let bar = ProgressBar::with_draw_target(None, target);
+        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves rubbish behind.
+        if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
+            bar.set_style(style);
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         Self {
@@ -75,7 +78,6 @@ impl Progress {
     pub(crate) fn more(&mut self, cells: &[(String, String)]) {
         let later = cells.iter().filter_map(|cell| self.forecasts.get(cell)).map(|[_, later]| sum(later));
         self.total += later.sum::<Duration>();
-        self.bar.set_length(millis(self.total).max(1));
     }
 
     /// A cell begins.
@@ -96,22 +98,28 @@ impl Progress {
 
     /// Something that is not a rate: initialising, starting, cleanup.
     pub(crate) fn busy(&self, what: &str) {
+        self.show(Line { what: what.to_owned(), ..Line::default() });
+    }
+
+    /// Shows `line`, with where the run is.
+    fn show(&self, line: Line) {
         let position = self.position.get();
-        self.bar.set_position(millis(position).min(millis(self.total)));
-        self.bar.set_prefix(time::clock(self.eta(position)));
-        self.bar.set_message(format!("{}  {what}", self.cell));
+        let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
+        let eta = time::clock(self.eta(position));
+        let line = Line { done, eta, cell: self.cell.clone(), ..line };
+        self.bar.set_message(line.fitted(terminal::width_of_progress()));
     }
 
     /// A step has come `at` far; everything that is planned before it is done.
-    fn within(&self, step: &str, at: Duration, what: &str) {
+    fn within(&self, step: &str, at: Duration, line: Line) {
         let before = self.forecast.iter().take_while(|entry| entry.0 != step).map(|entry| entry.1);
         self.position.set(self.over + before.sum::<Duration>() + at.min(self.forecast_of(step)));
-        self.busy(what);
+        self.show(line);
     }
 
     /// A step is over: its forecast counts as done, whatever it really took.
     pub(crate) fn passed(&self, step: &str) {
-        self.within(step, Duration::MAX, "");
+        self.within(step, Duration::MAX, Line::default());
     }
 
     /// A line above the bar.
@@ -186,14 +194,13 @@ impl Observer for Watcher<'_> {
         }
         let at = Duration::from_micros(last.to_us);
         let rate = grouped((count as f64 / seconds).round() as u64);
-        let step = format!(
-            "{}  {rate} {}  {} / {}",
-            self.spec.name,
-            headline.label,
-            time::about(at),
-            time::about(self.forecast)
-        );
-        self.progress.within(&self.spec.name, at, &step);
+        let line = Line {
+            what: self.spec.name.clone(),
+            rate: format!("{rate} {}", headline.label),
+            times: format!("{} / {}", time::about(at), time::about(self.forecast)),
+            ..Line::default()
+        };
+        self.progress.within(&self.spec.name, at, line);
     }
 
     fn window_ended(&mut self) {

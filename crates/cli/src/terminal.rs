@@ -1,30 +1,43 @@
 //! The only place that prints.
 
-#![expect(clippy::print_stderr, reason = "this is where the command speaks")]
+use std::io::{ErrorKind, IsTerminal, Write};
 
-use std::io::{IsTerminal, Write};
+use crate::exit::{Ended, MACHINE};
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
-pub(crate) fn out(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    if !text.ends_with('\n') {
-        let _ = stdout.write_all(b"\n");
-    }
-    let _ = stdout.flush();
+///
+/// # Errors
+/// When standard output takes no more: whoever reads it later must not believe to have all.
+pub(crate) fn out(text: &str) -> Result<(), Ended> {
+    print(&mut std::io::stdout().lock(), text)
 }
 
-/// Says something about the run that is not a result.
+fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {
+    let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
+    let written =
+        sink.write_all(text.as_bytes()).and_then(|()| sink.write_all(end)).and_then(|()| sink.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Ended::new(
+            MACHINE,
+            format!(
+                "cannot write to standard output: {error}; what it holds is not whole; make room there, or send it elsewhere"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Says something about the run that is not a result. Where nobody reads it, it is lost, and the command goes on.
 pub(crate) fn note(text: &str) {
-    eprintln!("{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 pub(crate) fn warning(text: &str) {
-    eprintln!("warning: {text}");
+    note(&format!("warning: {text}"));
 }
 
 pub(crate) fn error(text: &str) {
-    eprintln!("error: {text}");
+    note(&format!("error: {text}"));
 }
 
 /// Whether results go to a person's terminal.
@@ -42,10 +55,47 @@ pub(crate) fn wants_colour() -> bool {
     is_interactive() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
+/// Columns of the terminal that progress is drawn on; 80 where it does not tell.
+pub(crate) fn width_of_progress() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
+}
+
 /// Columns of the terminal; 100 where there is none.
 pub(crate) fn width() -> usize {
     match terminal_size::terminal_size() {
         Some((width, _)) if is_interactive() => usize::from(width.0),
         _ => 100,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes nothing, for this reason.
+    struct Refuses(ErrorKind);
+
+    impl Write for Refuses {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lost_results_are_an_error_of_this_machine_unless_their_reader_has_gone_away() {
+        let ended = print(&mut Refuses(ErrorKind::StorageFull), "a table").expect_err("nothing was written");
+        let message = ended.message.unwrap_or_default();
+        assert!(
+            ended.code == MACHINE && message.starts_with("cannot write to standard output: "),
+            "{message}"
+        );
+        assert!(print(&mut Refuses(ErrorKind::BrokenPipe), "a table").is_ok());
+        let mut taken = Vec::new();
+        assert!(print(&mut taken, "a line").and_then(|()| print(&mut taken, "another\n")).is_ok());
+        assert_eq!(taken, b"a line\nanother\n");
     }
 }

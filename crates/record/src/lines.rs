@@ -1,8 +1,9 @@
 //! Files of lines: appended to without ever leaving half a line behind a good one, read with what a crash cut off.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,9 @@ use crate::Error;
 
 /// Beyond this many bytes in memory a line goes to the file at once.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
+
+/// A reader has asked by then whether somebody writes.
+const READER_ASKS: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
 ///
@@ -34,11 +38,16 @@ impl LineWriter {
 
     /// No other process may write this file as long as this writer lives.
     pub(crate) fn lock(&self) -> Result<(), Error> {
-        match self.file.try_lock() {
-            Err(std::fs::TryLockError::WouldBlock) => Err(Error::InUse { path: self.path.clone() }),
-            // A filesystem without locks can still hold a run.
-            Ok(()) | Err(std::fs::TryLockError::Error(_)) => Ok(()),
+        for is_last in [false, false, true] {
+            match self.file.try_lock() {
+                Err(TryLockError::WouldBlock) if is_last => {}
+                // It may be a reader that asks whether somebody writes (`is_locked`): that takes microseconds.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(READER_ASKS),
+                // A filesystem without locks can still hold a run.
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
+            }
         }
+        Err(Error::InUse { path: self.path.clone() })
     }
 
     /// Takes one value as a line of JSON; it reaches the file with the next `flush`.
@@ -80,6 +89,12 @@ impl Drop for LineWriter {
     fn drop(&mut self) {
         let _ = self.flush();
     }
+}
+
+/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be known, nobody does.
+pub(crate) fn is_locked(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// Writes `pending` and takes from it what was written, also when the rest was not.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
-use crate::lines::read_json_lines;
+use crate::lines::{self, read_json_lines};
 use crate::step_reader::read_step;
 use crate::{CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord, parallel};
 
@@ -19,6 +19,8 @@ pub struct Run {
     pub events: Vec<RunEvent>,
     /// The cells that were begun, in the order of the manifest.
     pub cells: Vec<CellRecord>,
+    /// A process was writing the run when it was read: a cell without an end is under way, and others are still to come.
+    pub is_going_on: bool,
     /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to no cell, damaged
     /// cell events. Damage of a step stands in `StepRecord::damaged`.
     pub warnings: Vec<String>,
@@ -53,6 +55,8 @@ impl Run {
         let mut manifest = read_manifest(dir)?;
         let mut warnings = Vec::new();
         let resumes: fn(&RunEvent) -> bool = |event| matches!(event, RunEvent::Started { resumed: true, .. });
+        // Asked before anything is read: what ends meanwhile has then ended in what is read.
+        let is_written = lines::is_locked(&dir.join(EVENTS));
         let events = read_json_lines(&dir.join(EVENTS), Some(resumes))?;
         if let Some(damage) = events.damage {
             return Err(damage);
@@ -64,7 +68,9 @@ impl Run {
             }
         }
         let cells = read_cells(dir, &manifest, &mut warnings)?;
-        Ok(Run { dir: dir.into(), manifest, events: events.items, cells, warnings })
+        let is_over = matches!(events.items.last(), Some(RunEvent::Ended { .. }));
+        let is_going_on = is_written && !is_over;
+        Ok(Run { dir: dir.into(), manifest, events: events.items, cells, is_going_on, warnings })
     }
 }
 

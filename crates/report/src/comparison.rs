@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::facts::one_line;
 use crate::markdown::{escaped, table};
-use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate};
+use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate, ratio};
 use crate::summary::interval_text;
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
@@ -131,11 +131,11 @@ fn answer(comparison: &Comparison) -> String {
 
 /// All steps in one line. An average over steps is a summary of a table, not a finding: it has no verdict.
 fn group_line(ratios: &Group) -> String {
-    let text = |value: f64| fixed(Some(value), 3);
+    let text = |value: f64| ratio(Some(value), 3);
     format!(
         "Ratios of {} steps: geometric mean {}, average {}, median {}, {} to {}, standard deviation {}.",
         ratios.count,
-        fixed(ratios.geometric_mean, 3),
+        ratio(ratios.geometric_mean, 3),
         text(ratios.average),
         text(ratios.median),
         text(ratios.min),
@@ -153,7 +153,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
         rate(step.base_rate),
         rate(step.new_rate),
         step.rate_label.clone(),
-        fixed(step.ratio, 3),
+        ratio(step.ratio, 3),
         inference.map_or_else(none, |inference| interval_text(inference.interval)),
         step.verdict.map_or("none", Verdict::word).to_owned(),
         inference.map_or_else(none, |inference| p_text(inference.q_difference)),

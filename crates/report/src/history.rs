@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::facts::one_line;
 use crate::markdown::{escaped, table};
-use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate};
+use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
@@ -117,7 +117,7 @@ pub(crate) fn answers(history: &History) -> Vec<String> {
             series.step,
             change.verdict.word(),
             change.run_id,
-            fixed(Some(change.ratio), 3),
+            ratio(Some(change.ratio), 3),
             level(history, change.before),
             level(history, change.after),
             version(history, series, change),
@@ -141,7 +141,7 @@ fn version(history: &History, series: &Series, change: &Change) -> String {
 fn level(history: &History, value: f64) -> String {
     match history.measure {
         Measure::Rate => rate(Some(value)),
-        Measure::Ratio => fixed(Some(value), 3),
+        Measure::Ratio => ratio(Some(value), 3),
     }
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
         |value: Option<f64>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, value));
     let change = series.changes.last().map_or_else(
         || "none".to_owned(),
-        |change| format!("{} {}", change.verdict.word(), fixed(Some(change.ratio), 3)),
+        |change| format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
     );
     vec![
         if several { format!("{} {}", series.workload, series.step) } else { series.step.clone() },

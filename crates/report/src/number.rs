@@ -19,6 +19,14 @@ pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
     }
 }
 
+/// A ratio with so many decimals, and three figures of one below 0.1.
+pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
+    match value {
+        Some(value) if value.is_finite() => dbdyno_analyse::ratio_text(value, decimals),
+        _ => fixed(value, decimals),
+    }
+}
+
 /// A rate per second: three figures or more, never a false fourth for small ones.
 pub(crate) fn rate(value: Option<f64>) -> String {
     let decimals = match value {

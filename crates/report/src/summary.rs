@@ -4,7 +4,7 @@ use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Cell, Colour, Summary, Table, TableRow};
 
 use crate::facts::one_line;
-use crate::number::fixed;
+use crate::number::ratio;
 
 /// Which of the summary's tables; the same colour says different things in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +162,7 @@ pub(crate) fn judgement(cell: &Cell) -> String {
 
 /// An interval of ratios: `0.991–1.049`.
 pub(crate) fn interval_text(interval: Interval) -> String {
-    format!("{}–{}", fixed(Some(interval.low), 3), fixed(Some(interval.high), 3))
+    format!("{}–{}", ratio(Some(interval.low), 3), ratio(Some(interval.high), 3))
 }
 
 /// The value with interval, verdict and sign behind it.

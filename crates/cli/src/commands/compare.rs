@@ -27,7 +27,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
         ComparisonFormat::Terminal => comparison_terminal(&comparison, options),
         ComparisonFormat::Md => comparison_markdown(&comparison),
         ComparisonFormat::Json => comparison_json(&comparison)?,
-    });
+    })?;
     status(&comparison, args.fail_on)
 }
 

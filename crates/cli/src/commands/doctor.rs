@@ -29,19 +29,26 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     } else {
         table(&calibration, &kept)
     };
-    terminal::out(&text);
-    Ok(())
+    terminal::out(&text)
 }
 
 fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     let data_dir = args.data_dir.as_deref().unwrap_or(Path::new("."));
+    if !data_dir.is_dir() {
+        let looked_at = fitness::existing(data_dir);
+        terminal::warning(&format!(
+            "the folder {} is not there; what is said of its disk is of {}, the nearest one above it that is",
+            data_dir.display(),
+            looked_at.display()
+        ));
+    }
     let findings = fitness::findings(data_dir);
     let text = if args.json {
         serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?
     } else {
         finding::lines(&findings)
     };
-    terminal::out(&text);
+    terminal::out(&text)?;
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });
     }

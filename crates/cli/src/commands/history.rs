@@ -1,5 +1,6 @@
 //! `dbdyno history`: many runs of one plan in order, and where a rate changed its level.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of};
@@ -7,10 +8,15 @@ use dbdyno_record::Run;
 use dbdyno_report::{TerminalOptions, history_html, history_json, history_markdown, history_terminal};
 
 use crate::args::{HistoryArgs, HistoryFailOn, HistoryFormat};
+use crate::commands::report::unknown_ending;
 use crate::exit::{Ended, MACHINE, SLOWER, USAGE};
 use crate::terminal;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
+    let format = match args.format {
+        Some(format) => format,
+        None => from_ending(args.output.as_deref())?,
+    };
     let mut runs: Vec<Run> = Vec::new();
     for place in &args.runs {
         for folder in runs_in(place)? {
@@ -27,7 +33,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         }
     }
     if let Some(plan) = &args.plan {
-        runs.retain(|run| run.manifest.name == *plan);
+        only_of(plan, &mut runs)?;
     }
     // What was measured later stands later, however the shell has sorted the names.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
@@ -42,14 +48,14 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     )?;
     let options =
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
-    let text = match args.format.unwrap_or_else(|| from_ending(args.output.as_deref())) {
+    let text = match format {
         HistoryFormat::Terminal => history_terminal(&found, options),
         HistoryFormat::Md => history_markdown(&found),
         HistoryFormat::Html => history_html(&found)?,
         HistoryFormat::Json => history_json(&found)?,
     };
     match &args.output {
-        None => terminal::out(&text),
+        None => terminal::out(&text)?,
         Some(path) => {
             std::fs::write(path, text)
                 .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;
@@ -64,13 +70,28 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     }
 }
 
-fn from_ending(output: Option<&Path>) -> HistoryFormat {
-    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
-    match ending {
-        Some("html") => HistoryFormat::Html,
-        Some("md") => HistoryFormat::Md,
-        Some("json") => HistoryFormat::Json,
-        _ => HistoryFormat::Terminal,
+/// Keeps the runs of the plan with this name.
+fn only_of(plan: &str, runs: &mut Vec<Run>) -> Result<(), Ended> {
+    let all: BTreeSet<String> = runs.iter().map(|run| run.manifest.name.clone()).collect();
+    runs.retain(|run| run.manifest.name == plan);
+    let found = match runs.len() {
+        0 => format!("no run is of a plan named {plan:?}"),
+        1 => format!("only one run is of the plan {plan:?}, and a history has two or more"),
+        _ => return Ok(()),
+    };
+    let names = all.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Ended::new(USAGE, format!("{found}; the plans of these runs: {names}")))
+}
+
+/// The format that the ending of a file asks for, as for a report.
+fn from_ending(output: Option<&Path>) -> Result<HistoryFormat, Ended> {
+    let Some(ending) = output.and_then(Path::extension) else { return Ok(HistoryFormat::Terminal) };
+    match ending.to_str() {
+        Some("html") => Ok(HistoryFormat::Html),
+        Some("md") => Ok(HistoryFormat::Md),
+        Some("json") => Ok(HistoryFormat::Json),
+        Some("txt") => Ok(HistoryFormat::Terminal),
+        _ => Err(unknown_ending(ending, ["txt", "md", "html", "json"].into_iter())),
     }
 }
 

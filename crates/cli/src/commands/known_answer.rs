@@ -36,7 +36,7 @@ pub(crate) fn serve(args: &KnownAnswerArgs) -> Result<(), Ended> {
     let cpus = args.cpus.iter().flat_map(|list| &list.0).map(|&cpu| cpu as usize).collect();
     let threads = Threads { cpus, count: args.threads.map(usize::from) };
     let handle = Server::start(listen, protocol, behaviour(args), threads).map_err(ended)?;
-    terminal::out(&format!("listening on {}", handle.address()));
+    terminal::out(&format!("listening on {}", handle.address()))?;
     // Any end of the wait is one: nothing but these signals can come.
     let _ = signals.wait();
     tell(handle, protocol, args.stats.as_deref())
@@ -74,8 +74,7 @@ fn tell(handle: Handle, protocol: Protocol, file: Option<&Path>) -> Result<(), E
     let told = Told { protocol, behaviour, stats: handle.stop() };
     let text = serde_json::to_string_pretty(&told).map_err(|error| Ended::new(OURS, error))?;
     let Some(path) = file else {
-        terminal::out(&text);
-        return Ok(());
+        return terminal::out(&text);
     };
     let written = std::fs::File::create(path).and_then(|mut file| writeln!(file, "{text}"));
     written.map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))

@@ -29,8 +29,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
         Listed::Runs => runs(&args.out),
         Listed::Servers => super::servers::here(),
     };
-    terminal::out(&text);
-    Ok(())
+    terminal::out(&text)
 }
 
 fn workloads() -> String {
@@ -98,8 +97,9 @@ fn state(run: &Run) -> String {
         _ => None,
     });
     let word = match ended {
+        _ if run.is_going_on => "going on",
         Some(Outcome::Completed) => "complete",
-        Some(Outcome::Failed) => "with failed cells",
+        Some(Outcome::Failed) => "with failed cells; --resume with --failed repeats them",
         Some(Outcome::Interrupted) => "interrupted; --resume goes on",
         None => "not ended; --resume goes on",
     };

@@ -18,6 +18,5 @@ dbdyno runs the same work against database servers and configurations and compar
 ";
 
 pub(crate) fn show() -> Result<(), Ended> {
-    terminal::out(OVERVIEW);
-    Ok(())
+    terminal::out(OVERVIEW)
 }

@@ -1,11 +1,14 @@
 //! `dbdyno plan`: what a plan would run, how long it takes, how much disk it needs, what it can detect.
 
+use std::path::Path;
+
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
 use dbdyno_report::{TerminalOptions, parity_terminal};
 
 use crate::args::PlanArgs;
+use crate::commands::run::{manifest, warn_of_margins};
 use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
 use crate::{parity, power, terminal, time};
@@ -13,41 +16,39 @@ use crate::{parity, power, terminal, time};
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
         let schema = serde_json::to_string_pretty(&json_schema()).map_err(|error| Ended::new(OURS, error))?;
-        terminal::out(&schema);
-        return Ok(());
+        return terminal::out(&schema);
     }
     let plan = match &args.plan {
         Some(path) => read_with(path, &args.overrides)?,
         None => parse_with(QUICKSTART, "the built-in quickstart", &args.overrides)?,
     };
     if args.resolved {
-        terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
-        return Ok(());
+        return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
     }
     let configs = plan_configs::section(&plan, args.configs)?;
     if args.configs {
         let none = "no variant of this plan has config intents".to_owned();
-        terminal::out(if configs.is_empty() { &none } else { configs.trim() });
-        return Ok(());
+        return terminal::out(if configs.is_empty() { &none } else { configs.trim() });
     }
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
+    // Variants are not looked at for this: a plan can be shown where its servers are not.
+    warn_of_margins(&manifest(&plan, &[], Path::new("."))?);
     let parity = parity::of_plan(&plan)?;
     let estimate = estimate(&plan);
     let power = power::of_plan(&plan, args)?;
     if args.json {
-        terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
-        return Ok(());
+        return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }
-    terminal::out(&describe(&plan, &configs, &estimate));
+    terminal::out(&describe(&plan, &configs, &estimate))?;
     if let Some(power) = power {
-        terminal::out(&format!("\n{}", power.text()));
+        terminal::out(&format!("\n{}", power.text()))?;
     }
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
         let options =
             TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
-        terminal::out(&format!("\n{}", parity_terminal(&parity, options)));
+        terminal::out(&format!("\n{}", parity_terminal(&parity, options)))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `dbdyno report`: a run's records in, tables and charts out.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use dbdyno_analyse::{Choices, analyse_with};
@@ -7,11 +8,14 @@ use dbdyno_record::Run;
 use dbdyno_report::{ALL, Format, Terminal, TerminalOptions, find};
 
 use crate::args::ReportArgs;
-use crate::exit::{Ended, MACHINE};
+use crate::exit::{Ended, MACHINE, USAGE};
 use crate::terminal;
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
-    let name = args.format.clone().unwrap_or_else(|| from_ending(args.output.as_deref()));
+    let name = match &args.format {
+        Some(name) => name.clone(),
+        None => from_ending(args.output.as_deref())?,
+    };
     let format = find(&name)?;
     let run = Run::open(&args.run)?;
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
@@ -27,7 +31,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         _ => format.render(&findings)?,
     };
     match &args.output {
-        None => terminal::out(&text),
+        None => terminal::out(&text)?,
         Some(path) => {
             std::fs::write(path, text)
                 .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;
@@ -39,8 +43,18 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     Ok(())
 }
 
-fn from_ending(output: Option<&Path>) -> String {
-    let ending = output.and_then(Path::extension).map(|ending| ending.to_string_lossy().into_owned());
-    let format = ALL.iter().find(|format| Some(format.extension()) == ending.as_deref());
-    format.map_or("terminal", |format| format.name()).to_owned()
+/// The format that the ending of a file asks for; text as on a terminal without a file or an ending.
+fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
+    let Some(ending) = output.and_then(Path::extension) else { return Ok("terminal".to_owned()) };
+    let format = ALL.iter().find(|format| ending == format.extension());
+    let endings = ALL.iter().map(|format| format.extension());
+    format.map(|format| format.name().to_owned()).ok_or_else(|| unknown_ending(ending, endings))
+}
+
+/// A file whose ending is of no format would hold what nobody expects in it.
+pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>) -> Ended {
+    let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
+    let ending = ending.to_string_lossy();
+    let message = format!("no format has the ending .{ending}; there are {known}, or say --format");
+    Ended::new(USAGE, message)
 }

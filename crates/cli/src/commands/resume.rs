@@ -5,22 +5,29 @@ use std::path::Path;
 
 use dbdyno_analyse::host_class;
 use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_provision::Snapshot;
 use dbdyno_record::{
     CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo,
 };
 use tokio::runtime::Runtime;
 
 use crate::commands::run::{Ready, data_root, host_info, tool, workloads};
-use crate::conductor::{Tally, prepare};
+use crate::conductor::{Tally, prepare, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::{host, limits, option_files, terminal, time};
 
-/// Goes on with a run: cells that ended are left alone, what others left behind is set aside.
+/// Goes on with a run: cells that ended are left alone, what others left behind is set aside. With `repeats_failed` cells that
+/// failed are run again too.
 ///
 /// # Errors
 /// Whatever would make the cells to come others than those that were measured, unless it only may and `anyway` is given.
 /// Nothing is written to a run that cannot go on.
-pub(super) fn resume(dir: &Path, anyway: bool, runtime: &Runtime) -> Result<Ready, Ended> {
+pub(super) fn resume(
+    dir: &Path,
+    anyway: bool,
+    repeats_failed: bool,
+    runtime: &Runtime,
+) -> Result<Ready, Ended> {
     let (mut writer, manifest) = RunWriter::resume(dir)?;
     // The manifest of what was opened knows the blocks that a budget has added.
     let record = Run::open(dir)?;
@@ -29,13 +36,15 @@ pub(super) fn resume(dir: &Path, anyway: bool, runtime: &Runtime) -> Result<Read
         let is_so = move |cell: &&CellRecord| cell.outcome() == Some(outcome);
         record.cells.iter().filter(is_so).map(|cell| &cell.id).collect::<HashSet<&CellId>>()
     };
-    let (completed, failed) = (of_outcome(Outcome::Completed), of_outcome(Outcome::Failed));
+    let completed = of_outcome(Outcome::Completed);
+    let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
     let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
     let mut plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
     let exchanged = other_program(&manifest, &sessions(&record), &plan, anyway)?;
+    let data_root = data_root(&plan, dir);
     if !cells.is_empty() || plan.budget.is_some() {
-        host::check(&plan, dir, host::size_of(&data_root(&plan, dir)))?;
+        host::check(&plan, dir, host::size_of(&data_root))?;
     }
     limits::check(&plan)?;
     host::check_life(&plan)?;
@@ -59,14 +68,17 @@ pub(super) fn resume(dir: &Path, anyway: bool, runtime: &Runtime) -> Result<Read
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
-            if let Some(text) = lost_load(&record, cell, &to) {
+            if let Some(text) = lost_load(&record, cell, &data_root, &to) {
                 terminal::warning(&text);
                 writer.event(&RunEvent::Warning { at: time::now(), text })?;
             }
             writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
         }
     }
-    terminal::note(&format!("going on: {} of {} cells are left", cells.len(), order.len()));
+    let again = record.cells.iter().filter(|cell| cells.contains(&cell.id));
+    let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
+    let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
+    terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
     Ok(Ready { plan, variants, writer, cells, before })
 }
@@ -146,9 +158,10 @@ fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<
     Ok(())
 }
 
-/// A cell that was set aside after its snapshot was taken goes on from there: nobody repeats a load of hours unasked. Its load
-/// steps are then in no cell of the run.
-fn lost_load(record: &Run, cell: &CellId, aside: &str) -> Option<String> {
+/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: nobody repeats a load of hours
+/// unasked. Its load steps are then in no cell of the run.
+fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
+    Snapshot::open(&snapshot_dir(data_root, cell))?;
     let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
     let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
     begun.events.iter().any(is_snapshot).then(|| {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     leftovers::remove();
     let kept_templates = templates::kept(args.templates.as_deref())?;
     let ready = match &args.resume {
-        Some(dir) => resume(dir, args.anyway, &runtime)?,
+        Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
         None => begin(args, &runtime)?,
     };
     let Ready { plan, variants, writer, cells, before } = ready;
@@ -101,13 +101,23 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
     power::remember(&run.manifest, &findings);
     let options =
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
-    terminal::out(&Terminal { options }.render(&findings)?);
+    let shown = terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
     std::fs::write(&report, Html.render(&findings)?)
         .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", report.display())))?;
-    terminal::out(&format!("\nreport: {}", report.display()));
+    let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
+    // The record and its report are whole: what was measured is not lost with the summary.
+    if let Err(Ended { message, .. }) = shown {
+        terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
+    }
     if tally.interrupted {
         terminal::note(&format!("stopped before the end; {go_on}"));
+    }
+    if !tally.interrupted && tally.failed > 0 {
+        terminal::note(&format!(
+            "to run what failed once more: dbdyno run --resume {} --failed",
+            dir.display()
+        ));
     }
     tally.ended()
 }
@@ -128,9 +138,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     let variants = prepare(&plan, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
-    for pattern in margins_without_step(&manifest) {
-        terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
-    }
+    warn_of_margins(&manifest);
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
@@ -140,6 +148,13 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     let cells = manifest.order.clone();
     Ok(Ready { plan, variants, writer, cells, before: Tally::default() })
+}
+
+/// A margin that is for no step is seldom meant.
+pub(crate) fn warn_of_margins(manifest: &Manifest) {
+    for pattern in margins_without_step(manifest) {
+        terminal::warning(&format!("the margin of `{pattern}` is for no step of this plan"));
+    }
 }
 
 /// `--blocks N` is `--set blocks=N`, and so on.

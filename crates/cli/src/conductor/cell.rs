@@ -139,9 +139,8 @@ impl Conductor<'_> {
             let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
             Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
-        let (session, description) = match described {
-            Ok((session, description, Ok(()))) => (session, description),
-            Ok((_, _, Err(message))) => return Ok((Outcome::Failed, Some(message))),
+        let (session, description, room) = match described {
+            Ok(described) => described,
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
         };
         let server = server_info(description, database);
@@ -149,6 +148,9 @@ impl Conductor<'_> {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         writer.event(&CellEvent::Server { at: time::now(), server })?;
+        if let Err(message) = room {
+            return Ok((Outcome::Failed, Some(message)));
+        }
         let context = Context {
             endpoint: database.endpoint.clone(),
             owned: database.owned,

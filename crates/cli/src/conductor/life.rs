@@ -1,6 +1,6 @@
 //! What becomes of a cell's server and data before a measured step: stopped, put back, made anew, cold, started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{AnySession, Session};
@@ -80,10 +80,14 @@ fn copied(copied: Copied) -> Value {
     json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
 }
 
+/// Where the snapshot of a variant's loaded data lies; the same for all blocks.
+pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
+    data_root.join("snapshots").join(format!("{}-{}", id.variant, id.workload))
+}
+
 impl Conductor<'_> {
-    /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
     fn snapshot_dir(&self, id: &CellId) -> PathBuf {
-        self.data_root.join("snapshots").join(format!("{}-{}", id.variant, id.workload))
+        snapshot_dir(&self.data_root, id)
     }
 
     /// The snapshot that this cell is to begin on, if its workload asks for one and an earlier block has taken it.

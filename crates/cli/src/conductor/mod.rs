@@ -23,6 +23,7 @@ use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
 
+pub(crate) use life::snapshot_dir;
 pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.

@@ -14,6 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
 use crate::exit::{Ended, SERVER, USAGE};
+use crate::foreseen::{self, Told};
 use crate::{limits, terminal};
 
 /// A variant that can run.
@@ -107,11 +108,11 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
         }
         VariantKind::BaseDir(path) => {
             let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
-            owned(variant, base, engine, info)
+            owned(plan, variant, base, engine, info)
         }
         VariantKind::Named(name) => {
             let base = find_named(&name).map_err(|error| of_variant(SERVER, error.to_string()))?;
-            owned(variant, base, engine, info)
+            owned(plan, variant, base, engine, info)
         }
         VariantKind::Address(text) => {
             let (family, options) = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
@@ -130,6 +131,7 @@ pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> 
 }
 
 fn owned(
+    plan: &Plan,
     variant: &Variant,
     base: Base,
     engine: String,
@@ -161,11 +163,15 @@ fn owned(
             refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
-    if let Some(path) = own {
-        // What the server will be given is a copy; what is wrong with it is told of the user's file.
-        native_settings(&base, path).map_err(|error| refuse(error.to_string()))?;
-    }
+    // What the server will be given is a copy; what is wrong with it is told of the user's file.
+    let native = own.map(|path| native_settings(&base, path)).transpose();
+    let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
+    let told = Told { own: &native, config: rendered.as_deref() };
+    foreseen::check_connections(plan, variant, &base, &told).map_err(refuse)?;
+    if let Some(doubt) = foreseen::check_engine(variant, &base, &told).map_err(refuse)? {
+        terminal::warning(&format!("variant {}: {doubt}", variant.name));
+    }
     let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
     let (tls, certificates) = owned_tls(variant, is_postgres, &config).map_err(refuse)?;
     let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();

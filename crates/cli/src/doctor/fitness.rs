@@ -79,7 +79,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
 }
 
 /// `folder`, or the nearest one above it that is there.
-fn existing(folder: &Path) -> PathBuf {
+pub(crate) fn existing(folder: &Path) -> PathBuf {
     let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     absolute.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }

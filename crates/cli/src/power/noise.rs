@@ -32,7 +32,7 @@ fn part(noise: &StepNoise) -> (f64, u32) {
 /// The noise of the run in `dir`, for the plan of `manifest`.
 ///
 /// # Errors
-/// It cannot be read, or none of its steps has two blocks.
+/// It cannot be read, none of its steps has two blocks, or none is a step of the plan.
 pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, Ended> {
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
@@ -40,6 +40,13 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
         let text =
             format!("{}: no step has two valid blocks, so nothing is known of its noise", dir.display());
         return Err(Ended::new(USAGE, text));
+    }
+    let is_planned = |noise: &&StepNoise| {
+        let of_plan = manifest.workloads.iter().find(|workload| workload.name == noise.workload);
+        of_plan.is_some_and(|workload| workload.steps.contains(&noise.step))
+    };
+    if !steps.iter().any(|noise| is_planned(&noise)) {
+        return Err(Ended::new(USAGE, none_of_the_plan(dir, &steps, manifest)));
     }
     let kind = if steps.iter().any(|noise| noise.again) { "A/A of" } else { "ratios of" };
     let mut from = format!("{kind} run {}", run.manifest.run_id);
@@ -52,6 +59,33 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
         from.push_str(", with other options");
     }
     Ok(Some(Known { steps, from }))
+}
+
+/// A run of which nothing holds for the plan.
+fn none_of_the_plan(dir: &Path, steps: &[StepNoise], manifest: &Manifest) -> String {
+    let known: Vec<String> = steps.iter().map(|noise| format!("{} {}", noise.workload, noise.step)).collect();
+    let planned: Vec<String> = manifest
+        .workloads
+        .iter()
+        .flat_map(|workload| workload.steps.iter().map(move |step| format!("{} {step}", workload.name)))
+        .collect();
+    format!(
+        "{}: its noise is of no step of this plan; it has that of {}, the plan has {}; name a run of this workload, or leave \
+         --noise out",
+        dir.display(),
+        some_of(&known),
+        some_of(&planned)
+    )
+}
+
+/// The first names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    const NAMED: usize = 6;
+    let first = names[..names.len().min(NAMED)].join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// What is remembered of runs on this class of host, of the plan's workloads: with the same options, else with any.

@@ -49,7 +49,13 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
         let fsync = found.into_iter().find(|line| line["name"] == "fsync").unwrap();
         (ended, fsync)
     };
-    let (_, here) = json("runs/later");
+    let (ended, here) = json("runs/later");
+    let nearest = desk.path("").canonicalize().unwrap();
+    let nearest = nearest.to_str().unwrap().trim_end_matches('/');
+    let told = format!(
+        "the folder runs/later is not there; what is said of its disk is of {nearest}, the nearest one"
+    );
+    assert!(ended.err.contains(&told), "{}", ended.err);
     assert!(here["found"].as_str().unwrap().starts_with("median "), "{here}");
     assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left behind");
     let (ended, nowhere) = json("/proc/sys");

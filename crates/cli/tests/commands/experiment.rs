@@ -60,6 +60,11 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     assert!(step["noise"].as_f64().unwrap() > 0.0 && step["detects"].as_f64() > step["noise"].as_f64());
     assert!(value["power"]["noise_from"].as_str().unwrap().starts_with("A/A of run "), "{value}");
     assert_eq!((&value["power"]["comparisons"], &value["power"]["wanted"]), (&3.into(), &0.04.into()));
+    desk.write("q.toml", &crate::plan(crate::TWO_VARIANTS, ""));
+    let other = desk.dbdyno(&["plan", "q.toml", "--noise", dir.to_str().unwrap()]);
+    let told = ": its noise is of no step of this plan; it has that of oltp ";
+    assert!(other.expect_code(2).err.contains(told), "{}", other.err);
+    assert!(other.err.contains("the plan has insert-benchmark l.i0, "), "{}", other.err);
 }
 
 #[test]

@@ -99,6 +99,13 @@ impl Card {
     }
 }
 
+/// What the server `name` in the servers folder answered when it was started once; `None` when it was not asked, or its program has
+/// changed since.
+pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
+    let card = Card::read(servers_dir, name).ok()??;
+    card.current_answer(&servers_dir.join(name)).cloned()
+}
+
 fn path(servers_dir: &Path, name: &str) -> PathBuf {
     servers_dir.join(format!("{name}.toml"))
 }

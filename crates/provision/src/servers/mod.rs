@@ -13,7 +13,7 @@ mod survey;
 
 pub use abilities::{Abilities, ThreadPool, TlsAbility};
 pub use add::add;
-pub use card::{Answer, Card, Origin};
+pub use card::{Answer, Card, Origin, answer_of};
 pub use client::client;
 pub use get::get;
 pub use play::{Play, PlayOptions};

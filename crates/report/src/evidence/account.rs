@@ -7,7 +7,7 @@ use dbdyno_analyse::{
 
 use super::query_plans::cut;
 use super::{Column, Grid};
-use crate::number::fixed;
+use crate::number::{self, fixed};
 
 /// The differences that are explained in words; the others are in the tables.
 const TOLD: usize = 3;
@@ -111,7 +111,7 @@ fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option
     if causes.is_none() && beside.is_empty() {
         return None;
     }
-    let (name, ratio) = (&variant.variant, fixed(Some(ratio), 2));
+    let (name, ratio) = (&variant.variant, number::ratio(Some(ratio), 2));
     let by = causes.map_or_else(String::new, |causes| format!(" by: {causes}"));
     let beside: String = beside.iter().map(|sentence| format!(" {sentence}")).collect();
     Some(format!("{name} has {ratio} times the base's rate in {}{by}.{beside}", step.name))

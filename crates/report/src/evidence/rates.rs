@@ -3,7 +3,7 @@
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use super::{Column, Grid, has_blocks, run_columns, runs, state};
-use crate::number::{NOT_AVAILABLE, fixed, rate};
+use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
 use crate::summary::interval_text;
 
 /// Rate, ratio and window of each variant.
@@ -50,7 +50,7 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     if blocks {
         row.extend([rate(variant.rate_min), rate(variant.rate_max)]);
     }
-    row.push(fixed(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
+    row.push(ratio(variant.ratio.as_ref().map(|ratio| ratio.value), 3));
     if blocks {
         let inference = variant.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
         row.push(inference.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| interval_text(found.interval)));
@@ -90,7 +90,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
         let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
         row.push(rate(ran.then_some(run.rate)));
-        row.push(fixed(block_ratio(variant, run.block), 3));
+        row.push(ratio(block_ratio(variant, run.block), 3));
         row.push(fixed(ran.then_some(run.window_seconds), 2));
         if step.target.is_some() {
             row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1));

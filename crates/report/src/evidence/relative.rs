@@ -3,7 +3,7 @@
 use dbdyno_analyse::{RelativeMetrics, StepFindings};
 
 use super::{COSTS, Column, EFFICIENCY, Grid, METRICS};
-use crate::number::fixed;
+use crate::number::ratio;
 
 /// One metric's name, and its ratio.
 type Figure = (&'static str, Box<dyn Fn(&RelativeMetrics) -> Option<f64>>);
@@ -45,11 +45,11 @@ fn grid(step: &StepFindings, title: &str, figures: Vec<Figure>) -> Grid {
     grid
 }
 
-/// Two decimals, as published.
-fn ratio_text(ratio: Option<f64>) -> String {
-    match ratio {
-        Some(ratio) if ratio.is_infinite() => "inf".to_owned(),
-        ratio => fixed(ratio, 2),
+/// Two decimals, as published; three figures below 0.1.
+fn ratio_text(value: Option<f64>) -> String {
+    match value {
+        Some(value) if value.is_infinite() => "inf".to_owned(),
+        value => ratio(value, 2),
     }
 }
 

@@ -6,7 +6,7 @@ use dbdyno_analyse::{Change, Series, Verdict};
 
 use super::scale::{Scale, tick_text};
 use super::svg::escaped;
-use crate::number::fixed;
+use crate::number::{fixed, ratio};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 200.0;
@@ -127,7 +127,7 @@ fn word(change: &Change) -> String {
         Verdict::Slower => "▼ slower",
         _ => "within the margin",
     };
-    format!("{word} ×{}", fixed(Some(change.ratio), 3))
+    format!("{word} ×{}", ratio(Some(change.ratio), 3))
 }
 
 /// A thin line from run to run, with a gap where a run has no value, and a point with its run's name.

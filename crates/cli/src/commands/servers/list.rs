@@ -14,8 +14,7 @@ pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let all = shown(&catalogue, args.here);
     if !args.json {
-        terminal::out(&text(&all, &catalogue));
-        return Ok(());
+        return terminal::out(&text(&all, &catalogue));
     }
     let value = json!({
         "folder": servers_dir(),
@@ -23,8 +22,7 @@ pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
         "servers": all.iter().map(server).collect::<Vec<_>>(),
     });
     let text = serde_json::to_string_pretty(&value).map_err(|error| Ended::new(OURS, error))?;
-    terminal::out(&text);
-    Ok(())
+    terminal::out(&text)
 }
 
 /// The servers that are here, for `dbdyno list servers`.

@@ -37,7 +37,7 @@ fn get(names: &[String]) -> Result<(), Ended> {
     for entry in entries {
         let begun = Instant::now();
         match servers::get(entry, &servers_dir(), &cancel, &mut |line| terminal::note(line)) {
-            Ok(card) => terminal::out(&told(&entry.name, &card, begun)),
+            Ok(card) => terminal::out(&told(&entry.name, &card, begun))?,
             Err(error @ Error::Cancelled { .. }) => return Err(ended(error)),
             Err(error) => {
                 let failure = ended(error);
@@ -75,8 +75,7 @@ fn add(name: &str, base_dir: &std::path::Path) -> Result<(), Ended> {
     let begun = Instant::now();
     let card = servers::add(name, base_dir, &servers_dir(), &catalogue, &mut |line| terminal::note(line))
         .map_err(ended)?;
-    terminal::out(&told(name, &card, begun));
-    Ok(())
+    terminal::out(&told(name, &card, begun))
 }
 
 fn remove(name: &str) -> Result<(), Ended> {
@@ -84,8 +83,7 @@ fn remove(name: &str) -> Result<(), Ended> {
     terminal::out(&match card.origin {
         Origin::Added => format!("{name}: forgotten; {} stays as it is", card.source),
         Origin::Got | Origin::Found => format!("{name}: removed from {}", servers_dir().display()),
-    });
-    Ok(())
+    })
 }
 
 /// One line on a server that is here and answers.

@@ -28,7 +28,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     // In this thread, which lives until the end: the server ends with the thread that started it.
     let options = PlayOptions { config: args.config.clone(), engine: None };
     let play = Play::start(&base, &options).map_err(ended)?;
-    terminal::out(&how_to_connect(&base, &play));
+    terminal::out(&how_to_connect(&base, &play))?;
     for note in play.running().notes() {
         terminal::note(&format!("note: {note}"));
     }

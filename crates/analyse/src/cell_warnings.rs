@@ -1,0 +1,143 @@
+//! What a reader must know of a run's cells: those that failed, did not end, did not run or were repeated.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellRecord, Outcome, Run, RunEvent};
+
+use crate::tables::end_message;
+
+/// Cells that failed, stopped in the middle or did not run.
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
+    let ended = |cell: &CellRecord| match cell.outcome() {
+        None if run.is_going_on => None,
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, sentence(&end_message(cell)))),
+        Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
+        None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
+    };
+    let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
+    all.extend(repeated(run));
+    let planned = run.manifest.order.len();
+    let missing =
+        run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
+    if run.is_going_on {
+        all.insert(0, going_on(run));
+    } else if missing > 0 {
+        all.push(format!("{missing} of {planned} cells did not run."));
+    }
+    all
+}
+
+/// How far a run is that is being written.
+fn going_on(run: &Run) -> String {
+    let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
+    let planned = run.manifest.order.len();
+    let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
+    let now = under_way.map_or_else(String::new, |cell| format!(", {} is under way", cell.id));
+    format!("The run is going on: {ended} of {planned} cells have ended{now}.")
+}
+
+/// Cells that failed and were run again in their place of the order: what is reported of them is the later attempt.
+fn repeated(run: &Run) -> Vec<String> {
+    let mut failures: BTreeMap<String, &str> = BTreeMap::new();
+    let mut all = Vec::new();
+    for event in &run.events {
+        match event {
+            RunEvent::CellEnded { cell, outcome: Outcome::Failed, message, .. } => {
+                failures.insert(cell.to_string(), message.as_deref().unwrap_or("no reason was given"));
+            }
+            RunEvent::CellSetAside { cell, to, .. } => {
+                if let Some(why) = failures.remove(&cell.to_string()) {
+                    let is_there = run.cells.iter().any(|again| again.id == *cell);
+                    let again =
+                        if is_there { "was run again, later than its block" } else { "is to run again" };
+                    all.push(format!(
+                        "Cell repeated: {cell} failed ({}) and {again}; the records of the failure are in {to}.",
+                        beginning(sentence(why))
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// What a message says first: the end of a server's log may stand behind it, which the records of the failure hold.
+fn beginning(message: &str) -> String {
+    const CHARACTERS: usize = 200;
+    let line = message.lines().next().unwrap_or_default();
+    match line.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Without the full stop that some messages end with.
+pub(crate) fn sentence(message: &str) -> &str {
+    message.trim_end().trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::CellId;
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, run};
+
+    fn warnings_of(run: &Run) -> String {
+        warnings(run).join("\n")
+    }
+
+    #[test]
+    fn a_run_that_is_going_on_is_not_told_as_stopped() {
+        let mut second = cell(2, "a", Vec::new());
+        second.events.pop();
+        let mut run = run(&["a"], 3, vec![cell(1, "a", Vec::new()), second]);
+        run.is_going_on = true;
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
+        run.cells.pop();
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended.");
+    }
+
+    #[test]
+    fn of_a_long_failure_its_beginning_is_told() {
+        assert_eq!(beginning("server died\nlog"), "server died");
+        assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
+    }
+
+    #[test]
+    fn a_failed_cell_that_was_repeated_is_told_with_its_failure() {
+        let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
+        let (one, two) = (run.cells[0].id.clone(), run.cells[1].id.clone());
+        let at = String::new;
+        let ended = |cell: &CellId, outcome| RunEvent::CellEnded {
+            at: at(),
+            cell: cell.clone(),
+            outcome,
+            message: Some("server died.".to_owned()),
+        };
+        let aside = |cell: &CellId| RunEvent::CellSetAside {
+            at: at(),
+            cell: cell.clone(),
+            to: format!("aside/1/{}", cell.block),
+        };
+        run.events = vec![
+            ended(&one, Outcome::Failed),
+            ended(&two, Outcome::Interrupted),
+            aside(&two),
+            aside(&one),
+            ended(&one, Outcome::Completed),
+        ];
+        let told = "Cell repeated: block 1 a insert-benchmark failed (server died) and was run again, later than its block; the \
+                    records of the failure are in aside/1/1.";
+        assert_eq!(warnings_of(&run), told);
+        run.cells.remove(0);
+        assert!(
+            warnings_of(&run).contains("failed (server died) and is to run again; "),
+            "{}",
+            warnings_of(&run)
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What would fail in every cell of a server that dbdyno starts, seen before it is started: too few connections, an engine that its
+//! build lacks.
+
+use std::path::Path;
+
+use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::intents::{ConfigServer, option_at};
+use dbdyno_provision::servers::answer_of;
+use dbdyno_provision::{Base, servers_dir};
+
+use crate::configs::VariantConfig;
+use crate::limits::OTHER_CONNECTIONS;
+
+/// Engines that MariaDB and MySQL are built with; the last two only MariaDB.
+const BUILT_IN: [&str; 9] =
+    ["innodb", "myisam", "memory", "heap", "csv", "archive", "mrg_myisam", "aria", "sequence"];
+
+/// What the option file of a server says, the variant's own and what its intents became.
+pub(crate) struct Told<'a> {
+    /// Names with underscores and values of the variant's own file, which wins.
+    pub(crate) own: &'a [(String, Option<String>)],
+    pub(crate) config: Option<&'a VariantConfig>,
+}
+
+impl Told<'_> {
+    /// The value of an option, and who says so.
+    fn value(&self, option: &str, file: Option<&Path>) -> Option<(String, String)> {
+        let own = self.own.iter().rev().find(|(name, _)| name == option);
+        let own = own.and_then(|(_, value)| value.clone());
+        let of_file = |value| (value, format!("{option} in {}", file.unwrap_or(Path::new("")).display()));
+        let of_intents = || {
+            let settings = &self.config?.rendered.settings;
+            let setting = settings.iter().find(|setting| setting.name == option)?;
+            Some((setting.value.clone()?, format!("{option}, by {} of its config", setting.intent)))
+        };
+        own.map(of_file).or_else(of_intents)
+    }
+
+    /// Whether a plugin with `word` in its name is loaded, or plugins lie elsewhere.
+    fn brings_plugins(&self, word: &str) -> bool {
+        let of_intents = self.config.map(|config| &config.rendered.settings[..]).unwrap_or_default();
+        let of_intents = of_intents.iter().map(|setting| (&setting.name, &setting.value));
+        let own = self.own.iter().map(|(name, value)| (name, value));
+        own.chain(of_intents).any(|(name, value)| {
+            let names_it = value.as_ref().is_some_and(|value| value.to_lowercase().contains(word));
+            name == "plugin_dir" || (name.contains("plugin_load") && names_it)
+        })
+    }
+}
+
+/// Refuses a server that would take fewer connections than the plan opens. Values that are no number are left to the server.
+///
+/// # Errors
+/// A sentence with what is needed, what the server would take, and who says so.
+pub(crate) fn check_connections(
+    plan: &Plan,
+    variant: &Variant,
+    base: &Base,
+    told: &Told<'_>,
+) -> Result<(), String> {
+    let server = ConfigServer::of_base(base, "");
+    let default =
+        |option| option_at(server.product, server.version, option).map(|range| range.default.clone());
+    let file = variant.my_cnf.as_deref().or(variant.postgresql_conf.as_deref());
+    let option = "max_connections";
+    let said = told.value(option, file);
+    let said = said.or_else(|| Some((default(option)?, format!("{option}, its default"))));
+    let Some((most, who)) = said else { return Ok(()) };
+    let reserved = match base {
+        Base::Mysql(_) => Some(0),
+        // Not in the data: 3 since there is one.
+        Base::Postgres(_) => told
+            .value("superuser_reserved_connections", file)
+            .map_or(Some(3), |(value, _)| value.parse().ok()),
+    };
+    let (Ok(most), Some(reserved)) = (most.parse::<u64>(), reserved) else { return Ok(()) };
+    let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
+    let room = most.saturating_sub(reserved);
+    if need <= room {
+        return Ok(());
+    }
+    let kept = if reserved > 0 { format!(", {reserved} of them kept for superusers") } else { String::new() };
+    Err(format!(
+        "the plan opens {need} connections, and the server would take {most}{kept} ({who}); raise it, or plan fewer connections"
+    ))
+}
+
+/// Refuses an engine that the build is known not to have, by what it answered when it was got or added, and gives a warning
+/// about one that it is not known to have.
+///
+/// # Errors
+/// A sentence that names the engines there are.
+pub(crate) fn check_engine(
+    variant: &Variant,
+    base: &Base,
+    told: &Told<'_>,
+) -> Result<Option<String>, String> {
+    let (Some(engine), Base::Mysql(mysql)) = (&variant.engine, base) else { return Ok(None) };
+    let wanted = engine.to_lowercase();
+    if told.brings_plugins(&wanted) {
+        return Ok(None);
+    }
+    let answer = match variant.kind() {
+        VariantKind::Named(name) => answer_of(&servers_dir(), &name),
+        _ => None,
+    };
+    let title = base.title();
+    if let Some(answer) = answer {
+        let engines = &answer.abilities.engines;
+        return match engines.iter().any(|known| known.to_lowercase() == wanted) {
+            true => Ok(None),
+            false => Err(format!("{title} has no engine {engine}; it has {}", engines.join(", "))),
+        };
+    }
+    let is_built_in = BUILT_IN[..if mysql.is_mariadb() { 9 } else { 7 }].contains(&wanted.as_str());
+    let plugin = format!("ha_{wanted}.so");
+    let is_plugin = mysql.plugin_dir().is_some_and(|folder| folder.join(&plugin).exists());
+    match is_built_in || is_plugin {
+        true => Ok(None),
+        false => Ok(Some(format!(
+            "engine {engine} is none of those that {title} is built with, and {plugin} is not among its plugins: its cells will fail \
+             unless this build has it"
+        ))),
+    }
+}

@@ -1,0 +1,139 @@
+//! The line of a run's progress, fitted to the terminal: its bar shrinks first, then names do; rate and ETA stay to the last.
+
+/// Columns of the bar, where there is room for so many. It has few lengths, so that it does not follow each digit of the rate.
+const BARS: [usize; 2] = [20, 10];
+/// A name is cut down to so many characters before it is left out.
+const LEAST_NAME: usize = 8;
+/// Between the parts of the line.
+const GAP: &str = "  ";
+
+/// What there is to say at a moment; what is empty is left out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Line {
+    /// Part of the whole run that is done, 0 to 1.
+    pub(super) done: f64,
+    pub(super) eta: String,
+    /// Block and variant.
+    pub(super) cell: String,
+    /// The step, or what is done beside the clock.
+    pub(super) what: String,
+    /// With its unit.
+    pub(super) rate: String,
+    /// How far the step is, and how long it is expected to take.
+    pub(super) times: String,
+}
+
+impl Line {
+    /// The line in at most `width` columns.
+    pub(super) fn fitted(&self, width: usize) -> String {
+        let mut line = self.clone();
+        let over = |line: &Self, bar| line.parts(bar).chars().count().saturating_sub(width);
+        let bar = BARS.into_iter().find(|bar| over(&line, *bar) == 0).unwrap_or(0);
+        if over(&line, bar) > 0 {
+            line.times.clear();
+        }
+        line.cell = shortened(&line.cell, over(&line, bar));
+        line.what = shortened(&line.what, over(&line, bar));
+        if over(&line, bar) > 0 {
+            line.cell.clear();
+        }
+        if over(&line, bar) == 0 {
+            return line.parts(bar);
+        }
+        let first = if line.rate.is_empty() { &line.what } else { &line.rate };
+        format!("{first}{GAP}ETA {}", line.eta)
+    }
+
+    fn parts(&self, bar: usize) -> String {
+        let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
+        let eta = format!("ETA {}", self.eta);
+        let parts = [drawn(bar, self.done), percent, eta];
+        let said = [&self.cell, &self.what, &self.rate, &self.times];
+        let all: Vec<&str> =
+            parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
+        all.join(GAP)
+    }
+}
+
+fn drawn(columns: usize, done: f64) -> String {
+    if columns == 0 {
+        return String::new();
+    }
+    let full = ((columns as f64 * done.clamp(0.0, 1.0)) as usize).min(columns);
+    let head = if full < columns { "╸" } else { "" };
+    format!("{}{head}{}", "━".repeat(full), "─".repeat(columns.saturating_sub(full + 1)))
+}
+
+/// `name` without `over` characters of its middle, as far as that leaves something to know it by: what is alike in names of
+/// variants is seldom at both of their ends.
+fn shortened(name: &str, over: usize) -> String {
+    let length = name.chars().count();
+    if over == 0 || length <= LEAST_NAME {
+        return name.to_owned();
+    }
+    // The mark of what is left out takes a column too.
+    let kept = length.saturating_sub(over).max(LEAST_NAME) - 1;
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let begin: String = name.chars().take(head).collect();
+    let end: String = name.chars().skip(length - tail).collect();
+    format!("{begin}…{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Line {
+        let text = |text: &str| text.to_owned();
+        Line {
+            done: 0.4321,
+            eta: text("0:02:10"),
+            cell: text("block 3/5 mariadb-10.11-pool-of-threads"),
+            what: text("range-notcovered-si.pre.c64"),
+            rate: text("197,739 queries/s"),
+            times: text("12 s / 30 s"),
+        }
+    }
+
+    fn check(line: &Line, widths: &[usize]) -> String {
+        let fit = |width: &usize| {
+            let text = line.fitted(*width);
+            assert!(text.chars().count() <= *width, "{width}: {text}");
+            format!("{width:>3} |{text}")
+        };
+        widths.iter().map(fit).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_bar_gives_way_first_then_names_and_rate_and_eta_last() {
+        insta::assert_snapshot!(check(&line(), &[150, 140, 130, 100, 80, 60, 50, 40, 30]), @r"
+        150 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
+        140 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
+        130 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
+        100 | 43 %  ETA 0:02:10  block 3/5 mariad…pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s
+         80 | 43 %  ETA 0:02:10  block …reads  range-notcovered-si.pre.c64  197,739 queries/s
+         60 | 43 %  ETA 0:02:10  bloc…ads  range…e.c64  197,739 queries/s
+         50 | 43 %  ETA 0:02:10  rang…c64  197,739 queries/s
+         40 |197,739 queries/s  ETA 0:02:10
+         30 |197,739 queries/s  ETA 0:02:10
+        ");
+    }
+
+    #[test]
+    fn work_beside_the_clock_has_no_rate_and_keeps_its_name() {
+        let busy =
+            Line { what: "restoring data".to_owned(), rate: String::new(), times: String::new(), ..line() };
+        insta::assert_snapshot!(check(&busy, &[100, 80, 60, 40]), @r"
+        100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data
+         80 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data
+         60 | 43 %  ETA 0:02:10  block 3/5 ma…-of-threads  restoring data
+         40 | 43 %  ETA 0:02:10  bloc…ads  resto…data
+        ");
+    }
+
+    #[test]
+    fn the_bar_is_as_full_as_the_run() {
+        let bars = [0.0, 0.26, 0.5, 1.0].map(|done| drawn(8, done));
+        assert_eq!(bars, ["╸───────", "━━╸─────", "━━━━╸───", "━━━━━━━━"]);
+    }
+}

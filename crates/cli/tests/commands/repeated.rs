@@ -1,0 +1,76 @@
+//! Cells that failed, and are run again in their place.
+
+use std::path::PathBuf;
+
+use dbdyno_record::{CellId, Outcome, Run, RunEvent};
+
+use crate::support::{Desk, faults, findings, wait_until_in_step};
+use crate::{TWO_VARIANTS, plan};
+
+/// A run whose second cell fails, because its data directory is somebody's; returns its folder and the stranger's.
+fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    let order = Run::open(&dir).unwrap().manifest.order;
+    wait_until_in_step(&mut running, &dir, &format!("1/{}/insert-benchmark/qr100", order[0].variant));
+    let strangers = dir.join(format!("data/1-{}-insert-benchmark", order[1].variant));
+    std::fs::create_dir_all(&strangers).unwrap();
+    std::fs::write(strangers.join("letters"), "mine").unwrap();
+    let ended = running.wait();
+    ended.expect_code(4);
+    let how = "to run what failed once more: dbdyno run --resume runs/RUN --failed\n";
+    assert!(desk.golden(&ended.err).contains(how), "{}", ended.err);
+    (dir, strangers)
+}
+
+fn set_aside(run: &Run) -> Vec<(CellId, String)> {
+    let aside = run.events.iter().filter_map(|event| match event {
+        RunEvent::CellSetAside { cell, to, .. } => Some((cell.clone(), to.clone())),
+        _ => None,
+    });
+    aside.collect()
+}
+
+#[test]
+fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
+    let desk = Desk::new();
+    let (dir, strangers) = with_a_failed_cell(&desk);
+    let run = dir.to_str().unwrap();
+    let listed = desk.golden(&desk.dbdyno(&["list", "runs"]).out);
+    assert_eq!(listed, "runs/RUN  1 of 2 cells, with failed cells; --resume with --failed repeats them\n");
+    std::fs::remove_dir_all(strangers).unwrap();
+    let left_alone = desk.dbdyno(&["run", "--resume", run]);
+    assert!(
+        left_alone.expect_code(4).err.contains("going on: 0 of 2 cells are left\n"),
+        "{}",
+        left_alone.err
+    );
+    assert_eq!(set_aside(&Run::open(&dir).unwrap()), []);
+    let repeated = desk.dbdyno(&["run", "--resume", run, "--failed"]);
+    let said = "going on: 1 of 2 cells are left, 1 of them failed before\n";
+    assert!(repeated.expect_ok().err.contains(said), "{}", repeated.err);
+    let record = Run::open(&dir).unwrap();
+    assert!(record.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
+    let cell = record.manifest.order[1].clone();
+    let to = format!("aside/1/1/{}/insert-benchmark", cell.variant);
+    assert_eq!(set_aside(&record), [(cell.clone(), to.clone())]);
+    assert!(dir.join(&to).join("events.jsonl").is_file(), "the record of the failure is gone");
+    let findings = findings(&dir);
+    assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
+    let told = findings.warnings.iter().find(|warning| warning.starts_with("Cell repeated: "));
+    let told = told.unwrap_or_else(|| panic!("{:?}", findings.warnings));
+    assert!(told.starts_with(&format!("Cell repeated: {cell} failed (")), "{told}");
+    let end = format!(") and was run again, later than its block; the records of the failure are in {to}.");
+    assert!(told.ends_with(&end), "{told}");
+    // Nothing has failed any more.
+    let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
+    assert!(again.expect_ok().err.contains("going on: 0 of 2 cells are left\n"), "{}", again.err);
+}
+
+#[test]
+fn repeating_failed_cells_is_a_way_to_go_on() {
+    let desk = Desk::new();
+    let ended = desk.dbdyno(&["run", "--failed"]);
+    assert!(ended.expect_code(2).err.contains("--resume <RUN>"), "{}", ended.err);
+}
