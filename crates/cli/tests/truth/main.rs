@@ -22,7 +22,7 @@ use dbdyno_analyse::{Account, Cause, StepFindings, VariantStep, Verdict};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use own_account::OwnAccount;
+use own_account::{OwnAccount, late_us};
 use support::{Desk, faults, findings, wait_for};
 
 const BLOCKS: u64 = 5;
@@ -34,6 +34,8 @@ struct Told {
     wrong: Vec<String>,
     /// By what the servers say of themselves.
     false_of_servers: Vec<String>,
+    /// By their own clocks.
+    servers_were_late: bool,
     evidence: String,
 }
 
@@ -88,10 +90,12 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_rig
         drop(running);
         compare_says_the_same(&desk, &step);
         let base = of(&step, "base");
+        let all = || std::iter::once(&BASE).chain(&VARIANTS);
+        let late_us = late_us(&desk, all().map(|server| server.name));
         let false_of = |server: &Programmed| {
             let told = of(&step, server.name);
             let own = OwnAccount::of(&desk, server.name);
-            let mut wrong = own.false_in(told, BLOCKS * OPERATIONS);
+            let mut wrong = own.false_in(told, BLOCKS * OPERATIONS, late_us);
             if told.verdict != server.verdict && told.verdict.is_some_and(|said| said != Verdict::Undecided) {
                 wrong.push(format!(
                     "{}: {:?}, though {:?} is true",
@@ -102,7 +106,8 @@ fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_rig
         };
         Told {
             wrong: VARIANTS.iter().flat_map(|server| wrong(server, of(&step, server.name), base)).collect(),
-            false_of_servers: std::iter::once(&BASE).chain(&VARIANTS).flat_map(false_of).collect(),
+            false_of_servers: all().flat_map(false_of).collect(),
+            servers_were_late: all().any(|server| OwnAccount::of(&desk, server.name).is_late()),
             evidence: evidence(&desk, &step),
         }
     });
@@ -166,9 +171,12 @@ fn a_server_that_only_works_is_charged_for_all_of_its_time() {
         expect(&mut wrong, "factor of CPU", cpu, 0.5, 0.03);
         let ratio = dear.ratio.as_ref().unwrap().value;
         expect(&mut wrong, "product of the factors", cpu * waiting, ratio, 1e-9);
-        let false_of = |told: &VariantStep| OwnAccount::of(&desk, &told.variant).false_in(told, 3 * 500);
+        let late_us = late_us(&desk, ["base", "dear"]);
+        let false_of =
+            |told: &VariantStep| OwnAccount::of(&desk, &told.variant).false_in(told, 3 * 500, late_us);
         let false_of_servers = [base, dear].into_iter().flat_map(false_of).collect();
-        Told { wrong, false_of_servers, evidence: evidence(&desk, &step) }
+        let servers_were_late = ["base", "dear"].iter().any(|name| OwnAccount::of(&desk, name).is_late());
+        Told { wrong, false_of_servers, servers_were_late, evidence: evidence(&desk, &step) }
     });
 }
 
@@ -178,23 +186,27 @@ fn expect(wrong: &mut Vec<String>, what: &str, is: f64, truth: f64, tolerance: f
     }
 }
 
-/// Fails if anything is wrong, with the evidence. Only where a hypervisor took this machine's CPUs away meanwhile, which no
-/// program can stand, the tool is held to what the servers say of themselves, and may try again.
+/// Fails if something is wrong each of three times, with the evidence of the last. Where a hypervisor took this machine's CPUs
+/// away meanwhile, or the servers were late by their own clocks to the end, which no program can stand, the tool is held to what
+/// the servers say of themselves.
 fn on_a_machine_of_its_own(attempt: impl Fn() -> Told) {
     for is_last in [false, false, true] {
         let before = stolen();
-        let Told { wrong, false_of_servers, evidence } = attempt();
+        let Told { wrong, false_of_servers, servers_were_late, evidence } = attempt();
         if wrong.is_empty() {
             return;
         }
         let after = stolen();
         let share = (after.0 - before.0) / (after.1 - before.1);
-        let all = || format!("{}\n{evidence}\nstolen: {share:.3}", wrong.join("\n"));
-        assert!(share > 0.01, "{}", all());
-        if false_of_servers.is_empty() {
+        let is_excused = share > 0.01 || is_last && servers_were_late;
+        if is_excused && false_of_servers.is_empty() {
             return;
         }
-        assert!(!is_last, "by the servers' own accounts:\n{}\nall:\n{}", false_of_servers.join("\n"), all());
+        let [wrong, of_servers] = [wrong, false_of_servers].map(|all| all.join("\n"));
+        assert!(
+            !is_last,
+            "{wrong}\nby the servers' own accounts:\n{of_servers}\n{evidence}\nstolen: {share:.3}"
+        );
     }
 }
 
