@@ -1,7 +1,7 @@
 //! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that measured it: the blocks of one
 //! variant are then of two.
 
-use dbdyno_record::{CellId, Run, RunEvent, ServerInfo};
+use dbdyno_record::{CellId, Run, ServerInfo};
 
 use crate::overview::servers_of;
 
@@ -49,12 +49,8 @@ pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<String> {
 
 /// The run went on with another build of dbdyno than the one that began it.
 pub(crate) fn measured_by_several(run: &Run) -> Option<String> {
-    let others = run.events.iter().filter_map(|event| match event {
-        RunEvent::Started { tool: Some(tool), .. } => Some(tool),
-        _ => None,
-    });
     let begun = &run.manifest.tool;
-    let other = others.into_iter().find(|tool| *tool != begun)?;
+    let other = run.tools().find(|tool| *tool != begun)?;
     let named = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
     Some(format!(
         "Run {} was measured by more than one dbdyno: {}. Rates of its blocks may differ by that.",

@@ -1,27 +1,22 @@
 //! Load threads that waited for a CPU: answers waited with them, and the server seems slower than it is.
 
 use crate::WorkloadFindings;
-use crate::valid_runs::valid_runs;
+use crate::valid_runs::worst;
 
 /// Share of the window from which a step is named: the margin within which rates count as the same by default.
 const TOLD_SHARE: f64 = 0.02;
-/// In a shorter step a single hold-up would be told.
-const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// The worst of the steps that were held up in this way, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
-    let shares: Vec<(f64, String)> =
-        judged.filter_map(|found| Some((found.run.cost.load_thread_wait_share?, found.place()))).collect();
-    let told = shares.iter().filter(|(share, _)| *share > TOLD_SHARE);
-    let (worst, place) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let worst = worst(workloads, TOLD_SHARE, |run| run.cost.load_thread_wait_share)?;
     Some(format!(
-        "The load client waited for a CPU: a thread of it in {:.1} % of the time at worst, in {place}, and in more than {:.0} % in {} of \
+        "The load client waited for a CPU: a thread of it in {:.1} % of the time at worst, in {}, and in more than {:.0} % in {} of \
          {} runs of steps. Answers waited with it: rates are lower by up to as much, and times longer.",
-        100.0 * worst,
+        100.0 * worst.share,
+        worst.place,
         100.0 * TOLD_SHARE,
-        told.count(),
-        shares.len()
+        worst.told,
+        worst.all
     ))
 }
 

@@ -2,12 +2,10 @@
 
 use crate::WorkloadFindings;
 use crate::measured::Measured;
-use crate::valid_runs::valid_runs;
+use crate::valid_runs::worst;
 
 /// Share of all CPUs' time above which a step is named; half of the margin within which rates count as the same by default.
 const TOLD_SHARE: f64 = 0.01;
-/// A tick of 10 ms is 1 % of a second: in a shorter step one alone would be told.
-const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// Share of the time of all the host's CPUs in which they had something to run and were not there for it; `None` where the host
 /// was not sampled.
@@ -18,18 +16,15 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 
 /// The worst of the steps that lost CPU time in this way, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
-    let shares: Vec<(f64, String)> =
-        judged.filter_map(|found| Some((found.run.cost.host_steal_share?, found.place()))).collect();
-    let told = shares.iter().filter(|(share, _)| *share > TOLD_SHARE);
-    let (worst, place) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let worst = worst(workloads, TOLD_SHARE, |run| run.cost.host_steal_share)?;
     Some(format!(
-        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in {place}, and more than {:.0} % in \
+        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in {}, and more than {:.0} % in \
          {} of {} runs of steps. Rates and times hold it, differently in each block.",
-        100.0 * worst,
+        100.0 * worst.share,
+        worst.place,
         100.0 * TOLD_SHARE,
-        told.count(),
-        shares.len()
+        worst.told,
+        worst.all
     ))
 }
 

@@ -55,15 +55,16 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
-    let limited = if around.judges_client {
-        client_faults(&measured, around, client_reach, &kinds)
-    } else {
-        Vec::new()
-    };
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
     let cost = cost(&measured, around.syncs, &step.events);
+    let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus);
+    let limited = if around.judges_client {
+        client_faults(&measured, waited, client_reach, &kinds)
+    } else {
+        Vec::new()
+    };
     StepRun {
         block: around.block,
         validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
@@ -86,17 +87,16 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     }
 }
 
-/// Every way in which the step's figures are the client's own: no time left, held up, at its calibrated rate, or late.
+/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of
+/// the window, at its calibrated rate, or late.
 fn client_faults(
     step: &Measured<'_>,
-    around: Surroundings<'_>,
+    waited: Option<f64>,
     reached: Option<ClientReach>,
     kinds: &[KindResult],
 ) -> Vec<String> {
-    let held_up = || headroom::longest_wait(step).filter(|_| around.client_has_own_cpus);
-    let busy = headroom::busiest(step)
-        .and_then(headroom::fault)
-        .or_else(|| held_up().and_then(headroom::wait_fault));
+    let busy = headroom::busiest(step).and_then(headroom::fault);
+    let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
     let at_its_rate = reached.as_ref().and_then(reach::fault);
     busy.into_iter().chain(at_its_rate).chain(kinds.iter().filter_map(schedule::fault)).collect()
 }

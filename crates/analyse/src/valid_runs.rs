@@ -3,6 +3,9 @@
 use crate::ratio::valid;
 use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
 
+/// In a shorter window a tick of the kernel's clocks (10 ms) or a single hold-up is most of a share that is told.
+const JUDGED_FROM_SECONDS: f64 = 2.0;
+
 /// One of them with where it belongs.
 #[derive(Clone, Copy)]
 pub(crate) struct ValidRun<'a> {
@@ -23,6 +26,30 @@ pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item =
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
     variants.flat_map(|(step, variant)| valid(&variant.runs).map(move |run| ValidRun { step, variant, run }))
+}
+
+/// The run in which a share is greatest, and how many runs have more of it than is told.
+pub(crate) struct Worst {
+    pub(crate) share: f64,
+    pub(crate) place: String,
+    pub(crate) told: usize,
+    /// Runs that were judged.
+    pub(crate) all: usize,
+}
+
+/// Of the valid runs whose window is long enough for a share of time, by `share_of`, from `told_share` on; `None` where no run has
+/// so much.
+pub(crate) fn worst(
+    workloads: &[WorkloadFindings],
+    told_share: f64,
+    share_of: impl Fn(&StepRun) -> Option<f64>,
+) -> Option<Worst> {
+    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
+    let shares: Vec<(f64, ValidRun<'_>)> =
+        judged.filter_map(|found| Some((share_of(found.run)?, found))).collect();
+    let told = shares.iter().filter(|(share, _)| *share > told_share);
+    let (share, found) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    Some(Worst { share: *share, place: found.place(), told: told.count(), all: shares.len() })
 }
 
 /// `1 run of a step`, `7 runs of steps`

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use crate::layout::{CELLS, EVENTS, MANIFEST, cell_path};
 use crate::lines::{self, read_json_lines};
 use crate::step_reader::read_step;
-use crate::{CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord, parallel};
+use crate::{
+    CellEvent, CellId, Error, FORMAT_VERSION, Manifest, Outcome, RunEvent, StepRecord, ToolInfo, parallel,
+};
 
 /// A run as it was recorded.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,6 +48,16 @@ impl CellRecord {
 }
 
 impl Run {
+    /// The builds of dbdyno that measured the run: the one that began it, then one for each time it was begun or gone on with, as
+    /// far as that is recorded.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolInfo> {
+        let of_session = self.events.iter().filter_map(|event| match event {
+            RunEvent::Started { tool, .. } => tool.as_ref(),
+            _ => None,
+        });
+        std::iter::once(&self.manifest.tool).chain(of_session)
+    }
+
     /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with the cells that were added
     /// while it ran.
     ///

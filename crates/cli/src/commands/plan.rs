@@ -34,10 +34,11 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         terminal::warning(&warning);
     }
     // Variants are not looked at for this: a plan can be shown where its servers are not.
-    warn_of_margins(&manifest(&plan, &[], Path::new("."))?);
+    let manifest = manifest(&plan, &[], Path::new("."))?;
+    warn_of_margins(&manifest);
     let parity = parity::of_plan(&plan)?;
     let estimate = estimate(&plan);
-    let power = power::of_plan(&plan, args)?;
+    let power = power::of_plan(&plan, &manifest, args)?;
     if args.json {
         return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }

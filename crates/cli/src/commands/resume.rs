@@ -6,9 +6,7 @@ use std::path::Path;
 use dbdyno_analyse::host_class;
 use dbdyno_plan::{Plan, VariantKind};
 use dbdyno_provision::Snapshot;
-use dbdyno_record::{
-    CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter, ToolInfo,
-};
+use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
 use crate::commands::run::{Ready, data_root, host_info, tool, workloads};
@@ -41,7 +39,7 @@ pub(super) fn resume(
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
     let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
     let mut plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
-    let exchanged = other_program(&manifest, &sessions(&record), &plan, anyway)?;
+    let exchanged = other_program(&record, &plan, anyway)?;
     let data_root = data_root(&plan, dir);
     if !cells.is_empty() || plan.budget.is_some() {
         host::check(&plan, dir, host::size_of(&data_root))?;
@@ -83,24 +81,10 @@ pub(super) fn resume(
     Ok(Ready { plan, variants, writer, cells, before })
 }
 
-/// The builds of dbdyno that have measured parts of the run.
-fn sessions(record: &Run) -> Vec<ToolInfo> {
-    let of_session = |event: &RunEvent| match event {
-        RunEvent::Started { tool, .. } => tool.clone(),
-        _ => None,
-    };
-    std::iter::once(record.manifest.tool.clone()).chain(record.events.iter().filter_map(of_session)).collect()
-}
-
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other
 /// in every report. What is to be told when it may not and the user goes on anyway; `None` when it is one of them.
-fn other_program(
-    manifest: &Manifest,
-    sessions: &[ToolInfo],
-    plan: &Plan,
-    anyway: bool,
-) -> Result<Option<String>, Ended> {
-    let (now, then) = (tool(), &manifest.tool);
+fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
+    let (now, then) = (tool(), &record.manifest.tool);
     let refuse = |what: String| Ended::new(USAGE, what);
     if now.build != then.build {
         return Err(refuse(format!(
@@ -110,7 +94,7 @@ fn other_program(
         )));
     }
     for workload in workloads(plan) {
-        let before = manifest.workloads.iter().find(|before| before.name == workload.name);
+        let before = record.manifest.workloads.iter().find(|before| before.name == workload.name);
         let version = before.map(|before| before.version);
         if version != Some(workload.version) {
             let before = version.map_or("none".to_owned(), |version| version.to_string());
@@ -121,7 +105,7 @@ fn other_program(
             )));
         }
     }
-    if sessions.contains(&now) {
+    if record.tools().any(|tool| *tool == now) {
         return Ok(None);
     }
     let differs = format!(

@@ -10,7 +10,6 @@ use dbdyno_record::Manifest;
 use serde::Serialize;
 
 use crate::args::PlanArgs;
-use crate::commands::run::manifest;
 use crate::exit::Ended;
 use crate::terminal;
 
@@ -45,22 +44,19 @@ pub(crate) struct StepPower {
     pub(crate) forecast: Option<Forecast>,
 }
 
-/// The power of a plan; `None` for one that compares nothing.
+/// The power of a plan, which would be recorded as `manifest`; `None` for one that compares nothing.
 ///
 /// # Errors
 /// The run that was named for its noise cannot be read, or has none.
-pub(crate) fn of_plan(plan: &Plan, args: &PlanArgs) -> Result<Option<Power>, Ended> {
-    let out = std::path::Path::new(".");
-    // Variants are not looked at: a plan can be shown where its servers are not.
-    let manifest = manifest(plan, &[], out)?;
+pub(crate) fn of_plan(plan: &Plan, manifest: &Manifest, args: &PlanArgs) -> Result<Option<Power>, Ended> {
     let control = usize::from(plan.aa);
     let others = plan.variants.len().saturating_sub(1 + control);
     if plan.variants.len() < 2 {
         return Ok(None);
     }
     let known = match &args.noise {
-        Some(run) => noise::of_run(run, &manifest)?,
-        None => noise::of_host(&manifest),
+        Some(run) => noise::of_run(run, manifest)?,
+        None => noise::of_host(manifest),
     };
     let steps: usize = manifest.workloads.iter().map(|workload| workload.steps.len()).sum();
     let wanted = args.detect.map(|percent| percent / 100.0);
@@ -78,7 +74,7 @@ pub(crate) fn of_plan(plan: &Plan, args: &PlanArgs) -> Result<Option<Power>, End
         for step in &workload.steps {
             let name = if several { format!("{} {step}", workload.name) } else { step.clone() };
             let deviation = known.as_ref().and_then(|known| known.of(&workload.name, step));
-            all.push(of_noise(Some(name), deviation, margin_of(&manifest, step)));
+            all.push(of_noise(Some(name), deviation, margin_of(manifest, step)));
         }
     }
     let is_known = all.iter().any(|step| step.noise.is_some());
