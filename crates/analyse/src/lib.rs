@@ -18,6 +18,7 @@ mod colours;
 mod compare;
 mod control;
 mod cost;
+mod counted;
 mod counters;
 mod debt;
 mod effects_table;
