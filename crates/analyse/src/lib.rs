@@ -38,6 +38,7 @@ mod headroom;
 mod history;
 mod host_check;
 mod hosts;
+mod invalid_runs;
 mod judge;
 mod latency;
 mod levels;
@@ -95,6 +96,7 @@ pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
 pub use host_check::HostCheck;
+pub use invalid_runs::reason_class;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
@@ -108,6 +110,7 @@ pub use step_findings::{
 };
 pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
+pub use workloads::step_validity;
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

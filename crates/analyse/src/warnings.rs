@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
-use crate::cell_warnings::{self, sentence};
+use crate::cell_warnings;
 use crate::changed;
 use crate::client_wait;
 use crate::colours::missed_note;
@@ -15,6 +15,7 @@ use crate::encryption::unequal;
 use crate::fsyncs;
 use crate::host_check;
 use crate::hosts::host_warnings;
+use crate::invalid_runs;
 use crate::judge::drift_warnings;
 use crate::outages;
 use crate::parity::Parity;
@@ -25,7 +26,7 @@ use crate::short_steps;
 use crate::steal;
 use crate::told_late;
 use crate::valid_runs::valid_runs;
-use crate::{StepFindings, Validity, WorkloadFindings};
+use crate::{StepFindings, WorkloadFindings};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -50,8 +51,8 @@ pub(crate) fn warnings(
     }
     all.extend(cell_warnings::warnings(run));
     all.extend(run.warnings.iter().cloned());
+    all.extend(invalid_runs::warnings(workloads));
     for step in workloads.iter().flat_map(|workload| &workload.steps) {
-        all.extend(invalid_steps(step));
         all.extend(missed_targets(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
@@ -89,21 +90,6 @@ fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<St
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
     (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
-}
-
-fn invalid_steps(step: &StepFindings) -> Vec<String> {
-    let runs = step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
-    runs.filter_map(|(variant, run)| match &run.validity {
-        Validity::Invalid { reasons } => Some(format!(
-            "Invalid, not used: block {} {} {}: {}.",
-            run.block,
-            variant.variant,
-            step.name,
-            sentence(&reasons.join("; "))
-        )),
-        _ => None,
-    })
-    .collect()
 }
 
 fn missed_targets(step: &StepFindings) -> Vec<String> {
