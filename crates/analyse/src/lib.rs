@@ -70,6 +70,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod targets;
 mod told_late;
 mod valid_runs;
 mod validity;
