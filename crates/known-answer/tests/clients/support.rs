@@ -10,7 +10,7 @@ use tempfile::TempDir;
 pub(crate) const BOTH: [Protocol; 2] = [Protocol::Mysql, Protocol::Postgres];
 
 /// How often a test may find that its machine was held up.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: usize = 8;
 
 /// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
 /// What the server does wrong spoils all of them.

@@ -18,7 +18,7 @@ use dbdyno_record::{
 pub(crate) const HANGS: &str = "hangs";
 
 /// How often a test may find that its machine was held up.
-const ATTEMPTS: usize = 4;
+const ATTEMPTS: usize = 8;
 
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;

@@ -108,7 +108,7 @@ impl Series {
 /// What the sampler does wrong spoils all of them.
 pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
     let mut spoilt = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..8 {
         match attempt() {
             Ok(()) => return,
             Err(what) => spoilt.push(what),
