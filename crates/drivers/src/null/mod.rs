@@ -1,10 +1,13 @@
 //! A database that answers at once, or after a fixed delay: the yardstick for what dbdyno itself costs.
 
+mod affected;
 mod journal;
 
 use std::time::Duration;
 
 pub use journal::{Asked, Journal};
+
+use affected::Affected;
 
 use crate::{
     Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, KeySource, Param, RowStream,
@@ -24,8 +27,8 @@ pub struct Options {
 #[derive(Debug)]
 pub struct NullSession {
     options: Options,
-    /// Texts of the prepared statements; a statement's number counts from 1.
-    statements: Vec<String>,
+    /// Texts of the prepared statements and the rows that they change; a statement's number counts from 1.
+    statements: Vec<(String, Affected)>,
 }
 
 /// A null database wants what MySQL wants, so that a workload builds the same text for it.
@@ -68,17 +71,17 @@ impl NullSession {
             journal.write(Asked::Query(format!("{sql}\n{}", String::from_utf8_lossy(rows))));
         }
         let lines = rows.iter().filter(|&&byte| byte == b'\n').count() as u64;
-        Answer { affected: lines, ..self.answer().await }
+        self.answer(lines).await
     }
 
-    async fn answer(&self) -> Answer {
+    async fn answer(&self, affected: u64) -> Answer {
         if self.options.delay.is_zero() {
             // Without it a closed loop would never give the runtime a chance to look at its timers.
             tokio::task::yield_now().await;
         } else {
             tokio::time::sleep(self.options.delay).await;
         }
-        Answer { rows: 1, affected: 1, bytes: 0, warnings: 0 }
+        Answer { rows: 1, affected, bytes: 0, warnings: 0 }
     }
 }
 
@@ -87,23 +90,24 @@ impl Session for NullSession {
         if let Some(journal) = &self.options.journal {
             journal.write(Asked::Query(String::from_utf8_lossy(sql).into_owned()));
         }
-        Ok(self.answer().await)
+        Ok(self.answer(Affected::of(sql).with(&[])).await)
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        self.statements.push(sql.to_owned());
+        self.statements.push((sql.to_owned(), Affected::of(sql.as_bytes())));
         let id = u32::try_from(self.statements.len()).unwrap_or(u32::MAX);
         let params = sql.bytes().filter(|&byte| byte == b'?').count();
         Ok(Statement { id, params: u16::try_from(params).unwrap_or(u16::MAX), columns: 1 })
     }
 
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        let prepared = self.statements.get((statement.id as usize).saturating_sub(1));
         if let Some(journal) = &self.options.journal {
-            let index = (statement.id as usize).saturating_sub(1);
-            let sql = self.statements.get(index).cloned().unwrap_or_default();
+            let sql = prepared.map(|(sql, _)| sql.clone()).unwrap_or_default();
             journal.write(Asked::Execute(sql, params.to_vec()));
         }
-        Ok(self.answer().await)
+        let affected = prepared.map_or(1, |(_, affected)| affected.with(params));
+        Ok(self.answer(affected).await)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {

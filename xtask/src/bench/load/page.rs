@@ -76,8 +76,8 @@ A rate is rows over the time of load and index together: dbdyno's steps `load` a
 command `prepare`. `insert` is the multi-row INSERT of up to 512 KiB that both send; `stream` is LOAD DATA LOCAL INFILE or
 COPY FROM STDIN, which sysbench cannot do. sysbench loads a table on one connection, however many it has. With 4 tables and
 `insert` both send the same statements on as many connections, so there is no target. Each drops its tables before the
-other begins. dbdyno's INSERTs speak the character set of the database, sysbench's always utf8mb4, of which a server whose
-tables are latin1 (MariaDB 10.11's default) converts each text. [Other ways that were tried](../reference/oltp.md#ways-that-are-not-taken).
+other begins. dbdyno's INSERTs speak the character set of the table's texts, sysbench's always utf8mb4, which a server whose
+tables are latin1 (MariaDB 10.11's default) converts, text by text. [Other ways that were tried](../reference/oltp.md#ways-that-are-not-taken).
 On PostgreSQL dbdyno's time for a single table, which several connections fill, holds that of building its primary key anew, so
 that it is as small as sysbench's ([loading](../reference/oltp.md#loading)).
 
