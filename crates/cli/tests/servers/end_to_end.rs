@@ -47,7 +47,7 @@ const POSTGRES: Product = Product {
     checked: 5,
     reads: "pg_stat_database.tup_returned",
     counts_fsyncs: false,
-    seconds: 4,
+    seconds: 2,
 };
 
 fn a_small_run_is_complete_and_valid(prefix: &str, product: &Product) {

@@ -14,7 +14,7 @@ const IN_STEPS: &str = "[mysqld]\nauto_increment_increment = 3\nauto_increment_o
 fn oltp(variants: &str, options: &str) -> String {
     format!(
         "name = \"test\"\n{variants}\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"insert\"]\ntables = 2\nload_connections = 2\n\
-         table_size = 25_000\nevents = 200\n{options}\n"
+         table_size = 12_000\nevents = 200\n{options}\n"
     )
 }
 
@@ -42,7 +42,7 @@ fn tables_of_their_own_connections_have_ids_without_gaps_in_every_way_to_load() 
         let dir = desk.run_dir();
         let findings = findings(&dir);
         assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 5), "{load_method}");
-        assert_eq!(loaded(&Run::open(&dir).unwrap()), [[1, 25_000, 25_000]; 10], "{load_method}");
+        assert_eq!(loaded(&Run::open(&dir).unwrap()), [[1, 12_000, 12_000]; 10], "{load_method}");
     }
 }
 
@@ -59,10 +59,10 @@ fn a_server_of_somebody_else_that_counts_in_steps_gives_tests_the_ids_that_they_
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
     assert_eq!(faults(&findings(&dir)), [""; 0]);
-    assert_eq!(loaded(&Run::open(&dir).unwrap()), [[1, 25_000, 25_000]; 2]);
+    assert_eq!(loaded(&Run::open(&dir).unwrap()), [[1, 12_000, 12_000]; 2]);
     // Of the rows that the test inserted, too.
     for table in ["sbtest1", "sbtest2"] {
-        let gaps = format!("SELECT MAX(id) - COUNT(*), COUNT(*) > 25000 FROM bench.{table}");
+        let gaps = format!("SELECT MAX(id) - COUNT(*), COUNT(*) > 12000 FROM bench.{table}");
         assert_eq!(ask(&root, &[&gaps]), [["0", "1"].map(|cell| Some(cell.to_owned()))]);
     }
     assert_eq!(ask(&root, &["SELECT @@GLOBAL.auto_increment_increment"]), [[Some("3".to_owned())]]);

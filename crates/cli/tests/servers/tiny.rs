@@ -25,7 +25,7 @@ const SIZES: &[(&str, &str)] = &[
     ),
     (
         "oltp",
-        "tables = 2\ntable_size = 2000\nconnections = [2]\ntime = \"1s\"\nwarmup = \"0s\"\nsettle_wait = \"0s\"\n\
+        "tables = 2\ntable_size = 2000\nconnections = [2]\nevents = 300\nwarmup = \"0s\"\nsettle_wait = \"0s\"\n\
          time_cap = 100.0",
     ),
     (
@@ -39,7 +39,7 @@ const SIZES: &[(&str, &str)] = &[
 const STEPS: &str = "steps = [\"update-*\", \"read-write*\", \"point-query*\", \"scan\"]";
 
 /// Lengths that a number of operations takes the place of.
-const LENGTHS: &[&str] = &["read_time", "write_time"];
+const LENGTHS: &[&str] = &["time", "read_time", "write_time"];
 
 /// Sizes in option files.
 const MEMORY: &[(&str, &str)] =
@@ -64,9 +64,9 @@ pub(crate) fn tiny(path: &Path, servers: &[String], address: &str) -> Tiny {
     for (name, workload) in table["workload"].as_table_mut().unwrap() {
         let (_, sizes) = SIZES.iter().find(|(known, _)| known == name).unwrap();
         let workload = workload.as_table_mut().unwrap();
+        workload.retain(|key, _| !LENGTHS.contains(&key));
         workload.extend(sizes.parse::<Table>().unwrap());
         if name == "microbenchmarks" {
-            workload.retain(|key, _| !LENGTHS.contains(&key));
             for (key, steps) in STEPS.parse::<Table>().unwrap() {
                 workload.entry(key).or_insert(steps);
             }
