@@ -33,9 +33,13 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
     assert_eq!(faults(&findings), [""; 0]);
     let of = |variant: &VariantStep| {
         let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
-        let status = &cell.steps.last().unwrap().counters["status"];
-        let value = |key: &str, sample| status.value(key, sample).unwrap_or_default();
-        let change = |key: &str| (value(key, status.len() - 1) - value(key, 0)) as f64;
+        let step = cell.steps.last().unwrap();
+        // Of the same samples as the analysis takes: between others the server's threads sync a few times more.
+        let (from_us, to_us) = step.window().unwrap();
+        let value = |key: &str, us: u64| {
+            step.counters["status"].nearest(key, us.cast_signed()).map_or(0, |(_, value)| value)
+        };
+        let change = |key: &str| (value(key, to_us) - value(key, from_us)) as f64;
         let engine = change("Innodb_data_fsyncs") / change("Com_update").max(1.0);
         Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
     };
