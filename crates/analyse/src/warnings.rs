@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
-use crate::WorkloadFindings;
 use crate::cell_warnings;
 use crate::changed;
 use crate::client_wait;
@@ -26,6 +25,7 @@ use crate::steal;
 use crate::targets;
 use crate::told_late;
 use crate::valid_runs::valid_runs;
+use crate::{WorkloadFindings, again_of};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -74,7 +74,7 @@ pub(crate) fn warnings(
     all.extend(client_wait::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
-        run.manifest.experiment.again.as_deref(),
+        again_of(&run.manifest, base),
     ));
     all.extend(drift_warnings(workloads));
     all.extend(one_block(run, workloads, base));
