@@ -26,6 +26,12 @@ pub fn reason_class(reason: &str) -> String {
     class
 }
 
+/// What a reason says first, for a place that has no room for its details and for what to do.
+pub fn first_clause(reason: &str) -> &str {
+    let end = ["; ", " ("].into_iter().filter_map(|mark| reason.find(mark)).min();
+    sentence(&reason[..end.unwrap_or(reason.len())])
+}
+
 /// One reason, or several that differ in their figures only.
 struct Shared<'a> {
     class: String,
@@ -127,6 +133,17 @@ mod tests {
         );
         assert_eq!(reason_class("97 %, 3"), reason_class("8 %, 100.25"));
         assert_ne!(reason_class("the client was late: 1 ms"), reason_class("the client was the limit: 1 ms"));
+    }
+
+    #[test]
+    fn the_first_clause_of_a_reason_is_what_it_says_without_details() {
+        let busy = "the client was the limit: its busiest load thread had work in 97 % of the window (on a CPU in 95 %); give";
+        assert_eq!(
+            first_clause(busy),
+            "the client was the limit: its busiest load thread had work in 97 % of the window"
+        );
+        assert_eq!(first_clause("table t1: rows is 2, must be 3; k is 1"), "table t1: rows is 2, must be 3");
+        assert_eq!(first_clause("clock jumped."), "clock jumped");
     }
 
     #[test]

@@ -97,7 +97,7 @@ pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
 pub use host_check::HostCheck;
-pub use invalid_runs::reason_class;
+pub use invalid_runs::{first_clause, reason_class};
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use dbdyno_analyse::{Table, TableRow, reason_class};
+use dbdyno_analyse::{Table, TableRow, first_clause, reason_class};
 
 use crate::facts::one_line;
 
@@ -60,8 +60,10 @@ impl Reason<'_> {
             format!("{}, {}", named(columns, places), row.label)
         };
         let places: Vec<String> = self.rows.iter().map(of_row).collect();
+        // The warnings and the step's own page have all of it.
+        let note = if self.text == "invalid" { first_clause(self.note) } else { self.note };
         let others = if self.differ { " (the first of these; each is told at its step)" } else { "" };
-        one_line(&format!("{}: {}: {}{others}", places.join("; "), self.text, self.note))
+        one_line(&format!("{}: {}: {note}{others}", places.join("; "), self.text))
     }
 }
 
@@ -133,6 +135,12 @@ mod tests {
                 "s2, b: invalid: lost"
             ]
         );
+    }
+
+    #[test]
+    fn of_an_invalid_step_the_first_clause_is_enough() {
+        let rows = vec![row("a", &["the client was busy (in 91 % of it); give it CPUs", ""])];
+        assert_eq!(lines(&["s1", "s2"], rows), ["s1, a: invalid: the client was busy"]);
     }
 
     #[test]

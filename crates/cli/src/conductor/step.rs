@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::{Validity, headline_rate, step_validity};
+use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
 use dbdyno_record::{
@@ -284,14 +284,8 @@ fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> Stri
         Some(_) => None,
         None => step.invalid_reasons().first().map(|reason| (*reason).to_owned()),
     };
-    let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", clause(&reason)));
+    let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", first_clause(&reason)));
     format!("{rate:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
-}
-
-/// What a reason says first: the report has its details and what to do.
-fn clause(reason: &str) -> &str {
-    let end = ["; ", " ("].into_iter().filter_map(|mark| reason.find(mark)).min();
-    &reason[..end.unwrap_or(reason.len())]
 }
 
 /// `table pi1: rows are 12, must be 13; sum(price) is ...`
@@ -303,20 +297,4 @@ fn mismatch(check: &Check) -> String {
         .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
         .collect();
     format!("table {}: {}", check.table, wrong.join("; "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::clause;
-
-    #[test]
-    fn a_line_of_progress_has_the_first_clause_of_a_reason() {
-        let busy = "the client was the limit: its busiest load thread had work in 97 % of the window (on a CPU in 95 %); give";
-        assert_eq!(
-            clause(busy),
-            "the client was the limit: its busiest load thread had work in 97 % of the window"
-        );
-        assert_eq!(clause("table t1: rows is 2, must be 3; k is 1"), "table t1: rows is 2, must be 3");
-        assert_eq!(clause("clock jumped"), "clock jumped");
-    }
 }
