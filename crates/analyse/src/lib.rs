@@ -24,6 +24,7 @@ mod effects_table;
 mod efficiency;
 mod empty_deletes;
 mod encryption;
+mod engines;
 mod error;
 mod factorial;
 mod findings;
