@@ -93,7 +93,7 @@ pub use findings::{
 };
 pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
-pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
