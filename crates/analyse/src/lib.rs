@@ -18,6 +18,7 @@ mod colours;
 mod compare;
 mod control;
 mod cost;
+mod counted;
 mod counters;
 mod debt;
 mod effects_table;
@@ -38,6 +39,7 @@ mod headroom;
 mod history;
 mod host_check;
 mod hosts;
+mod invalid_runs;
 mod judge;
 mod latency;
 mod levels;
@@ -69,6 +71,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod targets;
 mod told_late;
 mod valid_runs;
 mod validity;
@@ -95,6 +98,7 @@ pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
+pub use invalid_runs::reason_class;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
@@ -108,6 +112,7 @@ pub use step_findings::{
 };
 pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
+pub use workloads::step_validity;
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -29,6 +29,7 @@ pub(super) struct Ready {
     pub(super) plan: Plan,
     pub(super) variants: Vec<Prepared>,
     pub(super) writer: RunWriter,
+    pub(super) manifest: Manifest,
     /// Those that are left.
     pub(super) cells: Vec<CellId>,
     /// What became of the others.
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, variants, writer, cells, before } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before } = ready;
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -62,6 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         plan: &plan,
         variants: &variants,
         writer,
+        manifest: Some(manifest),
         progress,
         cancel,
         runtime,
@@ -162,7 +164,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, cells, before: Tally::default() })
+    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default() })
 }
 
 /// A margin that is for no step is seldom meant.

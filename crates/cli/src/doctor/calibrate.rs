@@ -84,6 +84,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         plan: &plan,
         variants: &variants,
         writer,
+        manifest: None,
         progress,
         cancel,
         runtime,
