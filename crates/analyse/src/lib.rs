@@ -25,6 +25,7 @@ mod effects_table;
 mod efficiency;
 mod empty_deletes;
 mod encryption;
+mod engines;
 mod error;
 mod factorial;
 mod findings;
@@ -95,7 +96,7 @@ pub use findings::{
 };
 pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
-pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
 pub use invalid_runs::{first_clause, reason_class};
 pub use looks::Decided;

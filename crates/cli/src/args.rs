@@ -85,11 +85,11 @@ pub(crate) struct RunArgs {
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: run cells that failed once more too, each in its place of the order. The records of the failure are moved to
     /// the folder `aside` of the run, and the report says which cells were repeated and why.
-    #[arg(long, requires = "resume")]
+    #[arg(long)]
     pub(crate) failed: bool,
     /// Go on with --resume although another version or commit of dbdyno began the run; the report then says so. Other versions of
     /// a workload, and a debug build beside a release build, are refused all the same.
-    #[arg(long, requires = "resume")]
+    #[arg(long)]
     pub(crate) anyway: bool,
 }
 

@@ -16,7 +16,7 @@ use crate::args::RunArgs;
 use crate::commands::resume::resume;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
-use crate::exit::{Ended, MACHINE, OURS};
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
 use crate::templates::{self, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
@@ -37,6 +37,7 @@ pub(super) struct Ready {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
+    needs_resume(args)?;
     // Servers are started from this thread, so it must not be one that ends before the run does.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,6 +87,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     match walked {
         Some(walked) => finish(walked, &dir),
         None => refused,
+    }
+}
+
+/// Flags of a run that goes on begin no other run. `requires` of the command line lapses beside a plan, which `--resume`
+/// excludes.
+fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
+    let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
+    match given {
+        Some((flag, _)) if args.resume.is_none() => {
+            let message =
+                format!("{flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan");
+            Err(Ended::new(USAGE, message))
+        }
+        _ => Ok(()),
     }
 }
 
