@@ -52,6 +52,7 @@ mod query_plans;
 mod rates;
 mod ratio;
 mod reach;
+mod reads;
 mod relative;
 mod relative_metrics;
 mod scans;

@@ -385,6 +385,8 @@ fn cost(variant: usize) -> Cost {
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         write_amplification: None,
+        server_read_kib: server(0.25),
+        others_read_share: server(0.021),
         sampler_core_share: Some(0.003_1),
         busiest_load_thread_share: server(0.412),
         load_thread_wait_share: server(0.004),
