@@ -326,5 +326,6 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         seconds: Vec::new(),
         steadiness: None,
         debt: None,
+        group_memory: None,
     }
 }

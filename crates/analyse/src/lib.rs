@@ -31,6 +31,7 @@ mod findings;
 mod fixtures;
 mod forecast;
 mod fsyncs;
+mod group_memory;
 mod groups;
 mod groups_table;
 mod headroom;
@@ -92,6 +93,7 @@ pub use findings::{
     VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
+pub use group_memory::GroupMemory;
 pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
 pub use host_check::HostCheck;

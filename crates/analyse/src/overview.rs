@@ -52,6 +52,7 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         server: variant.server.clone(),
         version_text: server.map_or_else(String::new, |server| server.version_text.clone()),
         engine: server.and_then(|server| server.engine.clone()),
+        memory_limit_bytes: server.and_then(|server| server.memory_limit_bytes),
         config: variant.config.clone(),
         external: variant.external,
         encryption: encryption(run, &variant.name),

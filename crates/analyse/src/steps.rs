@@ -6,6 +6,7 @@ use crate::cost::cost;
 use crate::debt::debt;
 use crate::efficiency::efficiency;
 use crate::fsyncs::Binlog;
+use crate::group_memory::group_memory;
 use crate::headroom;
 use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
@@ -84,6 +85,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
             .filter(|_| !are_long(&step.spec, &step.intervals, window)),
         seconds,
         debt: debt(&step.counters),
+        group_memory: group_memory(&measured),
     }
 }
 

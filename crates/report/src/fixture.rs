@@ -96,6 +96,7 @@ fn variant(name: &str) -> VariantSummary {
         config: "journal_mode = delete\nsynchronous = full".into(),
         external: false,
         encryption: None,
+        memory_limit_bytes: None,
     }
 }
 
@@ -284,6 +285,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         lookup_seconds: 0.012,
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         debt: None,
+        group_memory: None,
         seconds: if failed {
             Vec::new()
         } else {
