@@ -120,11 +120,14 @@ pub(crate) fn warning<'a>(
 mod tests {
     use insta::assert_snapshot;
 
-    use crate::Verdict;
-    use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
+    use crate::{Choices, Verdict, analyse, analyse_with};
 
     fn with_again(again: [u64; 4]) -> crate::Findings {
+        analyse(&run_again(again))
+    }
+
+    fn run_again(again: [u64; 4]) -> dbdyno_record::Run {
         let base = [100_000, 90_000, 110_000, 100_000];
         let cells = base.iter().zip(again).zip(1..).flat_map(|((base, again), block)| {
             [
@@ -135,7 +138,7 @@ mod tests {
         });
         let mut run = run(&["a", "a~again", "b"], 4, cells.collect());
         run.manifest.experiment.again = Some("a~again".to_owned());
-        analyse(&run)
+        run
     }
 
     #[test]
@@ -147,7 +150,7 @@ mod tests {
         assert_snapshot!(first.join("\n"), @r"
         ratio: 1.000
         noise %: 0.61
-        detects %: 1.31
+        detects %: 2.26
         same within %: 1.19
         ");
         assert_snapshot!(table.caption, @"a ran a second time in every block, as a~again. Of 1 step none shows a difference, which would be false; 1 same, 0 undecided. noise: standard deviation of a block's ratio. detects: the difference, same within: the margin that as many blocks with this noise show in 80 % of runs.");
@@ -165,6 +168,18 @@ mod tests {
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
         let warning = findings.warnings.iter().find(|warning| warning.contains("itself")).unwrap();
         assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something beside the variants changes the rates, and other differences there may be as false.");
+    }
+
+    #[test]
+    fn against_another_base_nothing_ran_twice() {
+        let run = run_again([105_000, 94_600, 115_400, 105_100]);
+        for base in ["b", "a~again"] {
+            let choices = Choices { base: Some(base.to_owned()) };
+            let findings = analyse_with(&run, &choices).unwrap();
+            assert!(findings.workloads[0].summary.control.is_none(), "{base}");
+            assert!(!findings.warnings.iter().any(|warning| warning.contains("itself")), "{base}");
+            assert_eq!(findings.run.again, None);
+        }
     }
 
     #[test]

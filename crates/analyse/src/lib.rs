@@ -77,7 +77,7 @@ mod verdict;
 mod warnings;
 mod workloads;
 
-use dbdyno_record::{Run, StepRecord};
+use dbdyno_record::{Manifest, Run, StepRecord};
 
 pub use account::{Account, Cause, Part};
 pub use alike::host_class;
@@ -144,12 +144,17 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     Some((rate, window.seconds()))
 }
 
+/// The second name of the base; `None` where another variant than the plan's is the base, against which nothing ran twice.
+pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
+    manifest.experiment.again.as_deref().filter(|_| manifest.base == base)
+}
+
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
     let looks = looks::looks(run);
     let rules = judge::Rules {
         base,
-        again: manifest.experiment.again.as_deref(),
+        again: again_of(manifest, base),
         margins: margins::Margins::planned(manifest),
         seed: manifest.seed,
         looks: &looks,
@@ -159,7 +164,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     judge::judge(&mut all, rules);
-    let design = factorial::Design::of(&manifest.variants, base);
+    let twin = manifest.experiment.again.as_deref();
+    let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
+    let design = factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
         factorial::judge_effects(&mut all, design, manifest.seed, &looks);
     }

@@ -3,7 +3,7 @@
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::encryption::encryption;
-use crate::{Budget, RunSummary, VariantSummary};
+use crate::{Budget, RunSummary, VariantSummary, again_of};
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let manifest = &run.manifest;
@@ -18,7 +18,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         base: base.to_owned(),
         margin: manifest.margin,
         margins: manifest.experiment.margins.clone(),
-        again: manifest.experiment.again.clone(),
+        again: again_of(manifest, base).map(str::to_owned),
         budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
         blocks_planned: manifest.blocks,
         cells_completed: completed.count(),

@@ -79,10 +79,11 @@ pub struct Paired {
     pub robust_value: f64,
     pub robust_interval: Interval,
     pub robust_confidence: f64,
-    /// A ratio so far above 1 is found by as many blocks as these in 80 % of studies.
+    /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
     pub detectable_ratio: f64,
-    /// Blocks that find a difference as great as the margin in 80 % of studies; `None` for more than 1,000.
-    pub blocks_for_margin: Option<u32>,
+    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
+    /// itself half of all estimates lie within it, however many blocks there are.
+    pub blocks_for_twice_margin: Option<u32>,
 }
 
 /// What the ratios of several blocks say together, with `q` as yet unadjusted. `None` for fewer than two blocks.
@@ -98,8 +99,14 @@ pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference
         robust_value: robust.value.exp(),
         robust_interval: robust.interval.exp(),
         robust_confidence: robust.confidence,
-        detectable_ratio: detectable(deviation, blocks, LEVEL, USUAL_POWER)?.exp(),
-        blocks_for_margin: blocks_needed(bounds(margin).high, deviation, LEVEL, USUAL_POWER),
+        detectable_ratio: detectable(bounds(margin).high, deviation, blocks, LEVEL, USUAL_POWER)?.exp(),
+        blocks_for_twice_margin: blocks_needed(
+            (2.0 * margin).ln_1p(),
+            bounds(margin).high,
+            deviation,
+            LEVEL,
+            USUAL_POWER,
+        ),
     };
     Some(Inference { paired: Some(paired), ..inference })
 }

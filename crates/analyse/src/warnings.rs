@@ -26,7 +26,7 @@ use crate::short_steps;
 use crate::steal;
 use crate::told_late;
 use crate::valid_runs::valid_runs;
-use crate::{StepFindings, Validity, WorkloadFindings};
+use crate::{StepFindings, Validity, WorkloadFindings, again_of};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -76,7 +76,7 @@ pub(crate) fn warnings(
     all.extend(client_wait::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
-        run.manifest.experiment.again.as_deref(),
+        again_of(&run.manifest, base),
     ));
     all.extend(drift_warnings(workloads));
     all.extend(one_block(run, workloads, base));

@@ -106,7 +106,7 @@ pub(crate) struct PlanArgs {
     /// of the same workload that ended on this host.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
     pub(crate) noise: Option<PathBuf>,
-    /// Difference to be found, in percent: how many blocks it needs. The margin of each step when left out.
+    /// Difference to be found, in percent: how many blocks it needs. Twice the margin of each step when left out.
     #[arg(long, value_name = "PCT", value_parser = difference, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) detect: Option<f64>,
     /// Print time, disk, order and power as JSON instead.

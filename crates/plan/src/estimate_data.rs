@@ -5,17 +5,13 @@ use std::time::Duration;
 use crate::estimate::{disk_bytes, seconds, step};
 use crate::estimate_oltp::table_bytes;
 use crate::speed::{COPIED_BYTES_PER_SECOND, Size, assumed};
-use crate::{CellEstimate, Cold, DataMode, InsertBenchmark, Microbenchmarks, Oltp, Plan, Workloads};
+use crate::{CellEstimate, Cold, DataMode, InsertBenchmark, Oltp, Plan, Workloads};
 
 /// What the workload's data mode and its cold steps add to a cell, and what later blocks leave out.
 pub(crate) fn by_data_mode(cell: &mut CellEstimate, plan: &Plan) {
     let workload = &plan.workload;
-    let sequence = match cell.workload.as_str() {
-        "insert-benchmark" => of_insert_benchmark(workload.insert_benchmark.as_ref()),
-        "microbenchmarks" => of_microbenchmarks(workload.microbenchmarks.as_ref()),
-        _ => of_oltp(workload.oltp.as_ref()),
-    };
-    let Some((first, _)) = sequence.first() else { return };
+    let measured = sequence_of(workload, &cell.workload).measured;
+    let Some((first, _)) = measured.first() else { return };
     let Some(variant) = plan.variants.iter().find(|variant| variant.name == cell.variant) else { return };
     let (speed, size) = assumed(&variant.kind());
     let restart_seconds = speed.restart_seconds;
@@ -28,18 +24,18 @@ pub(crate) fn by_data_mode(cell: &mut CellEstimate, plan: &Plan) {
         cell.once.push("snapshot".to_owned());
         cell.steps.push(step("snapshot", "taken once, with a stop and a start", seconds(restart_seconds)));
     }
-    let again = later_groups(&sequence);
+    let again = later_groups(&measured);
     if mode == DataMode::Reset && again > 0 {
         let load: Duration = before.iter().map(|step| step.duration).sum();
         let detail = format!("{} fresh data, loaded again", times(again));
         cell.steps.push(step("reset", &detail, load.saturating_mul(again)));
     }
-    let restarts = restarts(mode, &cold, &sequence);
+    let restarts = restarts(mode, &cold, &measured);
     if restarts > 0 {
         let detail = format!("{} a stop and a start", times(restarts));
         cell.steps.push(step("restart", &detail, seconds(restart_seconds * f64::from(restarts))));
     }
-    let copies = copies(mode, &sequence);
+    let copies = copies(mode, &measured);
     if copies > 0 {
         let each = loaded_bytes(&cell.workload, workload, &size) as f64 / COPIED_BYTES_PER_SECOND;
         let detail = format!("{} a copy of the loaded data", times(copies));
@@ -53,24 +49,35 @@ fn times(number: u32) -> String {
     if number == 1 { "once".to_owned() } else { format!("{number} times") }
 }
 
-/// Measured steps by name, and whether each begins on data of its own where the mode gives it some.
-type Sequence = Vec<(String, bool)>;
+/// A measured step by name, and whether it begins on data of its own where the mode gives it some.
+type Measured = (String, bool);
 
-fn of_insert_benchmark(options: Option<&InsertBenchmark>) -> Sequence {
-    let Some(options) = options else { return Sequence::default() };
-    let measured = options.step_names().into_iter().skip(InsertBenchmark::LOAD_STEPS);
-    measured.map(|name| (name, true)).collect()
+/// The steps of a workload in their order.
+#[derive(Default)]
+struct Sequence {
+    load: Vec<String>,
+    measured: Vec<Measured>,
 }
 
-fn of_microbenchmarks(options: Option<&Microbenchmarks>) -> Sequence {
-    let Some(options) = options else { return Sequence::default() };
-    let names = options.step_names().into_iter().skip(options.load_steps()).enumerate();
-    names.map(|(index, name)| (name, options.begins_group(index))).collect()
+impl Sequence {
+    fn new(mut names: Vec<String>, load_steps: usize, begins_group: impl Fn(usize) -> bool) -> Self {
+        let measured = names.split_off(load_steps.min(names.len())).into_iter().enumerate();
+        Self { load: names, measured: measured.map(|(index, name)| (name, begins_group(index))).collect() }
+    }
 }
 
-fn of_oltp(oltp: Option<&Oltp>) -> Sequence {
-    let Some(oltp) = oltp else { return Sequence::default() };
-    oltp.step_names().into_iter().skip(oltp.load_steps()).map(|name| (name, true)).collect()
+fn sequence_of(workload: &Workloads, name: &str) -> Sequence {
+    let found = match name {
+        "insert-benchmark" => workload
+            .insert_benchmark
+            .as_ref()
+            .map(|options| Sequence::new(options.step_names(), InsertBenchmark::LOAD_STEPS, |_| true)),
+        "microbenchmarks" => workload.microbenchmarks.as_ref().map(|options| {
+            Sequence::new(options.step_names(), options.load_steps(), |index| options.begins_group(index))
+        }),
+        _ => workload.oltp.as_ref().map(|oltp| Sequence::new(oltp.step_names(), oltp.load_steps(), |_| true)),
+    };
+    found.unwrap_or_default()
 }
 
 /// Bytes of a data directory behind the load.
@@ -88,19 +95,19 @@ fn loaded_bytes(name: &str, workload: &Workloads, size: &Size) -> u64 {
 }
 
 /// Steps behind the first that begin on data of their own.
-fn later_groups(sequence: &Sequence) -> u32 {
-    count(sequence.iter().skip(1).filter(|(_, begins_group)| *begins_group))
+fn later_groups(measured: &[Measured]) -> u32 {
+    count(measured.iter().skip(1).filter(|(_, begins_group)| *begins_group))
 }
 
 /// Stops and starts before measured steps, but those with fresh data, which are in the time of `prepare`, and the one with the
 /// snapshot.
-fn restarts(mode: DataMode, cold: &Cold, sequence: &Sequence) -> u32 {
+fn restarts(mode: DataMode, cold: &Cold, measured: &[Measured]) -> u32 {
     let of_mode = |index: usize, begins_group: bool| match mode {
         DataMode::Preserve | DataMode::Restore => false,
         DataMode::Restart => begins_group,
         DataMode::Reset | DataMode::RestoreEachStep => index > 0 && begins_group,
     };
-    let steps = sequence.iter().enumerate();
+    let steps = measured.iter().enumerate();
     count(steps.filter(|(index, (name, begins_group))| match of_mode(*index, *begins_group) {
         true => mode != DataMode::Reset,
         false => cold.holds(name),
@@ -108,16 +115,35 @@ fn restarts(mode: DataMode, cold: &Cold, sequence: &Sequence) -> u32 {
 }
 
 /// Copies of the snapshot: at the beginning of each block, and before steps.
-fn copies(mode: DataMode, sequence: &Sequence) -> u32 {
+fn copies(mode: DataMode, measured: &[Measured]) -> u32 {
     match mode {
         DataMode::Restore => 1,
-        DataMode::RestoreEachStep => 1 + later_groups(sequence),
+        DataMode::RestoreEachStep => 1 + later_groups(measured),
         DataMode::Preserve | DataMode::Restart | DataMode::Reset => 0,
     }
 }
 
 fn count<T>(items: impl Iterator<Item = T>) -> u32 {
     u32::try_from(items.count()).unwrap_or(u32::MAX)
+}
+
+impl Plan {
+    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have a verdict.
+    pub fn judged_steps(&self, name: &str) -> Vec<String> {
+        let workload = &self.workload;
+        let Sequence { load, measured } = sequence_of(workload, name);
+        let loads_once = workload.data_of(name).0.uses_snapshot();
+        let warm_ups: Vec<String> = match &workload.microbenchmarks {
+            Some(options) if name == "microbenchmarks" => {
+                let rungs = options.rungs().into_iter().filter(|rung| rung.step.moment.is_warm_up());
+                rungs.map(|rung| rung.name).collect()
+            }
+            _ => Vec::new(),
+        };
+        let load = load.into_iter().filter(|_| !loads_once);
+        let all = load.chain(measured.into_iter().map(|(name, _)| name));
+        all.filter(|step| !warm_ups.contains(step)).collect()
+    }
 }
 
 impl CellEstimate {
