@@ -78,7 +78,7 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
         String::new()
     } else {
         format!(
-            " Of {} {} a difference, which would be false; {} same, {} undecided.",
+            " Of {} {} a difference, which would be false; {} same, {} undecided{}.",
             if verdicts.len() == 1 { "1 step".to_owned() } else { format!("{} steps", verdicts.len()) },
             match of(&[Verdict::Faster, Verdict::Slower]) {
                 0 => "none shows".to_owned(),
@@ -87,6 +87,10 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
             },
             of(&[Verdict::Same]),
             of(&[Verdict::Undecided]),
+            match of(&[Verdict::Invalid]) {
+                0 => String::new(),
+                invalid => format!(", {invalid} invalid"),
+            },
         )
     };
     format!(
@@ -168,6 +172,24 @@ mod tests {
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
         let warning = findings.warnings.iter().find(|warning| warning.contains("itself")).unwrap();
         assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something beside the variants changes the rates, and other differences there may be as false.");
+    }
+
+    #[test]
+    fn steps_without_a_valid_pair_are_counted_too() {
+        let cells = (1..=3).flat_map(|block| {
+            let mut broken = load_step(1_000);
+            broken.events.push(dbdyno_record::StepEvent::Invalid { reason: "clock jumped".to_owned() });
+            [cell(block, "a", vec![load_step(1_000)]), cell(block, "a~again", vec![broken])]
+        });
+        let mut run = run(&["a", "a~again"], 3, cells.collect());
+        run.manifest.experiment.again = Some("a~again".to_owned());
+        let caption = analyse(&run).workloads[0].summary.control.as_ref().unwrap().caption.clone();
+        assert!(
+            caption.contains(
+                "Of 1 step none shows a difference, which would be false; 0 same, 0 undecided, 1 invalid."
+            ),
+            "{caption}"
+        );
     }
 
     #[test]

@@ -77,6 +77,7 @@ pub struct VariantSummary {
     pub server: String,
     /// As the server said it; empty when it never answered.
     pub version_text: String,
+    /// Storage engine of the workload's tables; the server's default where tables ask for none.
     pub engine: Option<String>,
     /// Limit on the memory of its server and the page cache of the server's files, as the kernel rounds it; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,12 +18,14 @@ mod colours;
 mod compare;
 mod control;
 mod cost;
+mod counted;
 mod counters;
 mod debt;
 mod effects_table;
 mod efficiency;
 mod empty_deletes;
 mod encryption;
+mod engines;
 mod error;
 mod factorial;
 mod findings;
@@ -38,6 +40,7 @@ mod headroom;
 mod history;
 mod host_check;
 mod hosts;
+mod invalid_runs;
 mod judge;
 mod latency;
 mod levels;
@@ -70,6 +73,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod targets;
 mod told_late;
 mod valid_runs;
 mod validity;
@@ -95,8 +99,9 @@ pub use findings::{
 pub use forecast::{Forecast, forecast};
 pub use group_memory::GroupMemory;
 pub use groups::GroupFindings;
-pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
+pub use invalid_runs::reason_class;
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
@@ -110,6 +115,7 @@ pub use step_findings::{
 };
 pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
+pub use workloads::step_validity;
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

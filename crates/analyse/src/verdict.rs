@@ -1,4 +1,4 @@
-//! Faster, slower, same, undecided, invalid: ratios over blocks turned into words.
+//! Faster, slower, same, missed, undecided, invalid: ratios over blocks turned into words.
 //!
 //! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
 //! are told at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
@@ -30,6 +30,8 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes.
+    Missed,
     /// Neither was shown: more blocks may tell.
     Undecided,
     /// There is no block in which both are valid.
@@ -43,6 +45,7 @@ impl Verdict {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Same => "same",
+            Self::Missed => "missed",
             Self::Undecided => "undecided",
             Self::Invalid => "invalid",
         }

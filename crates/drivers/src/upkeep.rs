@@ -6,6 +6,7 @@
 //! original knows no SQLite; there it is `ANALYZE`, then a WAL checkpoint.
 
 mod history;
+mod myrocks;
 mod postgres;
 mod rest;
 
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 pub use rest::{Bounds, DeviceGauge, Quiet, Rest, Settling};
 
 use crate::status::{cell, status, variables, version_numbers};
-use crate::{AnySession, Capabilities, Cells, Class, DbError, Session, Upkeep, first_i64};
+use crate::{AnySession, Capabilities, Cells, Class, DbError, Session, Upkeep};
 
 /// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they are restored in the
 /// opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`. One that the version does not have
@@ -25,13 +26,6 @@ const INNODB_FLUSH: &[(&str, &str)] = &[
     ("innodb_max_dirty_pages_pct", "1"),
     ("innodb_idle_flush_pct", "100"),
 ];
-
-/// Pauses of the original's work for MyRocks.
-const MYROCKS_POLL: Duration = Duration::from_secs(10);
-const MYROCKS_BLIND_WAIT: Duration = Duration::from_secs(30);
-const MYROCKS_AFTER_FLUSH: Duration = Duration::from_secs(20);
-/// Compactions that have not ended by then never will; the original would wait for ever. Its longest W.
-const MYROCKS_COMPACTION_MAX: Duration = Duration::from_secs(1200);
 
 /// What was done, how long each part took, and what it changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -204,48 +198,6 @@ impl Work<'_> {
         self.fact(&format!("dirty_pages_{when}"), dirty);
         let history = history::history_length(self.session, &counters).await?;
         self.fact(&format!("history_list_length_{when}"), history);
-        Ok(())
-    }
-
-    async fn myrocks(&mut self, tables: &[String]) -> Result<(), DbError> {
-        self.analyze(tables).await?;
-        let part = Instant::now();
-        let sql = "SHOW TABLES FROM information_schema LIKE 'ROCKSDB_ACTIVE_COMPACTION_STATS'";
-        if self.session.rows(sql).await?.is_empty() {
-            tokio::time::sleep(MYROCKS_BLIND_WAIT).await;
-        } else {
-            self.await_compactions().await?;
-        }
-        self.ended("await compactions", part);
-        self.set_if_known("rocksdb_force_flush_memtable_now").await?;
-        let part = Instant::now();
-        tokio::time::sleep(MYROCKS_AFTER_FLUSH).await;
-        self.ended("pause after flush", part);
-        self.set_if_known("rocksdb_compact_lzero_now").await
-    }
-
-    async fn await_compactions(&mut self) -> Result<(), DbError> {
-        let start = Instant::now();
-        let sql = "SELECT count(*) FROM information_schema.ROCKSDB_ACTIVE_COMPACTION_STATS";
-        while first_i64(&self.session.rows(sql).await?).unwrap_or(0) > 0 {
-            if start.elapsed() >= MYROCKS_COMPACTION_MAX {
-                self.report.notes.push(format!("compactions still ran after {MYROCKS_COMPACTION_MAX:?}"));
-                break;
-            }
-            tokio::time::sleep(MYROCKS_POLL).await;
-        }
-        Ok(())
-    }
-
-    /// Sets a variable that is a command (`..._now`), if this version has it.
-    async fn set_if_known(&mut self, name: &str) -> Result<(), DbError> {
-        if variables(self.session, name).await?.is_empty() {
-            self.report.notes.push(format!("this version has no {name}"));
-            return Ok(());
-        }
-        let part = Instant::now();
-        self.session.query(format!("SET GLOBAL {name} = 1").as_bytes()).await?;
-        self.ended(name, part);
         Ok(())
     }
 

@@ -122,8 +122,17 @@ fn margins(comparison: &Comparison) -> String {
 
 fn answer(comparison: &Comparison) -> String {
     let of = |verdict: Verdict| comparison.steps.iter().filter(|step| step.verdict == Some(verdict)).count();
-    let words = [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Undecided, Verdict::Invalid];
-    let counts: Vec<String> = words.map(|verdict| format!("{} {}", of(verdict), verdict.word())).to_vec();
+    let words = [
+        Verdict::Slower,
+        Verdict::Faster,
+        Verdict::Same,
+        Verdict::Missed,
+        Verdict::Undecided,
+        Verdict::Invalid,
+    ];
+    // Few comparisons have a word for targets.
+    let shown = words.into_iter().filter(|verdict| *verdict != Verdict::Missed || of(*verdict) > 0);
+    let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
     let without = comparison.steps.iter().filter(|step| step.verdict.is_none()).count();
     let without = if without > 0 { format!(", {without} without a verdict") } else { String::new() };
     format!("Steps: {}{without}.", counts.join(", "))
@@ -163,7 +172,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
 fn paint(verdict: Option<Verdict>) -> Paint {
     match verdict {
         Some(Verdict::Faster) => Paint::Cyan,
-        Some(Verdict::Slower) => Paint::Yellow,
+        Some(Verdict::Slower | Verdict::Missed) => Paint::Yellow,
         Some(Verdict::Invalid) => Paint::Red,
         _ => Paint::Plain,
     }
@@ -193,6 +202,7 @@ mod tests {
                 rate_label: step.rate_label.clone(),
                 margin: 0.02,
                 ratios: Vec::new(),
+                target_missed: false,
                 decided: None,
                 base_rate: base.rate,
                 new_rate: new.rate,
@@ -232,6 +242,16 @@ mod tests {
         Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
         Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
         "#);
+    }
+
+    #[test]
+    fn steps_that_missed_their_target_are_counted_where_there_are_some() {
+        let mut comparison = comparison();
+        comparison.steps[1].verdict = Some(Verdict::Missed);
+        assert_eq!(
+            answer(&comparison),
+            "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid."
+        );
     }
 
     #[test]

@@ -63,7 +63,10 @@ fn metrics() -> String {
     let costs = dbdyno_report::COSTS
         .iter()
         .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    format!("{}\n{}", pairs(columns), pairs(costs))
+    let efficiency = dbdyno_report::EFFICIENCY
+        .iter()
+        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
+    format!("{}\n{}\n{}", pairs(columns), pairs(efficiency), pairs(costs))
 }
 
 fn runs(out: &Path) -> String {

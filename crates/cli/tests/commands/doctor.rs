@@ -125,5 +125,7 @@ fn what_belongs_to_the_calibration_is_refused_without_it() {
         "{refused}"
     );
     let refused = said(&["doctor", "--client", "--time", "10ms"]);
-    assert!(refused.starts_with("exit 2: ") && refused.contains("at least 1s"), "{refused}");
+    // A busy machine has a warning before it.
+    let said = "error: --time is 10ms, but must be at least 1s";
+    assert!(refused.starts_with("exit 2: ") && refused.ends_with(said), "{refused}");
 }

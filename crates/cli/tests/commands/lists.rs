@@ -212,7 +212,8 @@ fn every_column_of_the_reports_is_listed() {
     let text = Desk::new().dbdyno(&["list", "metrics"]).expect_ok().out.clone();
     let metrics = dbdyno_report::METRICS.iter().map(|column| (column.name, column.unit));
     let costs = dbdyno_report::COSTS.iter().map(|column| (column.name, column.unit));
-    for (name, unit) in metrics.chain(costs) {
+    let efficiency = dbdyno_report::EFFICIENCY.iter().map(|column| (column.name, column.unit));
+    for (name, unit) in metrics.chain(efficiency).chain(costs) {
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
         let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
         assert!(line.contains(unit), "{line}");

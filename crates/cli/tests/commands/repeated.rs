@@ -67,10 +67,3 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
     assert!(again.expect_ok().err.contains("going on: 0 of 2 cells are left\n"), "{}", again.err);
 }
-
-#[test]
-fn repeating_failed_cells_is_a_way_to_go_on() {
-    let desk = Desk::new();
-    let ended = desk.dbdyno(&["run", "--failed"]);
-    assert!(ended.expect_code(2).err.contains("--resume <RUN>"), "{}", ended.err);
-}

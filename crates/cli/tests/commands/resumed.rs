@@ -145,3 +145,19 @@ fn a_machine_that_cannot_run_the_plan_any_more_is_told_before_anything_is_writte
     assert!(said.starts_with("exit 3: error: the plan needs about "), "{said}");
     assert_eq!(std::fs::read(dir.join("events.jsonl")).unwrap(), events);
 }
+
+#[test]
+fn flags_of_a_run_that_goes_on_begin_no_other_run() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    for flag in ["--failed", "--anyway"] {
+        for more in [&["p.toml"][..], &[], &["--blocks", "1"], &["p.toml", "--set", "blocks=1"], &["--aa"]] {
+            let ended = desk.dbdyno(&[&["run", flag], more].concat());
+            let said = format!(
+                "error: {flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan\n"
+            );
+            assert_eq!((ended.code, &ended.err), (Some(2), &said), "{more:?}");
+        }
+    }
+    assert!(!desk.path("runs").exists(), "a run was begun");
+}
