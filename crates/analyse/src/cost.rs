@@ -8,6 +8,7 @@ use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::rates::unit_of;
+use crate::reads;
 use crate::steal;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
@@ -33,6 +34,12 @@ pub struct Cost {
     /// Bytes written to the device of the data directory for each byte of column values inserted or set. `None` of a step
     /// that brings none.
     pub write_amplification: Option<f64>,
+    /// KiB that the server's processes had fetched from storage, by the kernel's account of them; of an embedded database
+    /// dbdyno's own. `None` where that cannot be seen.
+    pub server_read_kib: Option<f64>,
+    /// Reads of the data's device that the server did not cause, as a share of all of them; below 0 where it read from other
+    /// devices too.
+    pub others_read_share: Option<f64>,
     /// CPU of the sampler as a share of one core.
     pub sampler_core_share: Option<f64>,
     /// Part of the window in which the client's busiest load thread ran or waited for a CPU; `None` where the database
@@ -73,6 +80,8 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         server_switches: switches.and_then(|change| step.per_headline_unit(change)),
         fsyncs_per_commit: fsyncs::per_commit(step, syncs, events),
         write_amplification: write_amplification(step),
+        server_read_kib: reads::server_read_kib(step),
+        others_read_share: reads::others_share(step),
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
         load_thread_wait_share: headroom::longest_wait(step),

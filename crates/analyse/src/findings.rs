@@ -75,10 +75,13 @@ pub struct VariantSummary {
     pub name: String,
     pub driver: String,
     pub server: String,
-    /// As the server said it; empty when it never ran.
+    /// As the server said it; empty when it never answered.
     pub version_text: String,
     /// Storage engine of the workload's tables; the server's default where tables ask for none.
     pub engine: Option<String>,
+    /// Limit on the memory of its server and the page cache of the server's files, as the kernel rounds it; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
     pub config: String,
     pub external: bool,
     /// How its connections were encrypted; `None` where TLS was not asked for.

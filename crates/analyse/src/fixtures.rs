@@ -327,5 +327,6 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         tail_from_second: None,
         steadiness: None,
         debt: None,
+        group_memory: None,
     }
 }

@@ -33,6 +33,7 @@ mod findings;
 mod fixtures;
 mod forecast;
 mod fsyncs;
+mod group_memory;
 mod groups;
 mod groups_table;
 mod headroom;
@@ -55,6 +56,7 @@ mod query_plans;
 mod rates;
 mod ratio;
 mod reach;
+mod reads;
 mod relative;
 mod relative_metrics;
 mod scans;
@@ -95,6 +97,7 @@ pub use findings::{
     VariantStep, VariantSummary, WorkloadFindings,
 };
 pub use forecast::{Forecast, forecast};
+pub use group_memory::GroupMemory;
 pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;

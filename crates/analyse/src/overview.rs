@@ -53,6 +53,7 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         server: variant.server.clone(),
         version_text: server.map_or_else(String::new, |server| server.version_text.clone()),
         engine: server.and_then(tables_engine),
+        memory_limit_bytes: server.and_then(|server| server.memory_limit_bytes),
         config: variant.config.clone(),
         external: variant.external,
         encryption: encryption(run, &variant.name),

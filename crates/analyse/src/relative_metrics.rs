@@ -117,6 +117,9 @@ fn cost(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Cost {
         server_switches: of("server_switches", |cost| cost.server_switches),
         fsyncs_per_commit: of("fsyncs_per_commit", |cost| cost.fsyncs_per_commit),
         write_amplification: of("write_amplification", |cost| cost.write_amplification),
+        server_read_kib: of("server_read_kib", |cost| cost.server_read_kib),
+        // Nor is what others read.
+        others_read_share: None,
         sampler_core_share: of("sampler_core_share", |cost| cost.sampler_core_share),
         busiest_load_thread_share: of("busiest_load_thread_share", |cost| cost.busiest_load_thread_share),
         // Nor is what others did on the client's CPUs.

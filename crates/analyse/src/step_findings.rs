@@ -7,6 +7,7 @@ use crate::cost::Cost;
 use crate::debt::Debt;
 use crate::efficiency::Efficiency;
 use crate::findings::Validity;
+use crate::group_memory::GroupMemory;
 use crate::host_check::HostCheck;
 use crate::steadiness::Steadiness;
 
@@ -44,6 +45,9 @@ pub struct StepRun {
     /// What the server had put off before and after; `None` where that was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debt: Option<Debt>,
+    /// `None` where the server's memory was not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_memory: Option<GroupMemory>,
 }
 
 /// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.

@@ -7,6 +7,7 @@ use crate::counted::tail_from;
 use crate::debt::debt;
 use crate::efficiency::efficiency;
 use crate::fsyncs::Binlog;
+use crate::group_memory::group_memory;
 use crate::headroom;
 use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
@@ -87,6 +88,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         seconds,
         tail_from_second,
         debt: debt(&step.counters),
+        group_memory: group_memory(&measured),
     }
 }
 

@@ -19,6 +19,7 @@ use crate::judge::drift_warnings;
 use crate::outages;
 use crate::parity::Parity;
 use crate::reach;
+use crate::reads;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
@@ -70,6 +71,7 @@ pub(crate) fn warnings(
     all.extend(reach::warning(workloads));
     all.extend(sampler_cost(workloads));
     all.extend(host_check::warning(workloads));
+    all.extend(reads::warning(workloads));
     all.extend(steal::warning(workloads));
     all.extend(client_wait::warning(workloads));
     all.extend(control::warning(

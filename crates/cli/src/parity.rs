@@ -1,7 +1,8 @@
 //! Parity before a run: how the variants would be set, from their versions' defaults and what they are told.
 
 use dbdyno_analyse::parity::{
-    Build, Knowledge, Parity, PlanWords, RemarkKind, Subject, circumstances, classes, compared,
+    Build, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes, circumstances, classes,
+    compared, size_text,
 };
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_record::{VariantInfo, WorkloadInfo};
@@ -67,14 +68,40 @@ pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Parity>, Ended> {
 
 fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<Option<Parity>, Ended> {
     let words = words(plan)?;
-    if plan.parity == dbdyno_plan::Parity::Off {
-        return Ok(None);
-    }
     let subjects: Vec<Subject> = variants
         .iter()
         .map(|(info, build)| Subject::predicted(info, build.as_ref(), &words.extra(&info.name)))
         .collect();
+    for ((info, _), subject) in variants.iter().zip(&subjects) {
+        check_memory(plan, &info.name, buffer_pool_bytes(subject))?;
+    }
+    if plan.parity == dbdyno_plan::Parity::Off {
+        return Ok(None);
+    }
     Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan)))))
+}
+
+/// Refuses a buffer pool that was told and is as large as the limit on the server's memory, and warns of a default that is: the
+/// kernel would kill the server once the pool fills, which may be hours later.
+fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), Ended> {
+    let (Some(limit), Some((bytes, is_told))) = (plan.server_memory(variant), buffer_pool) else {
+        return Ok(());
+    };
+    if bytes < limit.0 {
+        return Ok(());
+    }
+    let text = format!(
+        "variant {variant}: a buffer pool of {}{} does not fit into server_memory = \"{limit}\", which also holds the rest of the \
+         server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the \
+         other",
+        size_text(bytes),
+        if is_told { "" } else { ", its default," }
+    );
+    if is_told {
+        return Err(Ended::new(USAGE, text));
+    }
+    terminal::warning(&text);
+    Ok(())
 }
 
 fn foreseen(
@@ -176,6 +203,36 @@ fn warning(parity: &Parity) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What `predict` says of one variant that is told `config`, under a limit of 96 MiB.
+    fn under_96_mib(server: &str, config: &str, parity: &str) -> String {
+        let text = format!(
+            "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\
+             server = \"{server}\"\n[workload.oltp]\n"
+        );
+        let plan = dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+        let info = VariantInfo {
+            name: "a".to_owned(),
+            server: server.to_owned(),
+            config: config.to_owned(),
+            ..VariantInfo::default()
+        };
+        match predict(&plan, vec![(info, build_by_name(server))]) {
+            Ok(_) => "fits".to_owned(),
+            Err(ended) => format!("{}: {}", ended.code, ended.message.unwrap_or_default()),
+        }
+    }
+
+    #[test]
+    fn a_buffer_pool_that_was_told_and_does_not_fit_into_the_memory_limit_is_refused() {
+        let my_cnf = |size: &str| format!("[mysqld]\ninnodb_buffer_pool_size = {size}\n");
+        insta::assert_snapshot!(under_96_mib("mariadb-10.11.5", &my_cnf("1G"), "warn"), @r#"2: variant a: a buffer pool of 1 GiB does not fit into server_memory = "96 MiB", which also holds the rest of the server and the page cache of its files; the kernel would kill the server when the pool fills: lower the one or raise the other"#);
+        // 12288 pages of 8 KiB.
+        assert!(under_96_mib("pg-18.6", "shared_buffers = 12288\n", "off").contains("buffer pool of 96 MiB"));
+        assert_eq!(under_96_mib("mysql-8.0.31", &my_cnf("64M"), "warn"), "fits");
+        // The default of 128 MiB, which small data never fill, is warned of.
+        assert_eq!(under_96_mib("mysql-8.0.31", "", "warn"), "fits");
+    }
 
     #[test]
     fn product_and_version_are_read_from_a_title_and_from_a_name() {

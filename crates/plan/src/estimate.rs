@@ -197,7 +197,7 @@ fn rows_us(rows: u64, row_us: f64) -> f64 {
 }
 
 /// Bytes of the data directory at its largest: after the index build with its sort files, or at the end.
-fn disk_bytes(benchmark: &InsertBenchmark, size: &Size) -> u64 {
+pub(crate) fn disk_bytes(benchmark: &InsertBenchmark, size: &Size) -> u64 {
     let indexes = f64::from(benchmark.secondary_indexes);
     let data_length = (f64::from(benchmark.data_length_min) + f64::from(benchmark.data_length_max)) / 2.0;
     // The sizes hold for the original's 10 to 20 characters of data.

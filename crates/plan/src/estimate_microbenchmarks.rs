@@ -3,7 +3,7 @@
 use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
 use crate::estimate_oltp::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
 use crate::speed::{Speed, assumed};
-use crate::{MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
+use crate::{MicroLength, MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
 
 /// The forecast of one cell.
 pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate {
@@ -55,11 +55,12 @@ fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> 
         return step(&rung.name, &format!("{} {on}", PlanDuration(length)), length);
     }
     let (detail, duration) = match options.operations {
-        Some(operations) => {
+        // One scan of each table, whatever the plan's operations are.
+        Some(operations) if rung.step.length != MicroLength::OneScan => {
             let each = operations as f64 / f64::from(rung.connections.max(1)) / OPERATIONS_PER_SECOND;
             (format!("{} operations {on}", grouped(operations)), seconds(each))
         }
-        None => {
+        _ => {
             let row_us = speed.verify_row_us * ROW_FACTOR;
             (format!("each table once {on}"), seconds(options.table_size as f64 * row_us / 1e6))
         }
@@ -100,5 +101,30 @@ mod tests {
         scan | each table once on 1 connection | 600.0ms
         verify | 6 checks of 1,000,000 rows | 3.6s
         ");
+    }
+
+    #[test]
+    fn steps_that_end_with_their_operations_say_so_but_the_one_scan_of_each_table() {
+        let detail = |sequence: &str| {
+            let plan = parse(
+                &format!(
+                    "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"mariadb-10.11\"\n[workload.microbenchmarks]\n\
+                     table_size = 1000\ntables = 2\noperations = 200\nsteps = [\"scan\", \"delete\"]\nsequence = \"{sequence}\"\n"
+                ),
+                "test.toml",
+            );
+            let estimate = estimate(&plan.unwrap_or_else(|error| panic!("{error}")));
+            let steps =
+                estimate.cells[0].steps.iter().filter(|step| ["scan", "delete"].contains(&&*step.name));
+            steps.map(|step| format!("{}: {}", step.name, step.detail)).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(
+            detail("42"),
+            "scan: each table once on 2 connections; delete: 200 operations on 1 connection"
+        );
+        assert_eq!(
+            detail("32"),
+            "scan: 200 operations on 1 connection; delete: 200 operations on 1 connection"
+        );
     }
 }

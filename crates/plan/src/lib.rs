@@ -20,6 +20,7 @@ mod experiment;
 mod explain;
 mod ladder;
 mod load;
+mod microbenchmark_sequence;
 mod microbenchmark_steps;
 mod microbenchmark_tests;
 mod microbenchmark_turns;
@@ -45,7 +46,8 @@ pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
 pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
-pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroSequence, MicroStep, Moment};
+pub use microbenchmark_sequence::MicroSequence;
+pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroStep, Moment};
 pub use microbenchmark_tests::MicroTest;
 pub use microbenchmarks::{MicroRung, Microbenchmarks};
 pub use model::{

@@ -1,22 +1,8 @@
 //! The two sequences of microbenchmarks: which runs when, how long, and under which name.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use crate::MicroTest;
+use crate::{MicroSequence, MicroTest};
 use MicroTest as Test;
 use Moment::{Main, Pre, Warm, WarmPre};
-
-/// Which order of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum MicroSequence {
-    /// The 42 of the reports of 2023 and 2024.
-    #[serde(rename = "42")]
-    FortyTwo,
-    /// The 32 of the reports since April 2025.
-    #[serde(rename = "32")]
-    ThirtyTwo,
-}
 
 /// When in a sequence a test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -38,7 +38,8 @@ pub struct Microbenchmarks {
     pub warm_scan_time: PlanDuration,
     /// Load before the clock of a step counts, in whole seconds.
     pub warmup: PlanDuration,
-    /// Operations of each step, all connections together, in place of a time; the warm-up is left out then.
+    /// Operations of each step, all connections together, in place of a time; the warm-up is left out then. The scan of the 42 is
+    /// one of each table all the same.
     #[schemars(range(min = 1))]
     pub operations: Option<u64>,
     /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.

@@ -4,12 +4,18 @@ use crate::VariantKind;
 
 const MEBIBYTE: u64 = 1 << 20;
 
+/// How fast a data directory is copied: from the page cache to an SSD. Where the filesystem lets copies share blocks, it takes
+/// no time.
+pub(crate) const COPIED_BYTES_PER_SECOND: f64 = 1e9;
+
 /// How fast a kind of server is taken to be, on a small machine with an SSD and with all data in memory. Guesses, good
 /// to a factor of about three; they decide nothing but the forecast.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Speed {
     /// Start with a fresh data directory, create tables, stop.
     pub(crate) prepare_seconds: f64,
+    /// Stop and start again on data that are there.
+    pub(crate) restart_seconds: f64,
     /// One row of a multi-row insert into a table with its primary key only.
     pub(crate) load_row_us: f64,
     /// One row for one secondary index, built over a full table.
@@ -46,6 +52,7 @@ pub(crate) struct Size {
 /// MariaDB and MySQL with InnoDB; PostgreSQL is taken to be like them. The load is near the original client's 182,000 rows a second on MariaDB 10.11.
 const MYSQL_SPEED: Speed = Speed {
     prepare_seconds: 8.0,
+    restart_seconds: 2.0,
     load_row_us: 4.0,
     index_row_us: 1.0,
     write_entry_us: 8.0,
@@ -70,6 +77,7 @@ const MYSQL_SIZE: Size = Size {
 /// SQLite commits one writer at a time, so more clients do not make it faster.
 const SQLITE_SPEED: Speed = Speed {
     prepare_seconds: 0.2,
+    restart_seconds: 0.1,
     load_row_us: 3.0,
     index_row_us: 0.8,
     write_entry_us: 5.0,
@@ -93,6 +101,7 @@ const SQLITE_SIZE: Size = Size {
 /// The driver that answers at once and keeps nothing.
 const NULL_SPEED: Speed = Speed {
     prepare_seconds: 0.0,
+    restart_seconds: 0.0,
     load_row_us: 0.1,
     index_row_us: 0.0,
     write_entry_us: 0.01,

@@ -18,6 +18,9 @@ const PREFIX: &str = "dbdyno-";
 /// The kernel keeps a group for a moment after its last process has ended.
 const EMPTYING: Duration = Duration::from_secs(10);
 
+/// More than the kernel charges to a group at once: a huge page, and what it charges ahead.
+const CHARGE_BYTES: u64 = 4 << 20;
+
 /// Folders of groups above each other that are searched for groups left behind.
 const MAX_DEPTH: usize = 8;
 
@@ -37,6 +40,13 @@ pub struct Cgroup {
     folder: PathBuf,
     version: CgroupVersion,
     memory_limit_bytes: u64,
+}
+
+/// `512 MiB`, `1.5 GiB`, `953.67 MiB`: at most two decimals of the largest unit that fits.
+pub(crate) fn size_text(bytes: u64) -> String {
+    let (unit, shift) = if bytes >> 30 > 0 { ("GiB", 30) } else { ("MiB", 20) };
+    let text = format!("{:.2}", bytes as f64 / (1_u64 << shift) as f64);
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// Where groups with a memory limit can be made.
@@ -75,17 +85,26 @@ impl Cgroup {
             .map_err(|error| refused(&format!("cannot make the group {}", folder.display()), error))?;
         // Dropped on errors.
         let mut group = Self { folder, version: place.version, memory_limit_bytes: bytes };
-        let (limit, swap, most_swap) = match place.version {
-            // With its swap counted in, what is over the limit has nowhere to go.
-            CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes),
-            CgroupVersion::V2 => ("memory.max", "memory.swap.max", 0),
+        let (limit, files) = match place.version {
+            CgroupVersion::V1 => (
+                "memory.limit_in_bytes",
+                // Swap is switched off rather than limited to nothing: of two equal limits the kernel meets the one on memory and
+                // swap together first, and new kernels (6.18) do not count that in `memory.memsw.failcnt`.
+                vec![
+                    ("memory.memsw.limit_in_bytes", bytes.saturating_add(CHARGE_BYTES)),
+                    ("memory.swappiness", 0),
+                ],
+            ),
+            CgroupVersion::V2 => ("memory.max", vec![("memory.swap.max", 0)]),
         };
         group
             .write(limit, bytes)
             .map_err(|error| refused(&format!("cannot set {limit} to {bytes}"), error))?;
-        // Kernels without swap accounting do not have it.
-        if group.folder.join(swap).exists() {
-            group.write(swap, most_swap).map_err(|error| refused(&format!("cannot set {swap}"), error))?;
+        for (file, value) in files {
+            // Kernels without swap accounting do not have it.
+            if group.folder.join(file).exists() {
+                group.write(file, value).map_err(|error| refused(&format!("cannot set {file}"), error))?;
+            }
         }
         group.memory_limit_bytes = group.effective_limit(&place.mount);
         Ok(group)
@@ -324,6 +343,12 @@ mod tests {
             // The kernel's files go with their group, these do not.
             fs::remove_dir_all(group.folder()).unwrap();
         }
+    }
+
+    #[test]
+    fn limits_are_told_as_one_says_them() {
+        let texts = [64 << 20, 3 << 29, 2 << 30, 1_000_000_000 / 4096 * 4096, 100 << 30].map(size_text);
+        assert_eq!(texts, ["64 MiB", "1.5 GiB", "2 GiB", "953.67 MiB", "100 GiB"]);
     }
 
     #[test]

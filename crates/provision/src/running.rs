@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::launch::Line;
 use crate::process::{Process, Stopped};
 use crate::tmp_dir::TmpDir;
-use crate::{Cgroup, Error, Home, datadir, launch, log};
+use crate::{Cgroup, Error, Home, cgroup, datadir, launch, log};
 
 /// Time that [`Running::stop`] gives a server to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -137,8 +137,8 @@ impl Running {
     pub fn end_of(&self, status: ExitStatus) -> String {
         match self.cgroup().filter(|group| group.kills() > 0) {
             Some(group) => format!(
-                "{status}: the kernel killed it, because it needed more than its memory limit of {} bytes",
-                group.memory_limit_bytes()
+                "{status}: the kernel killed it, because it needed more than its memory limit of {}",
+                cgroup::size_text(group.memory_limit_bytes())
             ),
             None => status.to_string(),
         }

@@ -121,6 +121,11 @@ fn the_memory_limit_holds_for_the_server_with_the_page_cache_of_its_files() {
     assert!(written > LIMIT, "{written} bytes are no test");
     let used = number(["memory.current", "memory.usage_in_bytes"]);
     assert!(used <= LIMIT && used > LIMIT / 2, "{used} bytes");
+    let events = std::fs::read_to_string(group.join("memory.events")).unwrap_or_default();
+    let of_v2 = events.lines().find_map(|line| line.strip_prefix("max ")?.parse().ok());
+    // What is sampled as `limit_hits`.
+    let hits = of_v2.unwrap_or_else(|| number(["memory.failcnt", "memory.failcnt"]));
+    assert!(hits > 0, "the limit was never hit");
     server.stop().unwrap();
     assert!(!group.exists(), "the group outlives its server");
 }
@@ -132,7 +137,7 @@ fn a_server_that_needs_more_than_its_limit_is_said_to_have_died_of_it() {
     let spec = spec(MYSQLS[2], folder.path());
     let home = Home::new().unwrap().with_memory_limit(64 << 20).unwrap();
     let message = Server::start_in(home, &spec, Data::Fresh).unwrap_err().to_string();
-    assert!(message.contains("it needed more than its memory limit of 67108864 bytes"), "{message}");
+    assert!(message.contains("it needed more than its memory limit of 64 MiB"), "{message}");
 }
 
 #[test]

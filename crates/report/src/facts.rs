@@ -1,7 +1,7 @@
 //! Run, host, variants and the short answer, put into words that every format shares.
 
 use dbdyno_analyse::{
-    Colour, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
+    Colour, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings, parity,
 };
 use serde_json::Value;
 
@@ -75,11 +75,14 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
 pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     let mut parts = vec![variant.server.clone()];
     parts.push(if variant.version_text.is_empty() {
-        "its version is unknown, it never ran".to_owned()
+        "its version is unknown, it never answered".to_owned()
     } else {
         variant.version_text.clone()
     });
     parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
+    parts.extend(
+        variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", parity::size_text(bytes))),
+    );
     parts.push(format!("driver {}", variant.driver));
     parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     if variant.external {
@@ -312,6 +315,14 @@ mod tests {
         Host bench1 · 16 × AMD Ryzen 7 7735HS · 32.0 GiB memory · Debian GNU/Linux 12, Linux 6.1.0 · server on CPUs 0-7, client on any CPU · data on xfs on device nvme0n1
         SQLite (embedded) · 3.50.2 · engine b-tree · driver sqlite
         ");
+    }
+
+    #[test]
+    fn a_limit_on_memory_and_a_server_that_never_answered_are_in_the_variants_line() {
+        let mut variant = fixture::findings().variants.remove(0);
+        variant.memory_limit_bytes = Some(256 << 20);
+        variant.version_text.clear();
+        insta::assert_snapshot!(variant_line(&variant), @"SQLite (embedded) · its version is unknown, it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
     }
 
     #[test]

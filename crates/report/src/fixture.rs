@@ -96,6 +96,7 @@ fn variant(name: &str) -> VariantSummary {
         config: "journal_mode = delete\nsynchronous = full".into(),
         external: false,
         encryption: None,
+        memory_limit_bytes: None,
     }
 }
 
@@ -285,6 +286,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         lookup_seconds: 0.012,
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         debt: None,
+        group_memory: None,
         seconds: if failed {
             Vec::new()
         } else {
@@ -386,6 +388,8 @@ fn cost(variant: usize) -> Cost {
         server_switches: server(1.012),
         fsyncs_per_commit: server(2.0),
         write_amplification: None,
+        server_read_kib: server(0.25),
+        others_read_share: server(0.021),
         sampler_core_share: Some(0.003_1),
         busiest_load_thread_share: server(0.412),
         load_thread_wait_share: server(0.004),

@@ -33,8 +33,7 @@ pub use reference::reference;
 pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
 pub use subject::{Build, Extra, Knowledge, Settings, Subject};
 pub use traps::{Fires, Trap, traps};
-pub use value::Value;
-pub(crate) use value::size_text;
+pub use value::{Value, size_text};
 
 /// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
 const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
@@ -73,6 +72,15 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// Size of the cache of pages that a variant's tables are in, and whether it was told; `None` where it is not known.
+pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
+    let found = classes().iter().find(|class| class.id == "buffer-pool")?.of(subject)?;
+    match found.value {
+        Value::Size(bytes) => Some((bytes, found.is_told)),
+        _ => None,
+    }
 }
 
 /// In what two variants, of one run or of two, are not set alike, one sentence a class that decides results.

@@ -117,7 +117,7 @@ fn plain(text: &str) -> &str {
 }
 
 /// `128 MiB`: the largest unit of which it is a whole number, or two decimals of the largest that fits.
-pub(crate) fn size_text(bytes: u64) -> String {
+pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);
     let Some((_, greatest)) = fits else { return format!("{bytes} B") };

@@ -91,11 +91,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
             ));
         }
     }
-    text.push_str(&format!(
-        "\ntime: about {} in all (read-write steps and pauses are exact, the rest is a guess)\ndisk: {}\n",
-        time::about(estimate.duration),
-        disk(estimate)
-    ));
+    text.push_str(&format!("\n{}\ndisk: {}\n", time_line(plan, estimate), disk(estimate)));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
     }
@@ -103,6 +99,20 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
         text.push_str("note: one block shows a ratio, but not whether it is more than noise; plan 5 or more to compare\n");
     }
     text
+}
+
+/// Of the plan's blocks, and of those that a budget leaves room for.
+fn time_line(plan: &Plan, estimate: &Estimate) -> String {
+    let known = "steps with a length and pauses are exact, the rest is a guess";
+    let about = time::about(estimate.duration);
+    match plan.budget.filter(|budget| budget.0 >= estimate.duration) {
+        Some(budget) => {
+            format!(
+                "time: about {about} for the plan's blocks ({known}), then further ones of what is undecided, up to the budget of {budget}"
+            )
+        }
+        None => format!("time: about {about} in all ({known})"),
+    }
 }
 
 /// Here, and on servers that somebody else runs.

@@ -44,7 +44,7 @@ fn a_plan_is_explained_without_running_it() {
       qp100     10s at 100 inserts and deletes/s a client      10 s
       verify    6 checks of 4,000 rows                        0.0 s
 
-    time: about 82 s in all (read-write steps and pauses are exact, the rest is a guess)
+    time: about 82 s in all (steps with a length and pauses are exact, the rest is a guess)
     disk: about 18 MB at most
 
     power: what 2 blocks show in 80 % of runs (the noise of this host is not known: by assumed noise)
@@ -58,6 +58,19 @@ fn a_plan_is_explained_without_running_it() {
     variants shown to be.
     To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
     ");
+}
+
+#[test]
+fn the_time_of_a_plan_names_its_budget() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"10s\""));
+    let time = |budget: &str| {
+        let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=3", "--set", budget]);
+        let line = ended.expect_ok().out.lines().find(|line| line.starts_with("time: ")).map(str::to_owned);
+        line.unwrap()
+    };
+    insta::assert_snapshot!(time("budget=10m"), @"time: about 2 min for the plan's blocks (steps with a length and pauses are exact, the rest is a guess), then further ones of what is undecided, up to the budget of 10m");
+    insta::assert_snapshot!(time("budget=1m"), @"time: about 2 min in all (steps with a length and pauses are exact, the rest is a guess)");
 }
 
 #[test]

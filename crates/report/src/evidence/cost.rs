@@ -1,4 +1,4 @@
-//! CPU charged to who used it, switches and fsyncs, for one unit of a step's headline.
+//! CPU charged to who used it, switches, fsyncs and reads, for one unit of a step's headline.
 
 use dbdyno_analyse::{Cost, StepFindings};
 
@@ -121,6 +121,22 @@ pub const COSTS: &[CostColumn] = &[
         "Write amplification: bytes written to the device of the data directory for each byte of column values inserted or set.",
     ),
     column(
+        "server read",
+        "server_read_kib",
+        "KiB/op",
+        3,
+        |c| c.server_read_kib,
+        "What the server's processes had fetched from storage, by the kernel's account of them; the device's rkbpq holds what others read too.",
+    ),
+    column(
+        "others read",
+        "others_read_share",
+        "of device",
+        3,
+        |c| c.others_read_share,
+        "Reads of the data's device that the server did not cause, as a share of all of them; below 0: it read from other devices too.",
+    ),
+    column(
         "sampler",
         "sampler_core_share",
         "core",
@@ -152,7 +168,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         Column::new("lookup time", "s", "Time that all look-ups took together."),
     ]);
     let note = format!(
-        "CPU of who used it, for one unit of the headline ({}); then switches and fsyncs.",
+        "CPU of who used it, for one unit of the headline ({}); then switches, fsyncs and reads.",
         step.rate_label
     );
     let mut grid = Grid::new("CPU and fsyncs", &note, run_columns(step), figures);
@@ -188,6 +204,8 @@ mod tests {
             host_iowait_us: Some(12.0),
             host_steal_share: Some(14.0),
             write_amplification: Some(13.0),
+            server_read_kib: Some(16.0),
+            others_read_share: Some(17.0),
         };
         let json = serde_json::to_value(&cost).expect("plain data");
         assert_eq!(json.as_object().expect("a struct").len(), COSTS.len());

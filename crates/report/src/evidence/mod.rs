@@ -8,6 +8,7 @@ mod debt;
 mod efficiency;
 mod host_check;
 mod latency;
+mod memory;
 mod metrics;
 mod operations;
 mod query_plans;
@@ -90,6 +91,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(schedule::grid(step));
     grids.push(steadiness::grid(step));
     grids.push(debt::grid(step));
+    grids.push(memory::grid(step));
     grids.retain(|grid| !grid.rows.is_empty());
     grids
 }

@@ -1,0 +1,76 @@
+//! The names of the two sequences of microbenchmarks, as plans write them.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+/// Which order of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub enum MicroSequence {
+    /// The 42 of the reports of 2023 and 2024.
+    #[serde(rename = "42")]
+    FortyTwo,
+    /// The 32 of the reports since April 2025.
+    #[serde(rename = "32")]
+    ThirtyTwo,
+}
+
+/// By hand, because the names are numbers, which are written without quotes too.
+impl<'de> Deserialize<'de> for MicroSequence {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = MicroSequence;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("\"42\" or \"32\"")
+            }
+
+            fn visit_str<E: de::Error>(self, name: &str) -> Result<MicroSequence, E> {
+                match name {
+                    "42" => Ok(MicroSequence::FortyTwo),
+                    "32" => Ok(MicroSequence::ThirtyTwo),
+                    _ => Err(E::unknown_variant(name, &["42", "32"])),
+                }
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<MicroSequence, E> {
+                self.visit_str(&number.to_string())
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<MicroSequence, E> {
+                self.visit_str(&number.to_string())
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_told_the_two() {
+        let read = |value: &str, set: &[(String, String)]| {
+            let text = format!(
+                "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.microbenchmarks]\nsequence = {value}\n"
+            );
+            let plan = crate::parse_with(&text, "test.toml", set);
+            plan.map_or_else(
+                |error| error.to_string(),
+                |plan| format!("{:?}", plan.workload.microbenchmarks.unwrap().sequence),
+            )
+        };
+        assert_eq!([read("32", &[]), read("\"32\"", &[])], ["ThirtyTwo", "ThirtyTwo"]);
+        assert_eq!(
+            read("32", &[("workload.microbenchmarks.sequence".to_owned(), "42".to_owned())]),
+            "FortyTwo"
+        );
+        let wrong = [read("\"41\"", &[]), read("41", &[]), read("true", &[])];
+        insta::assert_snapshot!(wrong.join("\n"), @r#"
+        test.toml:6:12: `41` is not a value of this key (did you mean `42`?); it takes 42, 32
+        test.toml:6:12: `41` is not a value of this key (did you mean `42`?); it takes 42, 32
+        test.toml:6:12: found boolean `true` where "42" or "32" is wanted
+        "#);
+    }
+}
