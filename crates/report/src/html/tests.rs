@@ -160,6 +160,30 @@ fn a_coloured_cell_has_a_sign_and_its_reason() {
 }
 
 #[test]
+fn more_steps_than_fit_abreast_are_rows_and_few_are_columns() {
+    let page = page();
+    // Ten steps of two variants, and the six of them with a target.
+    let rates = "<thead><tr><th scope=\"col\">step</th><th scope=\"col\">rollback</th>";
+    let row = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th><td";
+    let targets =
+        "<thead><tr><th scope=\"col\">variant</th><th scope=\"col\"><a href=\"#w0s4\">qr100</a></th>";
+    assert_eq!([rates, row, targets].map(|text| page.matches(text).count()), [2, 2, 1]);
+    let target =
+        "<tr><th scope=\"row\">target</th><td class=\"grey target\" title=\"target\">400 <i></i></td>";
+    assert!(page.contains(target), "{target}");
+    let head =
+        page.split("<table class=\"summary\">").nth(1).and_then(|table| table.split("</table>").next());
+    let rows: Vec<usize> =
+        head.unwrap().split("<tr>").skip(2).map(|row| row.matches("<td").count()).collect();
+    assert_eq!(rows, [2; 10], "each step has a cell of each variant");
+}
+
+#[test]
+fn labels_are_never_cut() {
+    assert!(!include_str!("page.css").contains("ellipsis"));
+}
+
+#[test]
 fn with_several_blocks_interval_and_verdict_stand_below_the_ratio() {
     let page = Html.render(&fixture::with_blocks(3)).expect("the template renders");
     let expected = "1.30 <i>+</i><small>1.274–1.327 faster</small></td>";
