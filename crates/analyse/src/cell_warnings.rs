@@ -69,7 +69,7 @@ fn beginning(message: &str) -> String {
     let line = words(message);
     match line.char_indices().nth(CHARACTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }
 

@@ -72,7 +72,7 @@ fn of_run(run: &StepRun) -> Option<(LeftOutKind, String)> {
         Validity::Valid if run.rate > 0.0 => None,
         Validity::Valid => Some((LeftOutKind::ZeroRate, String::new())),
         Validity::Invalid { reasons } => Some((LeftOutKind::Invalid, reasons.join("; "))),
-        Validity::Failed { message } => Some((LeftOutKind::Failed, words(message).to_owned())),
+        Validity::Failed { message } => Some((LeftOutKind::Failed, words(message))),
         Validity::Interrupted => Some((LeftOutKind::Interrupted, String::new())),
     }
 }
@@ -82,7 +82,7 @@ fn of_cell(cell: Option<&CellRecord>) -> Option<(LeftOutKind, String)> {
     let Some(cell) = cell else { return Some((LeftOutKind::DidNotRun, String::new())) };
     match cell.outcome() {
         Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some((LeftOutKind::CellFailed, words(&end_message(cell)).to_owned())),
+        Some(Outcome::Failed) => Some((LeftOutKind::CellFailed, words(&end_message(cell)))),
         Some(Outcome::Interrupted) | None => Some((LeftOutKind::Interrupted, String::new())),
     }
 }
@@ -120,13 +120,13 @@ mod tests {
         assert_snapshot!(text(&found.steps[0].new_left_out), @r#"
         1 invalid: "clock jumped"
         2 failed: "server gone"
-        3 its cell failed: "died at start; the end of its log l"
+        3 its cell failed: "died at start; its log is l"
         5 its cell did not run: ""
         "#);
         assert_eq!(text(&found.steps[0].base_left_out), "");
         assert_eq!(found.steps[0].base_blocks, 1);
         assert_snapshot!(text(&found.steps[1].new_left_out), @r#"
-        3 its cell failed: "died at start; the end of its log l"
+        3 its cell failed: "died at start; its log is l"
         5 its cell did not run: ""
         "#);
     }

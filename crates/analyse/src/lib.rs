@@ -88,6 +88,7 @@ pub use debt::{Debt, DebtLevel};
 pub use efficiency::Efficiency;
 pub use error::Error;
 pub use factorial::Effect;
+pub use failure::{Failure, words as failure_words};
 pub use findings::{
     Budget, Cell, Colour, Findings, Ratio, RunSummary, StepFindings, Summary, Table, TableRow, Validity,
     VariantStep, VariantSummary, WorkloadFindings,
@@ -180,6 +181,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
             .into_iter()
             .chain(factorial::warning(design))
             .collect(),
+        failures: failure::failures(run),
         parity,
         workloads,
     }

@@ -191,7 +191,7 @@ pub(crate) fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
         Validity::Failed { message } => Some(message.clone()),
         _ => None,
     }) {
-        return absent("failed", words(&message).to_owned());
+        return absent("failed", words(&message));
     }
     if let Some(reasons) = find(|validity| match validity {
         Validity::Invalid { reasons } => Some(reasons.join("; ")),

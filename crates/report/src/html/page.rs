@@ -12,7 +12,9 @@ use super::chart::{Line, chart};
 use super::svg::swatch;
 use super::sweep_charts::sweep_charts;
 use crate::evidence::{Grid, grids, has_blocks, problems};
-use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
+use crate::facts::{
+    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
+};
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 
@@ -32,6 +34,9 @@ pub(super) struct Page {
     variants: Vec<VariantView>,
     parity: Option<ParityView>,
     workloads: Vec<WorkloadView>,
+    /// Empty when no failed cell has left a log.
+    logs: Vec<[String; 2]>,
+    logs_title: &'static str,
     order: Vec<String>,
 }
 
@@ -150,6 +155,8 @@ impl Page {
                 classes: grid(parity),
             }),
             workloads,
+            logs: logs(findings).into_iter().map(|(cell, log)| [cell, log]).collect(),
+            logs_title: FAILURES,
             order: findings.run.order.clone(),
         }
     }

@@ -179,6 +179,18 @@ fn more_steps_than_fit_abreast_are_rows_and_few_are_columns() {
 }
 
 #[test]
+fn the_log_of_a_failed_cell_is_folded_and_keeps_its_lines() {
+    let page = page();
+    let log = "<details><summary>block 1 &lt;b&gt;&amp;&quot; insert-benchmark: server went away; its log is logs&#x2f;1.log</summary>\
+               <pre tabindex=\"0\">[ERROR] unknown variable &#x27;&lt;x&gt;=|1|&#x27;\n[ERROR] Aborting ``` [31m</pre></details>";
+    assert_eq!(page.matches(log).count(), 1);
+    assert!(page.contains("<a href=\"#logs\">Logs of failed cells</a>"));
+    let mut findings = fixture::findings();
+    findings.failures.clear();
+    assert!(!Html.render(&findings).expect("the template renders").contains("Logs of failed cells"));
+}
+
+#[test]
 fn labels_are_never_cut() {
     assert!(!include_str!("page.css").contains("ellipsis"));
 }
