@@ -217,7 +217,8 @@ impl Screen {
             .iter()
             .map(|row| row.iter().map(|cell| TextCell::from(one_line(cell))).collect())
             .collect();
-        self.table(&TextTable { labels: grid.labels, heads, rows });
+        let table = TextTable { labels: grid.labels, heads, rows };
+        self.table(&table.with_long_cells_broken(self.options.width));
     }
 
     fn conditions(&mut self, workload: &WorkloadFindings) {
