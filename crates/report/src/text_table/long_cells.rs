@@ -1,51 +1,68 @@
 //! Long texts in a table, a query plan or a setting, broken into several lines so that the table fits and nothing is cut.
 
-use super::{GAP, TextCell, TextTable, columns_of, wrapped};
+use super::{GAP, LABEL_LIMIT, TextCell, TextTable, columns_of, wrapped};
 
 /// Narrower texts are left whole, and no column of longer ones is made narrower.
 const NARROWEST: usize = 30;
+/// The same of labels, which are words.
+const NARROWEST_LABEL: usize = 16;
 
 impl TextTable {
-    /// The table with its long figures broken at spaces, into rows that have nothing else, where it is wider than `width`.
+    /// The table with its long texts broken at spaces, into rows that have nothing else, where it is wider than `width`; labels
+    /// that would be cut are broken in any case.
     pub(crate) fn with_long_cells_broken(mut self, width: usize) -> Self {
         let widths: Vec<usize> = (0..self.heads.len()).map(|column| self.width_of(column)).collect();
-        let of = |columns: &mut dyn Iterator<Item = usize>| {
-            columns.map(|column| widths[column] + GAP).sum::<usize>()
-        };
-        if of(&mut (0..widths.len())) <= width + GAP {
-            return self;
+        let mut rooms = self.rooms_of_labels(&widths, width);
+        let labels: usize =
+            (0..self.labels).map(|column| rooms[column].unwrap_or(widths[column]) + GAP).sum();
+        let figures = self.labels..widths.len();
+        let is_long = |column: &usize| widths[*column] > NARROWEST;
+        let long = figures.clone().filter(is_long).count();
+        let all: usize = labels + figures.clone().map(|column| widths[column] + GAP).sum::<usize>();
+        if long > 0 && all > width + GAP {
+            let short = figures.clone().filter(|column| !is_long(column)).map(|column| widths[column] + GAP);
+            // Beside each other if that leaves them readable, else each in a part of its own.
+            let abreast = (width + GAP).saturating_sub(labels + short.sum::<usize>()) / long;
+            let room = if abreast >= NARROWEST + GAP { abreast - GAP } else { width.saturating_sub(labels) };
+            for column in figures.filter(is_long) {
+                rooms[column] = Some(room.max(NARROWEST));
+            }
         }
-        let is_long = |column: usize| column >= self.labels && widths[column] > NARROWEST;
-        let long = (self.labels..widths.len()).filter(|column| is_long(*column)).count();
-        if long == 0 {
-            return self;
-        }
-        let others = of(&mut (0..widths.len()).filter(|column| !is_long(*column)));
-        let labels = of(&mut (0..self.labels));
-        // Beside each other if that leaves them readable, else each in a part of its own.
-        let abreast = (width + GAP).saturating_sub(others) / long;
-        let room = if abreast >= NARROWEST + GAP { abreast - GAP } else { width.saturating_sub(labels) };
-        let room = room.max(NARROWEST);
-        let columns: Vec<bool> = (0..widths.len()).map(is_long).collect();
-        self.rows = self.rows.into_iter().flat_map(|row| broken(row, &columns, room)).collect();
+        self.rows = self.rows.into_iter().flat_map(|row| broken(row, &rooms)).collect();
         self
+    }
+
+    /// What each label has when one of them gives way to the widest short figure; `None` where it has what it needs.
+    fn rooms_of_labels(&self, widths: &[usize], width: usize) -> Vec<Option<usize>> {
+        let mut rooms = vec![None; widths.len()];
+        let figure = widths[self.labels..].iter().filter(|width| **width <= NARROWEST).max().unwrap_or(&0);
+        let over = (widths[..self.labels].iter().map(|width| width + GAP).sum::<usize>() + figure)
+            .saturating_sub(width);
+        if let Some(widest) = (0..self.labels).max_by_key(|column| widths[*column]) {
+            rooms[widest] = (over > 0).then(|| widths[widest].saturating_sub(over).max(NARROWEST_LABEL));
+        }
+        for (column, room) in rooms.iter_mut().enumerate().take(self.labels) {
+            let would_be_cut = self.rows.iter().any(|row| columns_of(&row[column].text) > LABEL_LIMIT);
+            *room = room.or(would_be_cut.then_some(LABEL_LIMIT));
+        }
+        rooms
     }
 }
 
-/// One row as several: the first has the labels and the short cells.
-fn broken(row: Vec<TextCell>, is_long: &[bool], room: usize) -> Vec<Vec<TextCell>> {
+/// One row as several: the first has what is short.
+fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
     let mut rows: Vec<Vec<TextCell>> = vec![vec![TextCell::default(); row.len()]];
     for (column, cell) in row.into_iter().enumerate() {
-        if !is_long[column] || columns_of(&cell.text) <= room {
+        let Some(room) = rooms[column].filter(|room| columns_of(&cell.text) > *room) else {
             rows[0][column] = cell;
             continue;
-        }
+        };
         let lines = wrapped(&cell.text, room, "  ");
         // Of one width, so that they stand left below each other.
         let widest = lines.iter().map(|line| columns_of(line)).max().unwrap_or(0);
         for (number, line) in lines.into_iter().enumerate() {
             if number == rows.len() {
-                rows.push(vec![TextCell::default(); is_long.len()]);
+                rows.push(vec![TextCell::default(); rooms.len()]);
             }
             rows[number][column] = TextCell { text: format!("{line:widest$}"), paint: cell.paint };
         }
@@ -90,6 +107,26 @@ mod tests {
                    pi1_pdc on pi1                     pi1
         b                                    1.0 %                               2.0 %   0.990
         ");
+    }
+
+    #[test]
+    fn a_long_label_gives_way_to_the_figures_beside_it() {
+        let rows = [["column definitions of prepared statements, sent once", "a thread each", "no", ""]];
+        let lines = table(&rows).with_long_cells_broken(50).lines(50, false);
+        assert!(lines.iter().all(|line| columns_of(line) <= 50), "{lines:#?}");
+        insta::assert_snapshot!(lines.join("\n"), @r"
+        variant                                  base  new
+        ──────────────────────────────────────────────────
+        column definitions of prepared  a thread each   no
+          statements, sent once
+
+        variant                         factor
+        ──────────────────────────────────────
+        column definitions of prepared
+          statements, sent once
+        ");
+        let lines = table(&rows).with_long_cells_broken(100).lines(100, false);
+        assert!(lines.join(" ").contains("sent once"), "not cut: {lines:#?}");
     }
 
     #[test]
