@@ -11,6 +11,8 @@ use crate::margins::Margins;
 use crate::parity::between;
 use crate::ratio::valid;
 use crate::statistics::describe::{Group, geometric_mean, group};
+use crate::tables::listed;
+use crate::targets::beside_fewer_writes;
 use crate::verdict::{Inference, Verdict, adjust, paired, unpaired, verdict};
 use crate::{Choices, Error, Findings, StepFindings, VariantStep, analyse_with};
 
@@ -81,6 +83,9 @@ pub struct ComparedStep {
     pub inference: Option<Inference>,
     /// `None` for one block and for a step that one of the two did not run.
     pub verdict: Option<Verdict>,
+    /// New did not keep the background rate that base kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub target_missed: bool,
     /// At which look at a run with a budget it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
@@ -123,6 +128,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     judge(&mut steps, &looks);
+    notes.extend(missed_note(&steps));
     if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(|step| step.ratio.is_some()) {
         notes.push(
             "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
@@ -218,6 +224,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
             inference: paired(&ratios, margins.of(&step.name), seed),
             ratios: blocks,
+            target_missed: is_missed(step, base, step, new),
             ..both(workload, step, (base, new), margins)
         })
     };
@@ -245,13 +252,15 @@ fn apart(
     };
     let compared = |workload: &str, step: &StepFindings| {
         let base = variant_of(step, base_name)?;
-        let new = variant_of(other(workload, &step.name)?, new_name)?;
+        let new_step = other(workload, &step.name)?;
+        let new = variant_of(new_step, new_name)?;
         let (base_rates, new_rates) = (rates(base), rates(new));
         Some(ComparedStep {
             base_blocks: base_rates.len(),
             new_blocks: new_rates.len(),
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
             inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
+            target_missed: is_missed(step, base, new_step, new),
             ..both(workload, step, (base, new), margins)
         })
     };
@@ -260,6 +269,16 @@ fn apart(
         .iter()
         .flat_map(|workload| workload.steps.iter().filter_map(move |step| compared(&workload.name, step)));
     steps.collect()
+}
+
+/// Whether new did not keep the background rate that base kept.
+fn is_missed(
+    base_step: &StepFindings,
+    base: &VariantStep,
+    new_step: &StepFindings,
+    new: &VariantStep,
+) -> bool {
+    base.background_rate.is_some() && !base_step.misses(base) && new_step.misses(new)
 }
 
 /// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
@@ -284,6 +303,7 @@ fn both(
         ratios: Vec::new(),
         ratio: None,
         inference: None,
+        target_missed: false,
         decided: None,
         verdict: ran.then_some(Verdict::Invalid),
     }
@@ -295,15 +315,32 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
         step.verdict = None;
     }
-    if !looks.is_empty() {
-        return judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
-    }
-    adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
-    for step in steps {
-        if let Some(ratio) = step.ratio {
-            step.verdict = step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
+    if looks.is_empty() {
+        adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
+        for step in steps.iter_mut() {
+            if let Some(ratio) = step.ratio {
+                step.verdict =
+                    step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
+            }
         }
+    } else {
+        judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
     }
+    for step in steps.iter_mut().filter(|step| step.target_missed) {
+        step.verdict = step.verdict.map(beside_fewer_writes);
+    }
+}
+
+/// Steps whose rates of new are beside fewer writes than base's.
+fn missed_note(steps: &[ComparedStep]) -> Option<String> {
+    let missed = steps.iter().filter(|step| step.target_missed);
+    let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "New did not keep the background rate that base kept in {}: its queries ran beside fewer writes than planned.",
+            listed(&names)
+        )
+    })
 }
 
 fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {

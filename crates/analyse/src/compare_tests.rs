@@ -4,7 +4,7 @@ use dbdyno_record::{CellEvent, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, load_step, run};
+use crate::fixtures::{cell, load_step, query_step, run};
 
 /// A run of `a` and `b` in `l.i0`, one pair of rates a block.
 fn run_of(id: &str, blocks: &[(u64, u64)]) -> Run {
@@ -33,6 +33,38 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
     assert_eq!(found.steps[1].verdict, None, "qr100 did not run");
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
+}
+
+/// A run of `a` and `b` in `qr100`: queries and written rows a second.
+fn run_with_target(id: &str, a: (u64, u64), b: (u64, u64)) -> Run {
+    let cells = (1..=3).flat_map(|block| {
+        let step = |(queries, rows): (u64, u64)| vec![query_step(queries + u64::from(block), rows)];
+        [cell(block, "a", step(a)), cell(block, "b", step(b))]
+    });
+    let mut run = run(&["a", "b"], 3, cells.collect());
+    run.manifest.run_id = id.to_owned();
+    run
+}
+
+#[test]
+fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
+    let (run, other) =
+        (run_with_target("x", (400, 200), (600, 150)), run_with_target("y", (9, 9), (600, 150)));
+    let in_pairs = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+    let anyway = CompareChoices { anyway: true, ..CompareChoices::default() };
+    let apart = compare(side(&run, "a"), side(&other, "b"), anyway).unwrap();
+    for found in [&in_pairs, &apart] {
+        let step = found.steps.iter().find(|step| step.step == "qr100").unwrap();
+        assert_eq!((step.target_missed, step.verdict), (true, Some(Verdict::Missed)));
+        let note = found.notes.last().unwrap();
+        assert_eq!(
+            note,
+            "New did not keep the background rate that base kept in qr100: its queries ran beside fewer writes than planned."
+        );
+    }
+    let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
+    assert!(turned.steps.iter().all(|step| !step.target_missed));
+    assert!(turned.notes.is_empty(), "{:?}", turned.notes);
 }
 
 #[test]

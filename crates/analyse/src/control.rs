@@ -78,7 +78,7 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
         String::new()
     } else {
         format!(
-            " Of {} {} a difference, which would be false; {} same, {} undecided.",
+            " Of {} {} a difference, which would be false; {} same, {} undecided{}.",
             if verdicts.len() == 1 { "1 step".to_owned() } else { format!("{} steps", verdicts.len()) },
             match of(&[Verdict::Faster, Verdict::Slower]) {
                 0 => "none shows".to_owned(),
@@ -87,6 +87,10 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
             },
             of(&[Verdict::Same]),
             of(&[Verdict::Undecided]),
+            match of(&[Verdict::Invalid]) {
+                0 => String::new(),
+                invalid => format!(", {invalid} invalid"),
+            },
         )
     };
     format!(
@@ -120,11 +124,14 @@ pub(crate) fn warning<'a>(
 mod tests {
     use insta::assert_snapshot;
 
-    use crate::Verdict;
-    use crate::analyse;
     use crate::fixtures::{cell, load_step, run};
+    use crate::{Choices, Verdict, analyse, analyse_with};
 
     fn with_again(again: [u64; 4]) -> crate::Findings {
+        analyse(&run_again(again))
+    }
+
+    fn run_again(again: [u64; 4]) -> dbdyno_record::Run {
         let base = [100_000, 90_000, 110_000, 100_000];
         let cells = base.iter().zip(again).zip(1..).flat_map(|((base, again), block)| {
             [
@@ -135,7 +142,7 @@ mod tests {
         });
         let mut run = run(&["a", "a~again", "b"], 4, cells.collect());
         run.manifest.experiment.again = Some("a~again".to_owned());
-        analyse(&run)
+        run
     }
 
     #[test]
@@ -147,7 +154,7 @@ mod tests {
         assert_snapshot!(first.join("\n"), @r"
         ratio: 1.000
         noise %: 0.61
-        detects %: 1.31
+        detects %: 2.26
         same within %: 1.19
         ");
         assert_snapshot!(table.caption, @"a ran a second time in every block, as a~again. Of 1 step none shows a difference, which would be false; 1 same, 0 undecided. noise: standard deviation of a block's ratio. detects: the difference, same within: the margin that as many blocks with this noise show in 80 % of runs.");
@@ -165,6 +172,36 @@ mod tests {
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
         let warning = findings.warnings.iter().find(|warning| warning.contains("itself")).unwrap();
         assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something beside the variants changes the rates, and other differences there may be as false.");
+    }
+
+    #[test]
+    fn steps_without_a_valid_pair_are_counted_too() {
+        let cells = (1..=3).flat_map(|block| {
+            let mut broken = load_step(1_000);
+            broken.events.push(dbdyno_record::StepEvent::Invalid { reason: "clock jumped".to_owned() });
+            [cell(block, "a", vec![load_step(1_000)]), cell(block, "a~again", vec![broken])]
+        });
+        let mut run = run(&["a", "a~again"], 3, cells.collect());
+        run.manifest.experiment.again = Some("a~again".to_owned());
+        let caption = analyse(&run).workloads[0].summary.control.as_ref().unwrap().caption.clone();
+        assert!(
+            caption.contains(
+                "Of 1 step none shows a difference, which would be false; 0 same, 0 undecided, 1 invalid."
+            ),
+            "{caption}"
+        );
+    }
+
+    #[test]
+    fn against_another_base_nothing_ran_twice() {
+        let run = run_again([105_000, 94_600, 115_400, 105_100]);
+        for base in ["b", "a~again"] {
+            let choices = Choices { base: Some(base.to_owned()) };
+            let findings = analyse_with(&run, &choices).unwrap();
+            assert!(findings.workloads[0].summary.control.is_none(), "{base}");
+            assert!(!findings.warnings.iter().any(|warning| warning.contains("itself")), "{base}");
+            assert_eq!(findings.run.again, None);
+        }
     }
 
     #[test]

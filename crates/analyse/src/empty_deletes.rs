@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::WorkloadFindings;
-use crate::valid_runs::{ValidRun, valid_runs};
+use crate::valid_runs::{RunOfStep, valid_runs};
 
 /// Share of a step's deletes from which they are told.
 const TOLD_SHARE: f64 = 0.05;
@@ -30,7 +30,7 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
 }
 
 /// Of the deletes of a step that does nothing else.
-fn share(found: &ValidRun<'_>) -> Option<f64> {
+fn share(found: &RunOfStep<'_>) -> Option<f64> {
     let kind = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind)?;
     let [delete] = kind.statements.as_slice() else { return None };
     (delete.statement == "delete" && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)

@@ -11,6 +11,14 @@ pub enum Error {
     WithItself { variant: String },
     #[error("the runs are not alike: {}; --anyway compares them all the same", differences.join("; "))]
     NotAlike { differences: Vec<String> },
+    #[error(
+        "the runs have no variant beside the base {base}, so there are no ratios to it: leave out --ratio"
+    )]
+    NoRatios { base: String },
+    #[error(
+        "{base} is the base of the ratios and has none itself: name another variant, or leave out --ratio"
+    )]
+    RatioOfBase { base: String },
     #[error("a history has two runs or more, not {count}")]
     TooFewRuns { count: usize },
 }

@@ -41,8 +41,15 @@ type Contrast = Vec<(String, f64)>;
 
 impl Design {
     /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full factorial, in a sentence.
-    pub(crate) fn of(variants: &[VariantInfo], base: &str) -> Result<Option<Self>, String> {
-        let with: Vec<&VariantInfo> = variants.iter().filter(|variant| !variant.factors.is_empty()).collect();
+    /// `again` is the name of the variant that is another one under a second name, and no combination of its own.
+    pub(crate) fn of(
+        variants: &[VariantInfo],
+        base: &str,
+        again: Option<&str>,
+    ) -> Result<Option<Self>, String> {
+        let has_part =
+            |variant: &&VariantInfo| !variant.factors.is_empty() && again != Some(variant.name.as_str());
+        let with: Vec<&VariantInfo> = variants.iter().filter(has_part).collect();
         if with.is_empty() {
             return Ok(None);
         }
@@ -249,11 +256,25 @@ mod tests {
             factors: factors(&[("flush", level)]),
             ..crate::fixtures::variant(name)
         };
-        let design =
-            Design::of(&[variant("x", "1"), variant("y", "0"), variant("z", "2")], "x").unwrap().unwrap();
+        let design = Design::of(&[variant("x", "1"), variant("y", "0"), variant("z", "2")], "x", None)
+            .unwrap()
+            .unwrap();
         let names: Vec<String> = design.contrasts().into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["flush: 0 against 1", "flush: 2 against 1"]);
         assert_eq!(design.contrasts()[0].1, [("x".to_owned(), -1.0), ("y".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn the_base_under_a_second_name_is_no_combination_of_its_own() {
+        let variant = |name: &str, level: &str| VariantInfo {
+            name: name.to_owned(),
+            factors: factors(&[("flush", level)]),
+            ..crate::fixtures::variant(name)
+        };
+        let all = [variant("x", "1"), variant("x~again", "1"), variant("y", "0")];
+        let without = [all[0].clone(), all[2].clone()];
+        assert_eq!(Design::of(&all, "x", Some("x~again")), Design::of(&without, "x", None));
+        assert!(Design::of(&all, "x", None).is_err());
     }
 
     #[test]
@@ -262,7 +283,7 @@ mod tests {
             factors: factors(pairs),
             ..crate::fixtures::variant(name)
         };
-        let problem = |variants: &[VariantInfo]| Design::of(variants, "x").unwrap_err();
+        let problem = |variants: &[VariantInfo]| Design::of(variants, "x", None).unwrap_err();
         let x = variant("x", &[("a", "1"), ("b", "1")]);
         let alike = variant("y", &[("a", "1"), ("b", "2")]);
         insta::assert_snapshot!(problem(&[x.clone(), alike]), @"factor a has one level only");
@@ -270,6 +291,6 @@ mod tests {
         insta::assert_snapshot!(problem(&[x.clone(), corner]), @"2 variants with 2 different combinations of levels, where all combinations are 4");
         insta::assert_snapshot!(problem(&[x, variant("y", &[("a", "2")])]), @"y and x do not name the same factors");
         insta::assert_snapshot!(problem(&[variant("x", &[]), variant("y", &[("a", "2")])]), @"the base x has no factors");
-        assert_eq!(Design::of(&[variant("x", &[])], "x"), Ok(None));
+        assert_eq!(Design::of(&[variant("x", &[])], "x", None), Ok(None));
     }
 }

@@ -80,6 +80,7 @@ pub struct VariantSummary {
     pub server: String,
     /// As the server said it; empty when it never ran.
     pub version_text: String,
+    /// Storage engine of the workload's tables; the server's default where tables ask for none.
     pub engine: Option<String>,
     pub config: String,
     pub external: bool,

@@ -1,11 +1,12 @@
 //! How often a server synced its files: redo log and data files, and the binary log beside them.
 
-use dbdyno_record::{CellRecord, KindSpec, Run, ServerInfo, StepEvent, StepSpec, WindowRule};
+use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StepEvent, StepSpec};
 
+use crate::counted::is_one_piece;
 use crate::counters::{Change, Counters, greatest};
 use crate::measured::Measured;
 use crate::overview::servers_of;
-use crate::span::tally;
+use crate::span::{Span, tally};
 use crate::told_late;
 
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
@@ -119,7 +120,7 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 /// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not told all of
 /// them, and for a step that is one piece of work: it has no commits to speak of.
 pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
-    if !has_commits(step.spec) {
+    if !has_commits(step.spec, step.intervals, step.window) {
         return None;
     }
     let binlog = syncs?;
@@ -142,8 +143,8 @@ fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
 }
 
 /// Whether a step has commits that can be counted: it writes, and is not one piece of work.
-pub(crate) fn has_commits(spec: &StepSpec) -> bool {
-    spec.window != WindowRule::LastEnded && spec.kinds.iter().any(writes)
+pub(crate) fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
+    spec.kinds.iter().any(writes) && !is_one_piece(spec, intervals, window)
 }
 
 fn writes(kind: &KindSpec) -> bool {
@@ -306,6 +307,16 @@ mod tests {
             [("insert", "begin", 10, 10), ("insert", "index-update", 20, 2), ("insert", "commit", 10, 10)];
         assert_eq!(found_with(alone, &transaction), Some(1.0));
         assert_eq!(found_with(None, &transaction), None);
+    }
+
+    #[test]
+    fn a_step_that_ends_by_a_count_has_fsyncs_and_one_piece_of_work_has_none() {
+        let (step, window) = (read_write_step(), Span::new(0, 2_500_000));
+        let mut spec = step.spec.clone();
+        spec.window = dbdyno_record::WindowRule::LastEnded;
+        assert!(has_commits(&spec, &step.intervals, window));
+        spec.headline.kind = "delete".to_owned();
+        assert!(!has_commits(&spec, &step.intervals[..2], window), "the first second of two kinds");
     }
 
     #[test]

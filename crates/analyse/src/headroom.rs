@@ -61,7 +61,7 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
     (busiest.wanted() >= LIMIT).then(|| {
         format!(
             "the client was the limit: its busiest load thread had work in {:.0} % of the window (on a CPU in {:.0} %, waiting for \
-             one in {:.0} %; at most {:.0} % are allowed); give the client more CPUs (host.client_cpus) or threads \
+             one in {:.0} %; {:.0} % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads \
              (host.client_threads), or the server fewer",
             100.0 * busiest.wanted(),
             100.0 * busiest.on_cpu,
@@ -75,8 +75,8 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
 pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
     (longest_wait >= WAITING_LIMIT).then(|| {
         format!(
-            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window (at most {:.0} % are allowed), because \
-             others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client \
+            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window ({:.0} % or more makes a step \
+             invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client \
              other CPUs",
             100.0 * longest_wait,
             100.0 * WAITING_LIMIT,
@@ -123,7 +123,7 @@ mod tests {
         let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
-        insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; at most 90 % are allowed); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+        insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
         assert_eq!(waits(Hosting::Embedded, 500_000), None);
         assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
-        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (at most 10 % are allowed), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client other CPUs");
+        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client other CPUs");
     }
 
     #[test]

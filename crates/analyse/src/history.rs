@@ -10,15 +10,48 @@ use serde::Serialize;
 use crate::alike::{differences, small_differences};
 use crate::margins::Margins;
 use crate::ratio::valid;
-use crate::statistics::change_point::{changes, greatest_change, permutations_for};
+use crate::statistics::change_point::{
+    changes, greatest_change, least_newer, least_values, permutations_for,
+};
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::equivalence::bounds;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::verdict::LEVEL;
 use crate::{Error, Findings, VariantStep, Verdict, analyse};
 
-/// Fewer values have no two on either side of a change.
+/// Fewer values have no two on either side of a change, and no p.
 const LEAST_RUNS: usize = 4;
+
+/// How many runs it takes to find a change, however great it is: the shuffled series are too few otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Reach {
+    /// Series that are judged together.
+    pub series: usize,
+    /// Runs that the longest of them has.
+    pub runs: usize,
+    /// Runs from which on a change of one series alone can be found, and one that all series have.
+    pub least_runs: usize,
+    pub least_runs_of_all: usize,
+    /// Newest runs at another level from which on that of one series alone can be found; `None` with fewer than `least_runs`.
+    pub least_newest: Option<usize>,
+}
+
+impl Reach {
+    fn too_few(&self) -> Option<String> {
+        let Self { series, runs, least_runs, least_runs_of_all, .. } = self;
+        (runs < least_runs).then(|| {
+            let of_all = if least_runs_of_all < least_runs {
+                format!(", and one of all series at once from {least_runs_of_all} on")
+            } else {
+                String::new()
+            };
+            format!(
+                "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} \
+                 or more{of_all}."
+            )
+        })
+    }
+}
 
 /// What a value of a series is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -55,6 +88,7 @@ pub struct History {
     pub runs: Vec<HistoryRun>,
     /// What a reader must know before any number.
     pub notes: Vec<String>,
+    pub reach: Reach,
     pub series: Vec<Series>,
 }
 
@@ -129,9 +163,7 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
         notes.extend(told.map(|what| format!("Run {} is not like the first: {what}.", run.manifest.run_id)));
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
-    if runs.len() < LEAST_RUNS {
-        notes.push(format!("{} runs: a change can be judged from {LEAST_RUNS} runs on.", runs.len()));
-    }
+    refuse_no_ratios(last, choices)?;
     let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&findings, choices, margins);
@@ -142,8 +174,35 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     }
     let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
     judge(&mut series, &runs, first.manifest.seed);
+    let reach = reach(&series);
+    notes.extend(reach.too_few());
     let (name, margin) = (last.manifest.name.clone(), margins.general());
-    Ok(History { name, measure: choices.measure, margin, runs, notes, series })
+    Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
+}
+
+fn refuse_no_ratios(last: &Run, choices: HistoryChoices<'_>) -> Result<(), Error> {
+    let base = || last.manifest.base.clone();
+    match (choices.measure, choices.variant) {
+        (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
+        (Measure::Ratio, Some(asked)) if asked == last.manifest.base => {
+            Err(Error::RatioOfBase { base: base() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reach(series: &[Series]) -> Reach {
+    let count = |series: &Series| series.values.iter().flatten().count();
+    let runs = series.iter().map(count).max().unwrap_or(0);
+    let judged = series.iter().filter(|series| series.p.is_some()).count();
+    let judged = if judged == 0 { series.len().max(1) } else { judged };
+    Reach {
+        series: judged,
+        runs,
+        least_runs: least_values(judged, LEVEL),
+        least_runs_of_all: least_values(1, LEVEL),
+        least_newest: least_newer(runs, judged, LEVEL),
+    }
 }
 
 /// What a change of level may come from that is no change of the servers.

@@ -146,3 +146,44 @@ fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
     With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
     ");
 }
+
+#[test]
+fn too_few_runs_to_find_any_change_are_told_with_the_least_number() {
+    let runs = slower_from_the_eighth();
+    let few = found(&runs[..4], HistoryChoices::default());
+    insta::assert_snapshot!(few.notes.join("\n"), @"4 runs are too few to find a change of one series among 2, however great: that takes 9 or more, and one of all series at once from 8 on.");
+    let one = HistoryChoices { variant: Some("b"), ..HistoryChoices::default() };
+    insta::assert_snapshot!(found(&runs[..7], one).notes.join("\n"), @"7 runs are too few to find a change of one series among 1, however great: that takes 8 or more.");
+    let all = found(&runs, HistoryChoices::default());
+    assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
+}
+
+/// As many as the reach says, and one fewer, with levels as far apart as can be.
+#[test]
+fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
+    let with = |fast: usize, slow: usize| {
+        let rate = |n: usize| (if n < fast { 1e6 } else { 1e5 }) + (n * n) as f64;
+        let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
+        let choices = HistoryChoices { variant: Some("a"), ..HistoryChoices::default() };
+        let found = found(&runs, choices);
+        (found.reach.least_newest, found.series[0].is_slower_now())
+    };
+    assert_eq!(with(7, 2), (Some(3), false));
+    assert_eq!(with(7, 3), (Some(2), true));
+    assert_eq!(with(12, 2), (Some(2), true));
+    assert_eq!(with(12, 1), (Some(2), false));
+}
+
+#[test]
+fn ratios_need_a_variant_beside_the_base() {
+    let ratios = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
+    let refused = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    let mut runs = slower_from_the_eighth();
+    let of_base = HistoryChoices { variant: Some("a"), ..ratios };
+    insta::assert_snapshot!(refused(&runs, of_base), @"a is the base of the ratios and has none itself: name another variant, or leave out --ratio");
+    for run in &mut runs {
+        run.manifest.variants.truncate(1);
+        run.cells.truncate(1);
+    }
+    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant beside the base a, so there are no ratios to it: leave out --ratio");
+}

@@ -26,11 +26,21 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
         Hosting::External,
         "somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.",
     );
+    let seen: Vec<&str> = variants
+        .iter()
+        .filter(|variant| variant.external && hosting_of(run, variant) == Hosting::Process)
+        .map(|variant| variant.name.as_str())
+        .collect();
     tell(
         Hosting::Embedded,
         "the database works inside dbdyno, so client CPU and memory are client and database together.",
     );
     tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
+    if !seen.is_empty() {
+        let what = "somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and \
+                    sizes are unknown.";
+        all.push(format!("{}: {what}", seen.join(", ")));
+    }
     if !named(Hosting::Process).is_empty() {
         all.extend(shared_cpus(&run.manifest.host));
     }
@@ -111,7 +121,10 @@ mod tests {
         let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);
         run.manifest.variants[0].external = true;
         run.manifest.host.server_cpus = None;
-        assert_snapshot!(host_warnings(&run).join("\n"), @"Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.");
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"
+        near: somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and sizes are unknown.
+        Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.
+        ");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::ratio::valid;
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::kendall::{Trend, trend};
+use crate::targets::beside_fewer_writes;
 use crate::verdict::{LEVEL, Verdict, adjust, p_text, paired, verdict};
 use crate::{VariantStep, WorkloadFindings};
 
@@ -63,6 +64,19 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             })
             .collect();
         judge_family(&mut family, rules.looks);
+    }
+    steps.iter_mut().for_each(|step| judge_targets(step, rules));
+}
+
+/// Variants that did not keep the background rate that the base kept. The base under its second name is no subject of the
+/// comparison, but its test.
+fn judge_targets(step: &mut StepFindings, rules: Rules<'_>) {
+    let names = step.variants.iter().map(|variant| &variant.variant);
+    let missed: Vec<bool> = names
+        .map(|name| rules.again != Some(name.as_str()) && step.misses_target_of(rules.base, name))
+        .collect();
+    for (variant, _) in step.variants.iter_mut().zip(missed).filter(|(_, missed)| *missed) {
+        variant.verdict = variant.verdict.map(beside_fewer_writes);
     }
 }
 

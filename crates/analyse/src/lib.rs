@@ -18,12 +18,14 @@ mod colours;
 mod compare;
 mod control;
 mod cost;
+mod counted;
 mod counters;
 mod debt;
 mod effects_table;
 mod efficiency;
 mod empty_deletes;
 mod encryption;
+mod engines;
 mod error;
 mod factorial;
 mod failure;
@@ -38,6 +40,7 @@ mod headroom;
 mod history;
 mod host_check;
 mod hosts;
+mod invalid_runs;
 mod judge;
 mod latency;
 mod left_out;
@@ -70,6 +73,7 @@ mod steps;
 mod sweep;
 mod sweep_table;
 mod tables;
+mod targets;
 mod told_late;
 mod valid_runs;
 mod validity;
@@ -77,7 +81,7 @@ mod verdict;
 mod warnings;
 mod workloads;
 
-use dbdyno_record::{Run, StepRecord};
+use dbdyno_record::{Manifest, Run, StepRecord};
 
 pub use account::{Account, Cause, Part};
 pub use alike::host_class;
@@ -95,8 +99,9 @@ pub use findings::{
 };
 pub use forecast::{Forecast, forecast};
 pub use groups::GroupFindings;
-pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Series, history};
+pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
+pub use invalid_runs::reason_class;
 pub use left_out::{LeftOut, LeftOutKind};
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
@@ -111,6 +116,7 @@ pub use step_findings::{
 };
 pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
 pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
+pub use workloads::step_validity;
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -145,12 +151,17 @@ pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     Some((rate, window.seconds()))
 }
 
+/// The second name of the base; `None` where another variant than the plan's is the base, against which nothing ran twice.
+pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str> {
+    manifest.experiment.again.as_deref().filter(|_| manifest.base == base)
+}
+
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
     let looks = looks::looks(run);
     let rules = judge::Rules {
         base,
-        again: manifest.experiment.again.as_deref(),
+        again: again_of(manifest, base),
         margins: margins::Margins::planned(manifest),
         seed: manifest.seed,
         looks: &looks,
@@ -160,7 +171,9 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     judge::judge(&mut all, rules);
-    let design = factorial::Design::of(&manifest.variants, base);
+    let twin = manifest.experiment.again.as_deref();
+    let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
+    let design = factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
         factorial::judge_effects(&mut all, design, manifest.seed, &looks);
     }

@@ -3,7 +3,8 @@
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, ServerInfo, VariantInfo};
 
 use crate::encryption::encryption;
-use crate::{Budget, RunSummary, VariantSummary};
+use crate::engines::tables_engine;
+use crate::{Budget, RunSummary, VariantSummary, again_of};
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
     let manifest = &run.manifest;
@@ -18,7 +19,7 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         base: base.to_owned(),
         margin: manifest.margin,
         margins: manifest.experiment.margins.clone(),
-        again: manifest.experiment.again.clone(),
+        again: again_of(manifest, base).map(str::to_owned),
         budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
         blocks_planned: manifest.blocks,
         cells_completed: completed.count(),
@@ -51,7 +52,7 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         driver: variant.driver.clone(),
         server: variant.server.clone(),
         version_text: server.map_or_else(String::new, |server| server.version_text.clone()),
-        engine: server.and_then(|server| server.engine.clone()),
+        engine: server.and_then(tables_engine),
         config: variant.config.clone(),
         external: variant.external,
         encryption: encryption(run, &variant.name),
@@ -91,5 +92,17 @@ mod tests {
         let summary = variant_summary(&run, &run.manifest.variants[0]);
         assert_eq!((summary.version_text.as_str(), summary.server.as_str()), ("a 1.0", "a-server"));
         assert_eq!(variant_summary(&run, &run.manifest.variants[1]).version_text, "");
+    }
+
+    #[test]
+    fn the_engine_of_a_variant_is_that_of_its_tables() {
+        let mut run = run(&["a"], 1, vec![cell(1, "a", Vec::new())]);
+        for event in &mut run.cells[0].events {
+            if let CellEvent::Server { server, .. } = event {
+                server.engine = Some("InnoDB 10.11.19".to_owned());
+                server.tables_engine = Some("aria".to_owned());
+            }
+        }
+        assert_eq!(variant_summary(&run, &run.manifest.variants[0]).engine.as_deref(), Some("Aria"));
     }
 }

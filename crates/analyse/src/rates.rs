@@ -1,8 +1,9 @@
 //! Rates over the common window: headline, background, each second, and the seconds that kept the target.
 
-use dbdyno_record::{Interval, StepSpec, Target, Unit, WindowRule};
+use dbdyno_record::{Interval, StepSpec, Target, Unit};
 
 use crate::SecondPoint;
+use crate::counted::{all_at_work, is_too_sparse};
 use crate::scans;
 use crate::span::{Second, Span, Tally, by_second, tally};
 
@@ -51,10 +52,10 @@ pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
 
 /// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover the same time.
 ///
-/// A step that is one piece of work (its window ends with its last operation) answers once, at the end, and a long scan
-/// seldom; their units are spread evenly over the window instead.
+/// A step that is one piece of work answers once, at the end, and a long scan seldom; their units are spread evenly over the
+/// window instead.
 pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span, between: Span) -> f64 {
-    if spec.window == WindowRule::LastEnded || scans::are_cut(spec, kind) {
+    if is_too_sparse(spec, intervals, window) || scans::are_cut(spec, kind) {
         return rate(spec, intervals, kind, window) * window.overlap(between).seconds();
     }
     amount(unit_of(spec, kind), &tally(intervals, kind, between))
@@ -80,21 +81,27 @@ pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> 
     kinds.into_iter().flat_map(of_kind).collect()
 }
 
+/// Whether single seconds of the headline kind say something: not of one piece of work, and not of long scans.
+pub(crate) fn has_telling_seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
+    !is_too_sparse(spec, intervals, window) && !scans::are_long(spec, intervals, window)
+}
+
 /// The original's p50 and p99: throughput of client 1 in each whole second, sorted from high to low, at rank
 /// `round(percent / 100 * n)`, counted from 1. A high percentile is a *slow* second.
 ///
-/// `None` for fewer than 10 whole seconds, for a step that is one piece of work, and for long scans.
+/// Of a step that ends by a count, the seconds in which all clients were at work. `None` for fewer than 10 of these seconds, for a
+/// step that is one piece of work, and for long scans.
 pub(crate) fn throughput_percentile(
     spec: &StepSpec,
     intervals: &[Interval],
     window: Span,
     percent: f64,
 ) -> Option<f64> {
-    if spec.window == WindowRule::LastEnded || scans::are_long(spec, intervals, window) {
+    if !has_telling_seconds(spec, intervals, window) {
         return None;
     }
     let kind = spec.headline.kind.as_str();
-    let rates = by_second(intervals, kind, Some(1), window)
+    let rates = by_second(intervals, kind, Some(1), all_at_work(spec, intervals, window))
         .iter()
         .map(|(_, sum)| amount_of_second(spec.headline.unit, sum))
         .collect();
@@ -207,6 +214,31 @@ mod tests {
         assert_eq!(throughput_percentile(&spec, &intervals, window, 50.0), Some(6.0));
         assert_eq!(throughput_percentile(&spec, &intervals, window, 99.0), Some(1.0));
         assert_eq!(throughput_percentile(&index_spec(), &intervals, window, 50.0), None);
+    }
+
+    #[test]
+    fn a_step_that_ends_by_a_count_has_the_percentiles_of_one_that_ends_by_time() {
+        let mut intervals = Vec::new();
+        for second in 0..13 {
+            let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
+            // Client 1 has its last answer in second 10, client 2 goes on alone.
+            let done = if second < 10 { 20 + second } else { u64::from(second == 10) };
+            intervals.push(interval(from_us, to_us, 1, "query", done, 0));
+            intervals.push(interval(from_us, to_us, 2, "query", 15, 0));
+        }
+        let window = Span::new(0, 13_000_000);
+        let mut spec = read_write_spec();
+        spec.window = dbdyno_record::WindowRule::LastEnded;
+        assert_eq!(throughput_percentile(&spec, &intervals, window, 99.0), Some(20.0));
+        let total = (20..30).sum::<u64>() + 1 + 13 * 15;
+        assert_eq!(rate(&spec, &intervals, "query", window), total as f64 / 13.0, "the tail is in the rate");
+        assert_eq!(
+            work(&spec, &intervals, "query", window, Span::new(0, 1_000_000)),
+            35.0,
+            "counted, not spread"
+        );
+        let sparse = throughput_percentile(&spec, &intervals, Span::new(0, 130_000_000), 50.0);
+        assert_eq!(sparse, None);
     }
 
     #[test]

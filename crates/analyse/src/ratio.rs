@@ -28,8 +28,20 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
 }
 
 /// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
-/// be hidden by decimals, beside an interval that shows them.
+/// be hidden by decimals, beside an interval that shows them. From 1000 on decimals say nothing. Intervals of a few blocks that
+/// hardly agree may reach beyond all sense; of them only that is told.
 pub fn ratio_text(ratio: f64, decimals: usize) -> String {
+    const LEAST: f64 = 1e-6;
+    const GREATEST: f64 = 1e6;
+    if ratio > 0.0 && ratio < LEAST {
+        return "<0.000001".to_owned();
+    }
+    if ratio > GREATEST && ratio.is_finite() {
+        return ">1000000".to_owned();
+    }
+    if (1_000.0..=GREATEST).contains(&ratio) {
+        return format!("{ratio:.0}");
+    }
     // Half up by way of whole hundredths, so that what is shown with two decimals is the number that is coloured.
     let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
     if !(ratio > 0.0 && ratio < 0.0995) {
@@ -73,6 +85,8 @@ mod tests {
         let expected =
             ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
         assert_eq!(texts, expected);
+        let wide = [1e-12, 0.000_001_5, 999.4, 1_234.56, 1e6, 1.082e15].map(|ratio| ratio_text(ratio, 3));
+        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1235", "1000000", ">1000000"]);
         assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
     }
 

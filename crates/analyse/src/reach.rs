@@ -48,7 +48,7 @@ pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
     (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
         format!(
             "the client was the limit: {:.0} statements/s with {} are {:.0} % of the {:.0}/s that it can reach \
-             here with {} (dbdyno doctor --client; at most {:.0} % are allowed); give the client more CPUs \
+             here with {} (dbdyno doctor --client; {:.0} % or more makes a step invalid); give the client more CPUs \
              (host.client_cpus) or threads (host.client_threads), or the server fewer",
             reach.statements_per_second,
             connections(reach.connections),
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_step_near_what_the_client_can_reach_is_its_fault_with_both_numbers() {
         let reach = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
-        insta::assert_snapshot!(fault(&reach).unwrap(), @"the client was the limit: 181000 statements/s with 16 connections are 90 % of the 200000/s that it can reach here with 16 (dbdyno doctor --client; at most 90 % are allowed); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+        insta::assert_snapshot!(fault(&reach).unwrap(), @"the client was the limit: 181000 statements/s with 16 connections are 90 % of the 200000/s that it can reach here with 16 (dbdyno doctor --client; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
         assert_eq!(fault(&of("mysql", &[(16, 179_000.0)]).unwrap()), None);
     }
 

@@ -12,8 +12,15 @@ use crate::{Cell, Ratio, StepFindings, Table, VariantStep};
 
 pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
     let base = rules.base;
-    let cell = |variant: &VariantStep| match &variant.ratio {
-        Some(ratio) => judged_cell(ratio, variant.verdict, variant.decided, base),
+    let cell = |step: &StepFindings, variant: &VariantStep| match &variant.ratio {
+        Some(ratio) => {
+            let mut cell = judged_cell(ratio, variant.verdict, variant.decided, base);
+            if step.misses_target_of(base, &variant.variant) {
+                let notes = [Some(cell.note), step.missed_text(variant)].into_iter().flatten();
+                cell.note = notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ");
+            }
+            cell
+        }
         None if variant.rate == Some(0.0) => absent("n/a", "nothing was done".to_owned()),
         None if variant.rate.is_some() => absent("n/a", format!("no block in which {base} is valid too")),
         None => missing(variant, cells),
@@ -22,7 +29,10 @@ pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rul
         title: "Relative throughput".to_owned(),
         caption: relative_caption(steps, rules),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
-        rows: rows(steps, steps.iter().map(|step| step.variants.iter().map(cell).collect()).collect()),
+        rows: rows(
+            steps,
+            steps.iter().map(|step| step.variants.iter().map(|one| cell(step, one)).collect()).collect(),
+        ),
     }
 }
 
@@ -70,12 +80,23 @@ fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
     format!(
         "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
          shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the differences \
-         that are told at most {:.0} % are false on average; likewise of the sames.{}",
+         that are told at most {:.0} % are false on average; likewise of the sames.{}{}",
         100.0 * CONFIDENCE,
         margins_text(steps, rules.margins.general()),
         100.0 * LEVEL,
+        missed_text(steps),
         looks_text(rules)
     )
+}
+
+/// What a word means that few runs need.
+fn missed_text(steps: &[StepFindings]) -> &'static str {
+    let mut variants = steps.iter().flat_map(|step| &step.variants);
+    if variants.any(|variant| variant.verdict == Some(Verdict::Missed)) {
+        " missed: not slower, but beside fewer background writes than planned, which the base kept up."
+    } else {
+        ""
+    }
 }
 
 /// `2 %`, or `2 % (5 % in scan, scan.post)`.

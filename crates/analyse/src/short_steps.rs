@@ -1,7 +1,7 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
 
 use crate::scans::SCAN;
-use crate::valid_runs::{ValidRun, connections, counted, valid_runs};
+use crate::valid_runs::{RunOfStep, connections, counted, valid_runs};
 use crate::{KindResult, StepRun, WorkloadFindings};
 
 /// A sentence for all such runs, which names the worst, and one for those that scan.
@@ -30,7 +30,7 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     of_others.into_iter().chain(of_scans).collect()
 }
 
-type Short<'a> = (ValidRun<'a>, &'a KindResult);
+type Short<'a> = (RunOfStep<'a>, &'a KindResult);
 
 /// How many there are, and the one with the fewest answers a connection.
 fn worst(short: &[Short<'_>]) -> Option<(String, String)> {

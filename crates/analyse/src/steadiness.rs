@@ -1,6 +1,5 @@
 //! How steady one execution of a step was, second by second. Figures of one run: its seconds are no repetitions.
 
-use dbdyno_record::{StepSpec, WindowRule};
 use serde::Serialize;
 
 use crate::SecondPoint;
@@ -11,7 +10,8 @@ use crate::statistics::warm_up::{WarmUp, warm_up};
 /// Figures of fewer whole seconds say nothing, and are not given.
 const MIN_SECONDS: usize = 10;
 
-/// Whole seconds of the common window, headline kind, all clients together.
+/// Whole seconds of the common window, headline kind, all clients together. Of a step that ends by a count, those in which all
+/// clients were at work.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steadiness {
     pub seconds: usize,
@@ -36,30 +36,35 @@ pub struct Steadiness {
     pub low_mode_share: Option<f64>,
 }
 
-/// `None` for fewer than ten whole seconds and for a step that is one piece of work.
-pub(crate) fn steadiness(spec: &StepSpec, points: &[SecondPoint]) -> Option<Steadiness> {
-    let of_headline = points.iter().filter(|point| point.kind == spec.headline.kind);
-    let rates: Vec<f64> = of_headline.map(|point| point.rate).collect();
-    if spec.window == WindowRule::LastEnded || rates.len() < MIN_SECONDS {
+/// Rates of the whole seconds of `kind` before the second `tail_from`, from which on not all clients were at work.
+pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64>) -> Vec<f64> {
+    let all_at_work = |second: u64| tail_from.is_none_or(|tail| second < tail);
+    let wanted = points.iter().filter(|point| point.kind == kind && all_at_work(point.second));
+    wanted.map(|point| point.rate).collect()
+}
+
+/// Of one rate a second; `None` for fewer than ten.
+pub(crate) fn steadiness(rates: &[f64]) -> Option<Steadiness> {
+    if rates.len() < MIN_SECONDS {
         return None;
     }
     let worst_rate = rates.iter().copied().reduce(f64::min)?;
-    let median = median(&rates)?;
-    let warm_up = warm_up(&rates);
-    let found = modes(&rates);
+    let median = median(rates)?;
+    let warm_up = warm_up(rates);
+    let found = modes(rates);
     Some(Steadiness {
         seconds: rates.len(),
         median_rate: median,
         worst_rate,
         worst_share: (median > 0.0).then(|| worst_rate / median),
-        longest_gap_seconds: longest_gap(&rates),
-        share_below_half_median: share_below_half_median(&rates)?,
+        longest_gap_seconds: longest_gap(rates),
+        share_below_half_median: share_below_half_median(rates)?,
         warm_up_seconds: match warm_up {
             Some(WarmUp::EndsAfter(seconds)) => Some(seconds),
             _ => None,
         },
         never_steady: warm_up == Some(WarmUp::NeverSteady),
-        period_seconds: period(&rates).map(|(lag, _)| lag),
+        period_seconds: period(rates).map(|(lag, _)| lag),
         modes: found.map(|modes| [modes.low, modes.high]),
         low_mode_share: found.map(|modes| modes.low_share),
     })
@@ -68,27 +73,12 @@ pub(crate) fn steadiness(spec: &StepSpec, points: &[SecondPoint]) -> Option<Stea
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures::{index_spec, load_spec};
-
-    fn points(rates: &[f64]) -> Vec<SecondPoint> {
-        let kinds = ["insert", "delete"];
-        let point = |(second, rate): (u64, &f64)| {
-            kinds.map(|kind| SecondPoint {
-                second,
-                kind: kind.to_owned(),
-                rate: if kind == "insert" { *rate } else { 0.0 },
-                service_max_us: 0,
-                response_max_us: 0,
-            })
-        };
-        (0..).zip(rates).flat_map(point).collect()
-    }
 
     #[test]
     fn a_stall_of_three_seconds_is_in_every_figure_that_it_concerns() {
         let mut rates = vec![100.0; 20];
         rates[7..10].fill(0.0);
-        let found = steadiness(&load_spec(), &points(&rates)).unwrap();
+        let found = steadiness(&rates).unwrap();
         assert_eq!(found.median_rate, 100.0);
         assert_eq!((found.seconds, found.worst_rate, found.worst_share), (20, 0.0, Some(0.0)));
         assert_eq!((found.longest_gap_seconds, found.share_below_half_median), (3, 0.15));
@@ -98,15 +88,27 @@ mod tests {
     #[test]
     fn a_run_that_only_gets_faster_is_never_steady() {
         let rates: Vec<f64> = (0..100).map(|second| 1_000.0 + 5.0 * f64::from(second)).collect();
-        let found = steadiness(&load_spec(), &points(&rates)).unwrap();
+        let found = steadiness(&rates).unwrap();
         assert_eq!((found.never_steady, found.warm_up_seconds), (true, None));
     }
 
     #[test]
-    fn few_seconds_and_one_piece_of_work_have_no_figures() {
-        assert!(steadiness(&load_spec(), &points(&[1.0; 9])).is_none());
-        let mut index = index_spec();
-        index.headline.kind = "insert".to_owned();
-        assert!(steadiness(&index, &points(&[1.0; 30])).is_none());
+    fn fewer_than_ten_seconds_have_no_figures() {
+        assert!(steadiness(&[1.0; 9]).is_none());
+    }
+
+    #[test]
+    fn rates_are_of_one_kind_and_end_where_a_client_had_done_its_share() {
+        let point = |(second, kind, rate): (u64, &str, f64)| SecondPoint {
+            second,
+            kind: kind.to_owned(),
+            rate,
+            service_max_us: 0,
+            response_max_us: 0,
+        };
+        let points =
+            [(3, "insert", 7.0), (4, "insert", 8.0), (5, "insert", 1.0), (3, "delete", 9.0)].map(point);
+        assert_eq!(rates_of(&points, "insert", None), [7.0, 8.0, 1.0]);
+        assert_eq!(rates_of(&points, "insert", Some(5)), [7.0, 8.0]);
     }
 }

@@ -35,6 +35,10 @@ pub struct StepRun {
     pub lookup_seconds: f64,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
+    /// The second from which on clients had done their share, in a step that ends by a count: the rate counts the rest, figures by
+    /// second do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
     pub steadiness: Option<Steadiness>,
     /// What the server had put off before and after; `None` where that was not recorded.

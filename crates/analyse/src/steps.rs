@@ -3,6 +3,7 @@
 use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
 
 use crate::cost::cost;
+use crate::counted::tail_from;
 use crate::debt::debt;
 use crate::efficiency::efficiency;
 use crate::fsyncs::Binlog;
@@ -11,13 +12,12 @@ use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
-use crate::rates::{done, per_second, seconds, seconds_on_target};
+use crate::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_target};
 use crate::reach::{self, reach};
-use crate::scans::are_long;
 use crate::schedule::{self, schedule};
 use crate::span::{Span, tally};
 use crate::statements::statements;
-use crate::steadiness::steadiness;
+use crate::steadiness::{rates_of, steadiness};
 use crate::validity::validity;
 use crate::{ClientReach, KindResult, StepRun, Validity};
 
@@ -57,6 +57,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
+    let tail_from_second = tail_from(&step.spec, &step.intervals, window);
+    let telling = has_telling_seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
     let cost = cost(&measured, around.syncs, &step.events);
     let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus);
@@ -80,9 +82,10 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
         lookups,
         lookup_seconds,
-        steadiness: steadiness(&step.spec, &seconds)
-            .filter(|_| !are_long(&step.spec, &step.intervals, window)),
+        steadiness: steadiness(&rates_of(&seconds, &step.spec.headline.kind, tail_from_second))
+            .filter(|_| telling),
         seconds,
+        tail_from_second,
         debt: debt(&step.counters),
     }
 }

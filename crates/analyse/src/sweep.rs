@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::ratio::valid;
 use crate::scans::SCAN;
 use crate::statistics::describe::median;
+use crate::steadiness::rates_of;
 use crate::{StepFindings, StepRun};
 
 /// Fewer rungs than this are a pair of steps, not a sweep.
@@ -135,8 +136,7 @@ fn rate(run: &StepRun, headline_kind: &str) -> f64 {
     if RateOf::of_kind(headline_kind) == RateOf::Window {
         return run.rate;
     }
-    let of_headline = run.seconds.iter().filter(|point| point.kind == headline_kind);
-    median(&of_headline.map(|point| point.rate).collect::<Vec<_>>()).unwrap_or(run.rate)
+    median(&rates_of(&run.seconds, headline_kind, run.tail_from_second)).unwrap_or(run.rate)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::failure::{end_message, words};
 use crate::groups::GroupFindings;
 use crate::groups_table;
 use crate::judge::Rules;
-use crate::rates::keeps_target;
 use crate::ratio::valid;
 use crate::relative::relative;
 use crate::sweep::Sweep;
@@ -99,19 +98,13 @@ pub(crate) fn listed(names: &[&str]) -> String {
 }
 
 fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
-    let kept = step.target.zip(variant.background_rate).is_none_or(|(target, rate)| keeps(rate, target));
-    variant.rate.map(|rate| Rated { rate, kept })
-}
-
-fn keeps(rows_per_second: f64, (target, share): (f64, f64)) -> bool {
-    keeps_target(rows_per_second, target, share)
+    variant.rate.map(|rate| Rated { rate, kept: !step.misses(variant) })
 }
 
 fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> String {
     let mut notes = vec![colours::absolute_note(colour, variant.background_rate, step.target)];
-    let missed = step.target.zip(variant.background_rate).filter(|(target, rate)| !keeps(*rate, *target));
-    if let (Colour::Red, Some((target, rate))) = (colour, missed) {
-        notes.push(colours::missed_note(rate, target));
+    if colour == Colour::Red {
+        notes.extend(step.missed_text(variant));
     }
     let blocks = valid(&variant.runs).count();
     if let (2.., Some(least), Some(greatest)) = (blocks, variant.rate_min, variant.rate_max) {
@@ -267,7 +260,7 @@ mod tests {
         assert_snapshot!(text(&found.relative), @r"
         l.i0 | qr100
         a: 1.00 None () | 1.00 None ()
-        b: 2.00 Blue (more than 5 % above a) | 0.98 None ()
+        b: 2.00 Blue (more than 5 % above a) | 0.98 None (background inserts 150/s, at least 190/s of 200/s needed)
         c: invalid None (clock jumped) | 0.25 Yellow (more than 5 % below a)
         d: 1.05 None () | failed None (the cell failed before or in this step: server died)
         ");

@@ -54,7 +54,9 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
 }
 
 fn is_untold(step: &StepRecord) -> bool {
-    step.window().is_some() && fsyncs::has_commits(&step.spec) && counts_fsyncs(&step.counters) && {
+    let Some((from_us, to_us)) = step.window() else { return false };
+    let has_commits = fsyncs::has_commits(&step.spec, &step.intervals, Span::new(from_us, to_us));
+    has_commits && counts_fsyncs(&step.counters) && {
         let left = step.counters.get(STATUS).and_then(|status| status.values(LOAD_SESSIONS).last());
         left.is_none_or(|(_, left)| left > 0)
     }

@@ -1,20 +1,19 @@
-//! Every valid run of every step, as warnings look through them, and how they name one.
+//! Runs of steps with where they belong: how warnings name one, and all valid ones to look through.
 
-use crate::ratio::valid;
-use crate::{StepFindings, StepRun, VariantStep, WorkloadFindings};
+use crate::{StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
 
 /// In a shorter window a tick of the kernel's clocks (10 ms) or a single hold-up is most of a share that is told.
 const JUDGED_FROM_SECONDS: f64 = 2.0;
 
-/// One of them with where it belongs.
+/// A run of a step with where it belongs.
 #[derive(Clone, Copy)]
-pub(crate) struct ValidRun<'a> {
+pub(crate) struct RunOfStep<'a> {
     pub(crate) step: &'a StepFindings,
     pub(crate) variant: &'a VariantStep,
     pub(crate) run: &'a StepRun,
 }
 
-impl ValidRun<'_> {
+impl RunOfStep<'_> {
     /// `block 2 mysql-8.0 l.i1`
     pub(crate) fn place(&self) -> String {
         format!("block {} {} {}", self.run.block, self.variant.variant, self.step.name)
@@ -22,10 +21,15 @@ impl ValidRun<'_> {
 }
 
 /// In the order of workloads, steps, variants and blocks.
-pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = ValidRun<'_>> {
+pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
-    let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
-    variants.flat_map(|(step, variant)| valid(&variant.runs).map(move |run| ValidRun { step, variant, run }))
+    steps.flat_map(all_runs).filter(|found| found.run.validity == Validity::Valid)
+}
+
+/// In the order of variants and blocks, those too that must not be used.
+pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_>> {
+    let variants = step.variants.iter().map(move |variant| (step, variant));
+    variants.flat_map(|(step, variant)| variant.runs.iter().map(move |run| RunOfStep { step, variant, run }))
 }
 
 /// The run in which a share is greatest, and how many runs have more of it than is told.
@@ -45,7 +49,7 @@ pub(crate) fn worst(
     share_of: impl Fn(&StepRun) -> Option<f64>,
 ) -> Option<Worst> {
     let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
-    let shares: Vec<(f64, ValidRun<'_>)> =
+    let shares: Vec<(f64, RunOfStep<'_>)> =
         judged.filter_map(|found| Some((share_of(found.run)?, found))).collect();
     let told = shares.iter().filter(|(share, _)| *share > told_share);
     let (share, found) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;

@@ -1,4 +1,4 @@
-//! Faster, slower, same, undecided, invalid: ratios over blocks turned into words.
+//! Faster, slower, same, missed, undecided, invalid: ratios over blocks turned into words.
 //!
 //! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
 //! are told at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
@@ -30,6 +30,8 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes.
+    Missed,
     /// Neither was shown: more blocks may tell.
     Undecided,
     /// There is no block in which both are valid.
@@ -43,6 +45,7 @@ impl Verdict {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Same => "same",
+            Self::Missed => "missed",
             Self::Undecided => "undecided",
             Self::Invalid => "invalid",
         }
@@ -79,10 +82,11 @@ pub struct Paired {
     pub robust_value: f64,
     pub robust_interval: Interval,
     pub robust_confidence: f64,
-    /// A ratio so far above 1 is found by as many blocks as these in 80 % of studies.
+    /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
     pub detectable_ratio: f64,
-    /// Blocks that find a difference as great as the margin in 80 % of studies; `None` for more than 1,000.
-    pub blocks_for_margin: Option<u32>,
+    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
+    /// itself half of all estimates lie within it, however many blocks there are.
+    pub blocks_for_twice_margin: Option<u32>,
 }
 
 /// What the ratios of several blocks say together, with `q` as yet unadjusted. `None` for fewer than two blocks.
@@ -98,8 +102,14 @@ pub(crate) fn paired(ratios: &[f64], margin: f64, seed: u64) -> Option<Inference
         robust_value: robust.value.exp(),
         robust_interval: robust.interval.exp(),
         robust_confidence: robust.confidence,
-        detectable_ratio: detectable(deviation, blocks, LEVEL, USUAL_POWER)?.exp(),
-        blocks_for_margin: blocks_needed(bounds(margin).high, deviation, LEVEL, USUAL_POWER),
+        detectable_ratio: detectable(bounds(margin).high, deviation, blocks, LEVEL, USUAL_POWER)?.exp(),
+        blocks_for_twice_margin: blocks_needed(
+            (2.0 * margin).ln_1p(),
+            bounds(margin).high,
+            deviation,
+            LEVEL,
+            USUAL_POWER,
+        ),
     };
     Some(Inference { paired: Some(paired), ..inference })
 }

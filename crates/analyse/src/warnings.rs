@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord};
 
-use crate::cell_warnings::{self, sentence};
+use crate::cell_warnings;
 use crate::changed;
 use crate::client_wait;
-use crate::colours::missed_note;
 use crate::control;
 use crate::debt;
 use crate::empty_deletes;
@@ -15,17 +14,18 @@ use crate::encryption::unequal;
 use crate::fsyncs;
 use crate::host_check;
 use crate::hosts::host_warnings;
+use crate::invalid_runs;
 use crate::judge::drift_warnings;
 use crate::outages;
 use crate::parity::Parity;
-use crate::rates::keeps_target;
 use crate::reach;
 use crate::settling;
 use crate::short_steps;
 use crate::steal;
+use crate::targets;
 use crate::told_late;
 use crate::valid_runs::valid_runs;
-use crate::{StepFindings, Validity, WorkloadFindings};
+use crate::{WorkloadFindings, again_of};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
@@ -50,9 +50,9 @@ pub(crate) fn warnings(
     }
     all.extend(cell_warnings::warnings(run));
     all.extend(run.warnings.iter().cloned());
+    all.extend(invalid_runs::warnings(workloads));
     for step in workloads.iter().flat_map(|workload| &workload.steps) {
-        all.extend(invalid_steps(step));
-        all.extend(missed_targets(step));
+        all.extend(targets::warnings(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
     all.extend(short_steps::warnings(workloads));
@@ -74,7 +74,7 @@ pub(crate) fn warnings(
     all.extend(client_wait::warning(workloads));
     all.extend(control::warning(
         workloads.iter().flat_map(|workload| &workload.steps),
-        run.manifest.experiment.again.as_deref(),
+        again_of(&run.manifest, base),
     ));
     all.extend(drift_warnings(workloads));
     all.extend(one_block(run, workloads, base));
@@ -89,35 +89,6 @@ fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<St
     }
     let most = workloads.iter().map(|workload| workload.most_ratio_blocks(base)).max();
     (most == Some(1)).then(|| format!("One block of {} was measured: {chance}.", run.manifest.blocks))
-}
-
-fn invalid_steps(step: &StepFindings) -> Vec<String> {
-    let runs = step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
-    runs.filter_map(|(variant, run)| match &run.validity {
-        Validity::Invalid { reasons } => Some(format!(
-            "Invalid, not used: block {} {} {}: {}.",
-            run.block,
-            variant.variant,
-            step.name,
-            sentence(&reasons.join("; "))
-        )),
-        _ => None,
-    })
-    .collect()
-}
-
-fn missed_targets(step: &StepFindings) -> Vec<String> {
-    let Some(target) = step.target else { return Vec::new() };
-    let missed = |variant: &crate::VariantStep| {
-        let rate = variant.background_rate.filter(|rate| !keeps_target(*rate, target.0, target.1))?;
-        Some(format!(
-            "{} {}: {}; its queries ran beside fewer writes than planned.",
-            variant.variant,
-            step.name,
-            missed_note(rate, target)
-        ))
-    };
-    step.variants.iter().filter_map(missed).collect()
 }
 
 fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{CellRecord, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
+use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::{account, cpus};
 use crate::fsyncs::syncs_of;
@@ -17,7 +17,8 @@ use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::sweep::sweeps;
 use crate::tables::summary;
-use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, VariantStep, WorkloadFindings};
+use crate::validity::validity;
+use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
 use dbdyno_record::parallel;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
@@ -122,21 +123,35 @@ fn statements(spec: &StepSpec) -> Vec<(String, String)> {
     spec.kinds.iter().map(|kind| (kind.kind.clone(), kind.statement.clone())).collect()
 }
 
+/// What the manifest says of a step of `variant`.
+fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> Surroundings<'a> {
+    Surroundings {
+        block: 0,
+        tag: &variant.name,
+        hosting: Hosting::in_step(variant, &step.counters),
+        cpus: manifest.host.cpus,
+        judges_client: manifest.tool.build == "release",
+        client_has_own_cpus: client_has_own_cpus(&manifest.host, variant.external),
+        driver: &variant.driver,
+        calibration: manifest.client_calibration.as_ref(),
+        syncs: None,
+    }
+}
+
+/// Whether the figures of a step that has just ended may be used, as the findings of its run will say. `variant` is a name of
+/// the manifest; of another one, what the step's own record says.
+pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
+    match manifest.variants.iter().find(|known| known.name == variant) {
+        Some(variant) => step_run(step, surroundings(manifest, variant, step)).validity,
+        None => validity(step),
+    }
+}
+
 /// One run for each block in which the variant began the step, in the order of blocks.
 fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) -> Vec<StepRun> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
-        let around = Surroundings {
-            block: cell.id.block,
-            tag: &variant.name,
-            hosting: Hosting::in_step(variant, &step.counters),
-            cpus: run.manifest.host.cpus,
-            judges_client: run.manifest.tool.build == "release",
-            client_has_own_cpus: client_has_own_cpus(&run.manifest.host, variant.external),
-            driver: &variant.driver,
-            calibration: run.manifest.client_calibration.as_ref(),
-            syncs: syncs_of(cell),
-        };
-        step_run(step, around)
+        let around = surroundings(&run.manifest, variant, step);
+        step_run(step, Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around })
     };
     let mut runs: Vec<StepRun> = cells
         .iter()

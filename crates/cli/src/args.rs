@@ -85,11 +85,11 @@ pub(crate) struct RunArgs {
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: run cells that failed once more too, each in its place of the order. The records of the failure are moved to
     /// the folder `aside` of the run, and the report says which cells were repeated and why.
-    #[arg(long, requires = "resume")]
+    #[arg(long)]
     pub(crate) failed: bool,
     /// Go on with --resume although another version or commit of dbdyno began the run; the report then says so. Other versions of
     /// a workload, and a debug build beside a release build, are refused all the same.
-    #[arg(long, requires = "resume")]
+    #[arg(long)]
     pub(crate) anyway: bool,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct PlanArgs {
     /// of the same workload that ended on this host.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["schema", "resolved"])]
     pub(crate) noise: Option<PathBuf>,
-    /// Difference to be found, in percent: how many blocks it needs. The margin of each step when left out.
+    /// Difference to be found, in percent: how many blocks it needs. Twice the margin of each step when left out.
     #[arg(long, value_name = "PCT", value_parser = difference, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) detect: Option<f64>,
     /// Print time, disk, order and power as JSON instead.
@@ -145,7 +145,7 @@ pub(crate) struct ReportArgs {
 
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
 ///
-/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, undecided or invalid. Variants of one run
+/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, undecided or invalid. Variants of one run
 /// are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed, load client, class of host
 /// and memory of the servers.
 #[derive(Debug, Parser)]
@@ -170,9 +170,9 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
-    /// A step that is slower.
+    /// A step that is slower, or did not keep the background rate that BASE kept.
     Slower,
-    /// A step that was not shown to be the same or faster: slower, undecided, invalid, or one block.
+    /// A step that was not shown to be the same or faster: slower, missed, undecided, invalid, or one block.
     Undecided,
     /// Nothing; the status says only whether the comparison could be made.
     Never,

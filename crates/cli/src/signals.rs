@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Ended, INTERRUPTED, MACHINE};
 use crate::terminal;
@@ -19,23 +19,22 @@ pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once mo
 pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+    let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    // Here and not in the thread, which may begin late: behind this a signal no longer ends the process at once.
+    let (interrupt, terminate) = {
+        let _runtime = runtime.enter();
+        let watched = |kind| signal(kind).map_err(cannot);
+        (watched(SignalKind::interrupt())?, watched(SignalKind::terminate())?)
+    };
     let watcher = std::thread::Builder::new().name("signals".to_owned());
     watcher
-        .spawn(move || runtime.block_on(wait_for_signals(&flag, text)))
-        .map_err(|error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}")))?;
+        .spawn(move || runtime.block_on(wait_for_signals(interrupt, terminate, &flag, text)))
+        .map_err(cannot)?;
     Ok(cancel)
 }
 
-async fn wait_for_signals(cancel: &AtomicBool, text: &str) {
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return;
-    };
+async fn wait_for_signals(mut interrupt: Signal, mut terminate: Signal, cancel: &AtomicBool, text: &str) {
     loop {
         tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
         if cancel.swap(true, Ordering::Relaxed) {

@@ -48,6 +48,59 @@ async fn every_further_server_found_comes_to_rest() {
     }
 }
 
+/// MyRocks is a plugin that few base directories have; each that lies in the folder is tested.
+#[tokio::test]
+async fn myrocks_comes_to_rest_without_a_wait_that_looks_at_nothing() {
+    const PLUGIN: &str = "lib/mysql/plugin/ha_rocksdb.so";
+    for prefix in ["mariadb-10.", "mariadb-11."] {
+        for base in found(prefix) {
+            if base.join("usr").join(PLUGIN).is_file() || base.join(PLUGIN).is_file() {
+                check_myrocks(&base).await;
+            }
+        }
+    }
+}
+
+async fn check_myrocks(base: &std::path::Path) {
+    let options = ["--loose-skip-ssl", "--plugin-load-add=ha_rocksdb"].map(str::to_owned);
+    let server = Server::start_with(base, &options).await;
+    let mut session = connected(server.root()).await;
+    run(&mut session, "CREATE DATABASE ib").await;
+    let mut session = connected(server.root().with_database(DATABASE)).await;
+    run(
+        &mut session,
+        "CREATE TABLE pi1 (id bigint auto_increment primary key, data varchar(600)) ENGINE=RocksDB",
+    )
+    .await;
+    run(&mut session, "INSERT INTO pi1 (data) VALUES (repeat('x', 600))").await;
+    for _ in 0..10 {
+        run(&mut session, "INSERT INTO pi1 (data) SELECT data FROM pi1").await;
+    }
+    let before = status(&mut session).await.unwrap();
+    let start = std::time::Instant::now();
+    let report = settled(&mut session, &capabilities("rocksdb", true), Duration::ZERO, true).await;
+    let took = start.elapsed();
+    let after = status(&mut session).await.unwrap();
+    let written = "Rocksdb_flush_write_bytes";
+    assert!(after[written] > before[written], "{}: the memtable is in no file", server.name);
+    let mut names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
+    // MariaDB to 11.8 has none.
+    let lacks = "this version has no rocksdb_compact_lzero_now";
+    assert!(report.notes.iter().all(|note| note == lacks), "{}: {report:?}", server.name);
+    if !report.notes.is_empty() {
+        names.push("rocksdb_compact_lzero_now");
+    }
+    let expected = [
+        "analyze pi1",
+        "await compactions",
+        "rocksdb_force_flush_memtable_now",
+        "await compactions after flush",
+        "rocksdb_compact_lzero_now",
+    ];
+    assert_eq!(names, expected, "{}", server.name);
+    assert!(took < Duration::from_secs(19), "{}: {took:?} for a few rows: {report:?}", server.name);
+}
+
 async fn check_all(bases: Vec<PathBuf>) {
     for base in bases {
         let server = Server::start(&base).await;

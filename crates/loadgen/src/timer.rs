@@ -140,6 +140,8 @@ impl Timer {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
 
     /// Runs `work` beside the timer that it uses.
@@ -182,33 +184,50 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn many_wait_on_one_timer_and_wake_in_order() {
-        let timer = std::rc::Rc::new(Timer::new().expect("a file descriptor is free"));
-        let woken = std::rc::Rc::new(RefCell::new(Vec::new()));
-        // Late enough for all to wait.
-        let start = Instant::now() + Duration::from_millis(30);
+        // Those whose time has come before they wait do not wait: a machine that was held up makes that of all.
+        for lead_ms in [30, 300, 3_000] {
+            let (all_waited, woken) = wake_many(Duration::from_millis(lead_ms)).await;
+            assert_eq!(woken.len(), 300);
+            if all_waited {
+                assert!(woken.is_sorted(), "{woken:?}");
+                return;
+            }
+        }
+        panic!("they did not wait");
+    }
+
+    /// Lets 300 tasks wait, the first for `lead`, the others for a little longer. Whether all did wait, and the order in which
+    /// they went on, each by its place among the times.
+    async fn wake_many(lead: Duration) -> (bool, Vec<u64>) {
+        let timer = Rc::new(Timer::new().expect("a file descriptor is free"));
+        let woken = Rc::new(RefCell::new(Vec::new()));
+        let start = Instant::now() + lead;
         let waits = (0..300_u64).map(|index| {
             // In an order that is not that of their times.
             let place = index * 77 % 300;
-            let (timer, woken) = (std::rc::Rc::clone(&timer), std::rc::Rc::clone(&woken));
+            let (timer, woken) = (Rc::clone(&timer), Rc::clone(&woken));
             async move {
                 timer.wait_until(start + Duration::from_micros(place * 100)).await.expect("the timer works");
                 woken.borrow_mut().push(place);
             }
         });
         let local = tokio::task::LocalSet::new();
-        let running = std::rc::Rc::clone(&timer);
+        let running = Rc::clone(&timer);
         local.spawn_local(async move { running.run().await });
-        local
+        let all_waited = local
             .run_until(async {
                 let tasks: Vec<_> = waits.map(tokio::task::spawn_local).collect();
+                // A task's turn comes after those of the tasks before it.
+                let looking = Rc::clone(&timer);
+                let look = async move { looking.waiting.borrow().len() == 300 && Instant::now() < start };
+                let all_waited = tokio::task::spawn_local(look).await.expect("a look ends");
                 for task in tasks {
                     task.await.expect("a wait ends");
                 }
+                all_waited
             })
             .await;
         assert!(Instant::now() >= start + Duration::from_micros(29_900));
-        let woken = woken.borrow();
-        assert_eq!(woken.len(), 300);
-        assert!(woken.is_sorted(), "{woken:?}");
+        (all_waited, woken.take())
     }
 }

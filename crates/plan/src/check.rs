@@ -160,11 +160,27 @@ fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
         .map(|found| ("insert-benchmark", found))
         .or(microbenchmarks.map(|found| ("microbenchmarks", found)))
         .or(oltp.map(|found| ("oltp", found)))
-        .or_else(|| existing_problem(plan));
+        .or_else(|| existing_problem(plan))
+        .or_else(|| Some(("insert-benchmark", first_id_problem(plan)?)));
     let (workload, (key, message)) = named?;
     let mut path = vec![Segment::Key("workload"), Segment::Key(workload)];
     path.extend(key.split('.').map(Segment::Key));
     Some(Problem { path, message })
+}
+
+/// The tables of the Insert Benchmark leave ids to the database, and SQLite's begin with 1.
+fn first_id_problem(plan: &Plan) -> Found {
+    let first_id = plan.workload.insert_benchmark.as_ref()?.first_id;
+    let sqlite = plan.variants.iter().find(|variant| variant.kind() == VariantKind::Sqlite)?;
+    let name = &sqlite.name;
+    (first_id > 1).then(|| {
+        (
+            "first_id",
+            format!(
+                "first_id is {first_id}, but variant `{name}` is SQLite, where ids begin with 1: leave it out"
+            ),
+        )
+    })
 }
 
 fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {

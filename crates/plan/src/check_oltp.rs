@@ -97,6 +97,13 @@ fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
             "think_time",
             "think_time is for pace = \"closed\"; a rate does not wait for answers".to_owned(),
         )),
+        pace @ (OltpPace::Constant | OltpPace::Poisson) if oltp.rates.is_empty() => {
+            let pace = if pace == OltpPace::Poisson { "poisson" } else { "constant" };
+            let message = format!(
+                "pace = \"{pace}\" needs rates: name at least one number of operations a second, e.g. rates = [1000, 5000]"
+            );
+            Some(("rates", message))
+        }
         OltpPace::Constant | OltpPace::Poisson => ladder_problem("rates", &oltp.rates, 100_000_000),
     }
 }

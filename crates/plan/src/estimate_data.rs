@@ -3,19 +3,12 @@
 use std::time::Duration;
 
 use crate::estimate::step;
-use crate::{CellEstimate, DataMode, InsertBenchmark, Microbenchmarks, Oltp, Plan};
+use crate::{CellEstimate, DataMode, InsertBenchmark, Microbenchmarks, Oltp, Plan, Workloads};
 
 /// What the workload's data mode adds to a cell, and what later blocks leave out. Copies of data are not forecast.
 pub(crate) fn by_data_mode(cell: &mut CellEstimate, plan: &Plan) {
     let workload = &plan.workload;
-    let (names, load_steps, groups) = match cell.workload.as_str() {
-        "insert-benchmark" => {
-            let names = workload.insert_benchmark.as_ref().map(InsertBenchmark::step_names);
-            (names.unwrap_or_default(), InsertBenchmark::LOAD_STEPS, 1)
-        }
-        "microbenchmarks" => of_microbenchmarks(workload.microbenchmarks.as_ref()),
-        _ => of_oltp(workload.oltp.as_ref()),
-    };
+    let (names, load_steps, groups) = sequence_of(workload, &cell.workload);
     let Some(first) = names.get(load_steps) else { return };
     // Start, load, and the rest behind it.
     let before = || cell.steps.iter().take_while(|step| step.name != *first);
@@ -38,6 +31,17 @@ pub(crate) fn by_data_mode(cell: &mut CellEstimate, plan: &Plan) {
 /// Names of the steps, how many of them load, and how many of the others begin on data of their own where they may.
 type Sequence = (Vec<String>, usize, usize);
 
+fn sequence_of(workload: &Workloads, name: &str) -> Sequence {
+    match name {
+        "insert-benchmark" => {
+            let names = workload.insert_benchmark.as_ref().map(InsertBenchmark::step_names);
+            (names.unwrap_or_default(), InsertBenchmark::LOAD_STEPS, 1)
+        }
+        "microbenchmarks" => of_microbenchmarks(workload.microbenchmarks.as_ref()),
+        _ => of_oltp(workload.oltp.as_ref()),
+    }
+}
+
 fn of_microbenchmarks(options: Option<&Microbenchmarks>) -> Sequence {
     let Some(options) = options else { return Sequence::default() };
     let groups = (0..options.rungs().len()).filter(|&index| options.begins_group(index)).count();
@@ -47,6 +51,24 @@ fn of_microbenchmarks(options: Option<&Microbenchmarks>) -> Sequence {
 fn of_oltp(oltp: Option<&Oltp>) -> Sequence {
     let Some(oltp) = oltp else { return Sequence::default() };
     (oltp.step_names(), oltp.load_steps(), oltp.test_steps().len())
+}
+
+impl Plan {
+    /// Steps of the workload `name` that run in every block and are no warm-up: those that can have a verdict.
+    pub fn judged_steps(&self, name: &str) -> Vec<String> {
+        let workload = &self.workload;
+        let (names, load_steps, _) = sequence_of(workload, name);
+        let loads_once = workload.data_of(name).0.uses_snapshot();
+        let warm_ups: Vec<String> = match &workload.microbenchmarks {
+            Some(options) if name == "microbenchmarks" => {
+                let rungs = options.rungs().into_iter().filter(|rung| rung.step.moment.is_warm_up());
+                rungs.map(|rung| rung.name).collect()
+            }
+            _ => Vec::new(),
+        };
+        let behind = if loads_once { load_steps } else { 0 };
+        names.into_iter().skip(behind).filter(|step| !warm_ups.contains(step)).collect()
+    }
 }
 
 impl CellEstimate {

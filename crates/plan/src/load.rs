@@ -21,6 +21,7 @@ pub struct Load {
     /// The step fails when a lost connection is not open again after this time.
     pub reconnect_for: PlanDuration,
     /// Logins a second before a step; as fast as they go when left out.
+    #[schemars(range(min = 0.1, max = 1000000.0))]
     pub connect_rate_per_second: Option<f64>,
 }
 

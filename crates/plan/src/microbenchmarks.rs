@@ -21,8 +21,10 @@ pub struct Microbenchmarks {
     /// Steps of the sequence that run, by name or pattern, in the sequence's order: `["point-query*", "!*.warm"]`. The last
     /// pattern that fits a step decides; one with `!` takes steps away. Load and index always run.
     pub steps: Vec<String>,
+    #[schemars(range(min = 1, max = 10_000))]
     pub tables: u32,
     /// Rows of each table.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub table_size: u64,
     /// Numbers of connections: a ladder, in its order; each step runs on all of its rungs before the next step begins.
     #[serde(deserialize_with = "ladder")]
@@ -37,10 +39,13 @@ pub struct Microbenchmarks {
     /// Load before the clock of a step counts, in whole seconds.
     pub warmup: PlanDuration,
     /// Operations of each step, all connections together, in place of a time; the warm-up is left out then.
+    #[schemars(range(min = 1))]
     pub operations: Option<u64>,
     /// Ids in the list of update-inlist. Its published name says 100, the original sends 10.
+    #[schemars(range(min = 1, max = 10_000))]
     pub update_inlist_ids: u32,
     /// Exponent of update-zipf.
+    #[schemars(range(min = 0.0, max = 100.0))]
     pub zipfian_exponent: f64,
     /// Rows that a delete step took away are put back behind it, outside of the clock. The original goes on with what is left.
     pub delete_refill: bool,
@@ -56,11 +61,13 @@ pub struct Microbenchmarks {
     /// Type of `id` and `k`.
     pub id: IdType,
     /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub first_id: u64,
     /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
     pub index_before_load: bool,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
     /// the ids. The original loads one table after the other over one connection.
+    #[schemars(range(min = 1, max = 1_024))]
     pub load_connections: u32,
     /// How rows travel to the tables.
     pub load_method: LoadMethod,
@@ -81,6 +88,7 @@ pub struct Microbenchmarks {
     /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
     pub cold: Cold,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
+    #[schemars(range(min = 1.0))]
     pub time_cap: f64,
 }
 

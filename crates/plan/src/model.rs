@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::{Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanBytes, PlanDuration};
 
@@ -13,15 +14,18 @@ use crate::{Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanB
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Short name; it ends the run directory's name. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// How often every variant runs, each block in a new random order.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 10_000))]
     pub blocks: u32,
     /// Seed of everything random: operations and order.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// Differences below this fraction count as none (0.02 = 2 %).
     #[serde(default = "default_margin")]
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub margin: f64,
     /// Name of the variant that the others are compared with; the first one when left out.
     #[serde(default)]
@@ -51,6 +55,7 @@ pub struct Plan {
     pub load: Load,
     /// The things that are compared: at least one.
     #[serde(rename = "variant")]
+    #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
     pub workload: Workloads,
 }
@@ -77,6 +82,7 @@ pub struct Host {
     /// CPUs of the load client, e.g. `"2-3"`; all when left out.
     pub client_cpus: Option<CpuList>,
     /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
+    #[schemars(range(min = 1))]
     pub client_threads: Option<u32>,
     /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
     pub data_dir: Option<PathBuf>,
@@ -128,8 +134,10 @@ pub enum NoLimit {
 /// One thing that is compared: a server with a configuration. Say exactly one of `server`, `basedir` and `address`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(transform = needs_name_and_server)]
 pub struct Variant {
     /// Name in tables and reports. Letters, digits, `-`, `_` and `.`.
+    #[schemars(regex(pattern = NAME_PATTERN))]
     pub name: String,
     /// `"sqlite"`, `"null"`, or the name of a server in the servers folder (`mariadb-10.11.5`).
     pub server: Option<String>,
@@ -224,6 +232,7 @@ pub enum VariantKind {
 /// The workloads of a plan; each is a table `[workload.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(extend("minProperties" = 1))]
 pub struct Workloads {
     #[serde(rename = "insert-benchmark")]
     pub insert_benchmark: Option<InsertBenchmark>,
@@ -281,6 +290,19 @@ impl Plan {
         self.base
             .as_deref()
             .unwrap_or_else(|| self.variants.first().map_or("", |variant| variant.name.as_str()))
+    }
+}
+
+/// Names of plans and variants in the schema, as they are checked.
+const NAME_PATTERN: &str = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$";
+
+/// The types have an empty name where a variant has none, so that the message can number it; the schema says that it must be there.
+fn needs_name_and_server(schema: &mut Schema) {
+    schema.insert("required".to_owned(), json!(["name"]));
+    let servers = ["server", "basedir", "address"].map(|key| json!({ "required": [key] }));
+    schema.insert("oneOf".to_owned(), json!(servers));
+    if let Some(name) = schema.pointer_mut("/properties/name").and_then(Value::as_object_mut) {
+        name.remove("default");
     }
 }
 

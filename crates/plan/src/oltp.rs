@@ -20,9 +20,12 @@ pub struct Oltp {
     /// `distribution = "special-whole"`, and that version's tables and texts.
     pub profile: OltpProfile,
     /// Tests in the order in which they run; each gives a step for every number of connections and every rate.
+    #[schemars(extend("uniqueItems" = true))]
     pub tests: Vec<OltpTest>,
+    #[schemars(range(min = 1, max = 10_000))]
     pub tables: u32,
     /// Rows of each table.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub table_size: u64,
     /// Numbers of connections: a ladder, in its order.
     #[serde(deserialize_with = "ladder")]
@@ -31,12 +34,14 @@ pub struct Oltp {
     /// Length of each step, without its warm-up.
     pub time: PlanDuration,
     /// Operations of each step, all connections together, in place of `time`; the warm-up is left out then.
+    #[schemars(range(min = 1))]
     pub events: Option<u64>,
     /// Load before the clock of a step counts, in whole seconds.
     pub warmup: PlanDuration,
     /// When a connection sends its next operation.
     pub pace: OltpPace,
     /// Operations a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+    #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
     pub rates: Vec<u32>,
     /// Arrivals of a paced step that may wait for a connection; the oldest beyond are given up and counted. Without
     /// a limit when left out.
@@ -53,20 +58,30 @@ pub struct Oltp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_errors: Option<Vec<ErrorCode>>,
     /// Rows that a range query spans.
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub range_size: u32,
     /// Point selects of a transaction; the test point-select always sends one.
+    #[schemars(range(min = 0, max = 10_000))]
     pub point_selects: u32,
+    #[schemars(range(min = 0, max = 10_000))]
     pub simple_ranges: u32,
+    #[schemars(range(min = 0, max = 10_000))]
     pub sum_ranges: u32,
+    #[schemars(range(min = 0, max = 10_000))]
     pub order_ranges: u32,
+    #[schemars(range(min = 0, max = 10_000))]
     pub distinct_ranges: u32,
     /// Ranges that are counted, `SELECT count(c)`, behind the others. Of sysbench.lua; version 1.1 has none.
+    #[schemars(range(min = 0, max = 10_000))]
     pub count_ranges: u32,
     /// Whether transactions hold range queries at all.
     pub range_selects: bool,
+    #[schemars(range(min = 0, max = 10_000))]
     pub index_updates: u32,
+    #[schemars(range(min = 0, max = 10_000))]
     pub non_index_updates: u32,
     /// Pairs of a DELETE and an INSERT of the same id.
+    #[schemars(range(min = 0, max = 10_000))]
     pub delete_inserts: u32,
     /// No BEGIN and COMMIT around the statements of a transaction.
     pub skip_trx: bool,
@@ -83,11 +98,13 @@ pub struct Oltp {
     /// Type of `id` and `k`.
     pub id: IdType,
     /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub first_id: u64,
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
     /// the ids. A database with one writer at a time is loaded by one.
+    #[schemars(range(min = 1, max = 1_024))]
     pub load_connections: u32,
     /// How rows travel to the tables.
     pub load_method: LoadMethod,
@@ -98,13 +115,18 @@ pub struct Oltp {
     /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
     pub distribution: Distribution,
     /// `special` and `gaussian`: uniform draws of which the mean is taken.
+    #[schemars(range(min = 1, max = 1_000))]
     pub special_iterations: u32,
     /// `special`: width of the middle band in percent of the table.
+    #[schemars(range(min = 1, max = 100))]
     pub special_percent: u32,
     /// `special`: share of the draws that fall into the middle band, in percent.
+    #[schemars(range(min = 0, max = 99))]
     pub special_share: u32,
     /// `pareto`: this share of the ids gets all but this share of the draws.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub pareto_h: f64,
+    #[schemars(range(min = 0.0, max = 100.0))]
     pub zipfian_exponent: f64,
     /// `zipfian`: ranks are spread over the ids by a fixed permutation; else rank 1 is id 1.
     pub zipfian_scrambled: bool,
@@ -122,6 +144,7 @@ pub struct Oltp {
     /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
     pub cold: Cold,
     /// A step that is not done after this many times its length is cut off and recorded as failed.
+    #[schemars(range(min = 1.0))]
     pub time_cap: f64,
 }
 

@@ -20,14 +20,18 @@ pub struct Settle {
     /// Behind which steps.
     pub after: SettleAfter,
     /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub dirty_share: f64,
     /// `by = "state"`: redo that a restart would apply, as a fraction of all redo (PostgreSQL: of `max_wal_size`).
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub redo_share: f64,
     /// `by = "state"`: transactions that wait for purge (InnoDB).
     pub history_length: u64,
     /// `by = "state"`: dead rows, as a fraction of the live ones (PostgreSQL).
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub dead_rows_share: f64,
     /// `by = "state"`: what the device of the data directory may write, in MB (10^6 bytes) a second.
+    #[schemars(range(min = 0.0))]
     pub device_mb_per_second: f64,
 }
 

@@ -12,14 +12,18 @@ use crate::{Cold, DataMode, PlanDuration, Settle, SettleWait};
 #[serde(deny_unknown_fields, default)]
 pub struct InsertBenchmark {
     /// Clients; each has its own table and its own insert, delete and query connections.
+    #[schemars(range(min = 1, max = 4_096))]
     pub clients: u32,
     /// Rows that l.i0 loads into each table.
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
     pub load_rows: u64,
     /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
+    #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
     pub write_rows: u64,
     /// Length of each read-write step.
     pub read_write_time: PlanDuration,
     /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
+    #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
     pub rates: Vec<u32>,
     pub rows_per_commit: RowsPerCommit,
     /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
@@ -31,25 +35,38 @@ pub struct InsertBenchmark {
     pub pacing: Pacing,
     /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
     /// The original goes on without a limit.
+    #[schemars(range(min = 1.0))]
     pub time_cap: f64,
     /// Query connections of each client in read-write steps.
+    #[schemars(range(min = 1, max = 1_024))]
     pub query_connections: u32,
     /// LIMIT of range queries.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub rows_per_query: u32,
     /// Ids in the list of a point query.
+    #[schemars(range(min = 1, max = 10_000))]
     pub points_per_query: u32,
     /// Point queries between two look-ups of the greatest id.
+    #[schemars(range(min = 1))]
     pub max_id_every: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub cashregisters: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub products: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub customers: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
     pub max_price: u32,
     /// Least and greatest length of column `data`.
+    #[schemars(range(min = 0, max = 4_000))]
     pub data_length_min: u32,
+    #[schemars(range(min = 0, max = 4_000))]
     pub data_length_max: u32,
     /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
+    #[schemars(range(min = 0, max = 100))]
     pub data_random_percent: u32,
     /// Secondary indexes, 1 to 3; range queries need one.
+    #[schemars(range(min = 1, max = 3))]
     pub secondary_indexes: u32,
     /// How statements are sent; `auto` is text where the original sends text.
     pub protocol: Protocol,
@@ -70,8 +87,10 @@ pub struct InsertBenchmark {
     /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
     pub cold: Cold,
     /// Share of a background rate that counts as kept.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     pub sla_share: f64,
     /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
+    #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
     pub first_id: u64,
 }
 
@@ -80,12 +99,16 @@ pub struct InsertBenchmark {
 #[serde(deny_unknown_fields, default)]
 pub struct RowsPerCommit {
     /// l.i0 and l.x
+    #[schemars(range(min = 1, max = 100_000))]
     pub load: u32,
     /// l.i1
+    #[schemars(range(min = 1, max = 100_000))]
     pub write_1: u32,
     /// l.i2
+    #[schemars(range(min = 1, max = 100_000))]
     pub write_2: u32,
     /// Background writes of the read-write steps.
+    #[schemars(range(min = 1, max = 100_000))]
     pub read_write: u32,
 }
 

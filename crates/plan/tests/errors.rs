@@ -202,6 +202,13 @@ fn tables_that_are_there_already_are_those_of_an_address() {
 }
 
 #[test]
+fn a_first_id_that_a_variant_would_ignore_is_refused() {
+    insta::assert_snapshot!(broken("clients = 2", "first_id = 1000"), @"plan.toml:10:12: first_id is 1000, but variant `a` is SQLite, where ids begin with 1: leave it out");
+    let elsewhere = GOOD.replacen("\"sqlite\"", "\"null\"", 1).replacen("clients = 2", "first_id = 1000", 1);
+    assert!(parse(&elsewhere, "plan.toml").is_ok());
+}
+
+#[test]
 fn options_of_oltp_tables_that_contradict_each_other_are_named() {
     let sqlite = "server = \"sqlite\"";
     insta::assert_snapshot!(oltp(sqlite, "create_secondary = false\nindex_before_load = true"), @"plan.toml:7:21: index_before_load wants an index on k, and create_secondary = false wants none");

@@ -97,6 +97,76 @@ fn the_schema_refuses_what_the_types_refuse() {
     }
 }
 
+/// A plan on the null database with these lines at its top and in the table of a workload.
+fn null_plan(top: &str, workload: &str, options: &str) -> String {
+    format!(
+        "name = \"p\"\n{top}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[workload.{workload}]\n{options}\n"
+    )
+}
+
+#[test]
+fn the_schema_has_the_ranges_that_are_checked() {
+    let insert = |options: &str| null_plan("", "insert-benchmark", options);
+    let oltp = |options: &str| null_plan("", "oltp", options);
+    let micro = |options: &str| null_plan("", "microbenchmarks", options);
+    let top = |text: &str| null_plan(text, "oltp", "");
+    let fine = [
+        top("blocks = 10_000\nmargin = 0.5"),
+        top("[load]\nconnect_rate_per_second = 0.1"),
+        insert(
+            "clients = 4096\nwrite_rows = 0\nsecondary_indexes = 3\nsla_share = 1.0\nmax_price = 2147483647",
+        ),
+        insert("rates = [1]\ntime_cap = 1.0\nfirst_id = 4611686018427387904\ndata_length_max = 4000"),
+        insert(
+            "rows_per_commit = { load = 100_000 }\nsettle = { dirty_share = 1.0, device_mb_per_second = 0.0 }",
+        ),
+        oltp("id = \"bigint\"\ntable_size = 10\nfirst_id = 999_999_999_991\nspecial_share = 0"),
+        oltp("pace = \"poisson\"\nrates = [100_000_000]\nevents = 1").replace("events = 1", ""),
+        oltp("point_selects = 0\nspecial_percent = 100\npareto_h = 0.99\nzipfian_exponent = 100.0"),
+        micro("operations = 1\ntables = 10_000\nload_connections = 1024"),
+    ];
+    for text in fine {
+        assert_eq!(schema_errors(&text), "", "{text}");
+        parse(&text, "fine").unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+    let wrong = [
+        top("blocks = 0"),
+        top("blocks = 10_001"),
+        top("margin = 5.0"),
+        top("margin = 0.0"),
+        top("[host]\nclient_threads = 0"),
+        top("[load]\nconnect_rate_per_second = 0.0"),
+        top("").replace("name = \"p\"", "name = \"a/b\""),
+        top("").replace("name = \"a\"\n", ""),
+        top("").replace("name = \"a\"", "name = \"-a\""),
+        top("").replace("server = \"null\"\n", ""),
+        top("").replace("server = \"null\"", "server = \"null\"\nbasedir = \"/x\""),
+        top("").replace("[workload.oltp]", "[workload]"),
+        insert("clients = 0"),
+        insert("secondary_indexes = 9"),
+        insert("sla_share = 7.0"),
+        insert("sla_share = 0.0"),
+        insert("rates = []"),
+        insert("rates = [0]"),
+        insert("rates = [5, 5]"),
+        insert("rows_per_commit = { load = 0 }"),
+        insert("data_length_max = 4001"),
+        insert("settle = { redo_share = 1.5 }"),
+        insert("time_cap = 0.5"),
+        oltp("tables = 0"),
+        oltp("pareto_h = 1.0"),
+        oltp("special_share = 100"),
+        oltp("pace = \"poisson\"\nrates = [0]"),
+        oltp("tests = [\"insert\", \"insert\"]"),
+        micro("operations = 0"),
+        micro("zipfian_exponent = 101.0"),
+    ];
+    for text in wrong {
+        assert_ne!(schema_errors(&text), "", "the schema takes\n{text}");
+        parse(&text, "wrong").expect_err(&text);
+    }
+}
+
 #[test]
 fn a_plan_goes_through_json_and_toml_unchanged() {
     for path in plan_files() {

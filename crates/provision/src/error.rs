@@ -1,6 +1,7 @@
 //! What can go wrong with servers, in sentences that name the thing and what to try.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use dbdyno_drivers::DbError;
 
@@ -98,10 +99,10 @@ pub enum Error {
 
     /// The server runs but does not answer.
     #[error(
-        "{server} did not answer on its socket within {seconds} s and was stopped; \
-         the end of its log {log}:\n{log_tail}", log = .log.display()
+        "{server} did not answer on its socket within {} and was stopped; \
+         the end of its log {log}:\n{log_tail}", seconds(.limit), log = .log.display()
     )]
-    NoAnswer { server: String, seconds: u64, log: PathBuf, log_tail: String },
+    NoAnswer { server: String, limit: Duration, log: PathBuf, log_tail: String },
 
     /// An address that is not understood. The text of the address is not repeated: it may hold a password.
     #[error(
@@ -188,10 +189,10 @@ pub enum Error {
 
     /// A server that should have come to rest had to be killed.
     #[error(
-        "{server} did not end within {seconds} s and was killed, so that its data would need recovery; give it longer \
-         (host.stop_timeout)"
+        "{server} did not end within {} and was killed, so that its data would need recovery; give it longer \
+         (host.stop_timeout)", seconds(.limit)
     )]
-    Killed { server: String, seconds: u64 },
+    Killed { server: String, limit: Duration },
 
     /// A server that should have come to rest ended in another way.
     #[error("{server} did not stop cleanly ({stopped}); the end of its log {log}:\n{log_tail}", log = .log.display())]
@@ -200,6 +201,11 @@ pub enum Error {
     /// A file or folder.
     #[error("{what} {path}: {source}", path = .path.display())]
     Io { what: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+/// `2 s`, `0.05 s`.
+fn seconds(limit: &Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
 }
 
 impl Error {

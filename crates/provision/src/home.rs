@@ -2,14 +2,15 @@
 //! restarts, so that clients find the server again under the same path and port.
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use crate::certificates::CertificateFiles;
+use crate::port::KeptPort;
 use crate::process::{is_alive, started};
 use crate::{Certificates, Cgroup, Error};
 
@@ -40,8 +41,8 @@ pub struct Home {
 #[derive(Debug, Clone)]
 pub(crate) struct HomeTls {
     pub(crate) files: CertificateFiles,
-    /// Of 127.0.0.1, free when the home was made: for servers that have no TLS over unix sockets.
-    pub(crate) port: u16,
+    /// For servers that have no TLS over unix sockets; kept for them at restarts too.
+    pub(crate) port: Arc<KeptPort>,
 }
 
 impl Home {
@@ -72,10 +73,9 @@ impl Home {
     pub fn with_certificates(mut self, certificates: &Certificates) -> Result<Self, Error> {
         if self.tls.is_none() {
             let files = certificates.write(&self.path().join("tls"))?;
-            let probe = TcpListener::bind(("127.0.0.1", 0)).and_then(|probe| probe.local_addr());
-            let port =
-                probe.map_err(Error::io("cannot find a free port for the server in", self.path()))?.port();
-            self.tls = Some(HomeTls { files, port });
+            let cannot = Error::io("cannot find a free port for the server in", self.path());
+            let port = KeptPort::any().map_err(|errno| cannot(errno.into()))?;
+            self.tls = Some(HomeTls { files, port: Arc::new(port) });
         }
         Ok(self)
     }

@@ -25,6 +25,7 @@ mod my_cnf;
 mod near;
 mod option_file;
 mod peer;
+mod port;
 mod postgres;
 mod process;
 #[cfg(test)]

@@ -95,7 +95,7 @@ impl Running {
             }
             if spawned.elapsed() >= limit {
                 let log_tail = self.last_words();
-                return Err(Error::NoAnswer { server, seconds: limit.as_secs(), log, log_tail });
+                return Err(Error::NoAnswer { server, limit, log, log_tail });
             }
             sleep(POLL);
         }
@@ -193,7 +193,7 @@ impl Running {
             self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))?;
         let server = self.title.clone();
         if stopped.killed {
-            return Err(Error::Killed { server, seconds: limit.as_secs() });
+            return Err(Error::Killed { server, limit });
         }
         match self.home.take() {
             Some(home) if stopped.code == Some(0) && !stopped.had_ended => Ok((stopped, home)),

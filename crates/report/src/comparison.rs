@@ -141,8 +141,17 @@ fn margins(comparison: &Comparison) -> String {
 
 fn answer(comparison: &Comparison) -> String {
     let of = |verdict: Verdict| comparison.steps.iter().filter(|step| step.verdict == Some(verdict)).count();
-    let words = [Verdict::Slower, Verdict::Faster, Verdict::Same, Verdict::Undecided, Verdict::Invalid];
-    let counts: Vec<String> = words.map(|verdict| format!("{} {}", of(verdict), verdict.word())).to_vec();
+    let words = [
+        Verdict::Slower,
+        Verdict::Faster,
+        Verdict::Same,
+        Verdict::Missed,
+        Verdict::Undecided,
+        Verdict::Invalid,
+    ];
+    // Few comparisons have a word for targets.
+    let shown = words.into_iter().filter(|verdict| *verdict != Verdict::Missed || of(*verdict) > 0);
+    let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
     let without = comparison.steps.iter().filter(|step| step.verdict.is_none()).count();
     let without = if without > 0 { format!(", {without} without a verdict") } else { String::new() };
     format!("Steps: {}{without}.", counts.join(", "))
@@ -190,7 +199,7 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
 fn paint(verdict: Option<Verdict>) -> Paint {
     match verdict {
         Some(Verdict::Faster) => Paint::Cyan,
-        Some(Verdict::Slower) => Paint::Yellow,
+        Some(Verdict::Slower | Verdict::Missed) => Paint::Yellow,
         Some(Verdict::Invalid) => Paint::Red,
         _ => Paint::Plain,
     }

@@ -1,8 +1,7 @@
 //! Run, host, variants and the short answer, put into words that every format shares.
 
 use dbdyno_analyse::{
-    Colour, Failure, Findings, RunSummary, StepFindings, Table, TableRow, VariantSummary, Verdict,
-    WorkloadFindings,
+    Colour, Failure, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
 };
 use serde_json::Value;
 
@@ -107,13 +106,13 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
     if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
-        return verdicts(run, relative).into_iter().chain(explanations(workload)).collect();
+        return verdicts(run, workload).into_iter().chain(explanations(workload)).collect();
     }
     let mut lines: Vec<String> = relative
         .rows
         .iter()
         .filter(|row| row.label != run.base && !row.is_target)
-        .map(|row| answer(run, &relative.columns, row))
+        .map(|row| answer(run, workload, row))
         .collect();
     if !lines.is_empty() && workload.most_ratio_blocks(&run.base) == 1 {
         lines.push("There is one block: no difference here was seen twice.".to_owned());
@@ -122,7 +121,8 @@ pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Stri
 }
 
 /// The steps of each verdict, by name where something differs.
-fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
+fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
+    let relative = &workload.summary.relative;
     let of_row = |row: &TableRow| {
         let of = |verdict: Verdict| -> Vec<String> {
             let cells = row.cells.iter().zip(&relative.columns);
@@ -147,6 +147,15 @@ fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
             counted(Verdict::Same),
             counted(Verdict::Undecided)
         );
+        match of(Verdict::Missed).as_slice() {
+            [] => {}
+            steps => text.push_str(&format!(
+                ", target missed in {} ({}: not slower, beside fewer background writes than {} kept up)",
+                steps_text(steps.len()),
+                steps.join(", "),
+                run.base
+            )),
+        }
         // A load whose data are restored afterwards has one, whatever the plan's blocks.
         let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
         if once > 0 {
@@ -156,12 +165,30 @@ fn verdicts(run: &RunSummary, relative: &Table) -> Vec<String> {
             text.push_str(&format!(", no ratio in {}", steps_text(without)));
         }
         text.push('.');
+        let verdict_of = |step: &str| {
+            let mut cells = row.cells.iter().zip(&relative.columns);
+            cells.find(|(_, column)| *column == step).and_then(|(cell, _)| cell.verdict)
+        };
+        let mut others = missed_steps(run, workload, row);
+        others.retain(|step| verdict_of(step) != Some(Verdict::Missed));
+        if !others.is_empty() {
+            let others = others.join(", ");
+            text.push_str(&format!(" It missed the background target in {others}, which {} kept.", run.base));
+        }
         text
     };
     relative.rows.iter().filter(|row| row.label != run.base && !row.is_target).map(of_row).collect()
 }
 
-fn answer(run: &RunSummary, steps: &[String], row: &TableRow) -> String {
+/// Steps in which the row's variant did not keep the background rate that the base kept.
+fn missed_steps<'a>(run: &RunSummary, workload: &'a WorkloadFindings, row: &TableRow) -> Vec<&'a str> {
+    let missed = workload.steps.iter().filter(|step| step.misses_target_of(&run.base, &row.label));
+    missed.map(|step| step.name.as_str()).collect()
+}
+
+fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
+    let steps = &workload.summary.relative.columns;
+    let missed = missed_steps(run, workload, row);
     let of = |colour: Colour| -> Vec<(f64, &str)> {
         let cells = row.cells.iter().zip(steps).filter(|(cell, _)| cell.colour == colour);
         cells.filter_map(|(cell, step)| Some((cell.value?, step.as_str()))).collect()
@@ -175,8 +202,14 @@ fn answer(run: &RunSummary, steps: &[String], row: &TableRow) -> String {
     };
     let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
     let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
+    let beside = above.iter().filter(|(_, step)| missed.contains(step)).count();
+    let beside = match (beside, above.len()) {
+        (0, _) => String::new(),
+        (beside, all) if beside == all => ", beside fewer background writes than planned".to_owned(),
+        (beside, _) => format!(", in {beside} of them beside fewer background writes than planned"),
+    };
     let mut text = format!(
-        "{} against {}: more than 5 % above in {}{most}, more than 5 % below in {}{least}, within 5 % of it in {}",
+        "{} against {}: more than 5 % above in {}{most}{beside}, more than 5 % below in {}{least}, within 5 % of it in {}",
         row.label,
         run.base,
         steps_text(above.len()),
@@ -243,6 +276,25 @@ mod tests {
         <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
         <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
         "#);
+    }
+
+    /// The second variant wrote half of what the base wrote in these steps.
+    fn missed(mut findings: Findings, steps: &[usize]) -> String {
+        let workload = &mut findings.workloads[0];
+        for step in steps {
+            let variant = &mut workload.steps[*step].variants[1];
+            variant.background_rate = variant.background_rate.map(|rate| rate / 2.0);
+            if variant.verdict == Some(Verdict::Faster) {
+                workload.summary.relative.rows[1].cells[*step].verdict = Some(Verdict::Missed);
+            }
+        }
+        answers(&findings.run, workload)[0].clone()
+    }
+
+    #[test]
+    fn steps_beside_fewer_writes_than_the_base_kept_up_are_named() {
+        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them beside fewer background writes than planned, more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps."#);
+        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, target missed in 1 step (qp100 1.30: not slower, beside fewer background writes than rollback kept up), no ratio in 2 steps. It missed the background target in qr500, which rollback kept."#);
     }
 
     #[test]

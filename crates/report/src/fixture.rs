@@ -282,6 +282,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         host_check: (!failed).then(host_check),
         client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
+        tail_from_second: None,
         lookups: 8,
         lookup_seconds: 0.012,
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),

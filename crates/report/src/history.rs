@@ -1,6 +1,6 @@
 //! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
 
-use dbdyno_analyse::{Change, History, Measure, Series, Verdict, p_text};
+use dbdyno_analyse::{Change, History, Measure, Reach, Series, Verdict, p_text};
 use serde::Serialize;
 
 use crate::facts::one_line;
@@ -96,9 +96,16 @@ pub(crate) fn method(history: &History) -> String {
         Measure::Rate => "Geometric mean of the blocks' rates",
         Measure::Ratio => "Ratio to the base of the same run",
     };
+    let newest = match history.reach {
+        Reach { series, least_newest: Some(runs), .. } => {
+            let among = if series == 1 { String::new() } else { format!(" alone among {series}") };
+            format!(" A new level of one series{among} can be found once {runs} runs have it.")
+        }
+        _ => String::new(),
+    };
     let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
     one_line(&format!(
-        "{span}{what}. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series. \
+        "{span}{what}. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series.{newest} \
          Margin {}.",
         margins_text(history.margin, of_steps)
     ))
@@ -112,6 +119,12 @@ pub(crate) fn answers(history: &History) -> Vec<String> {
         .flat_map(|series| series.changes.iter().map(move |change| (series, change)))
         .filter(|(_, change)| change.verdict != Verdict::Same)
         .collect();
+    if history.series.is_empty() {
+        return vec!["No step of any run has a valid block: there is nothing to follow.".to_owned()];
+    }
+    if all.is_empty() && history.reach.runs < history.reach.least_runs_of_all {
+        return vec!["No change of level can be found yet: there are too few runs.".to_owned()];
+    }
     if all.is_empty() {
         return vec!["No change of level beyond the margin was found in any series.".to_owned()];
     }
@@ -231,6 +244,7 @@ pub(crate) mod tests {
             margin: 0.02,
             runs: (1..=6).map(run).collect(),
             notes: vec!["Run 5 is not like the first: seed 7 and 8.".to_owned()],
+            reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
             series: vec![
                 series(
                     "qr100",
@@ -311,6 +325,21 @@ pub(crate) mod tests {
     fn no_change_is_a_sentence_too() {
         let mut history = history();
         history.series.remove(0);
+        assert_eq!(answers(&history), ["No change of level can be found yet: there are too few runs."]);
+        history.reach.runs = 12;
         assert_eq!(answers(&history), ["No change of level beyond the margin was found in any series."]);
+        history.series.clear();
+        assert_eq!(answers(&history), ["No step of any run has a valid block: there is nothing to follow."]);
+    }
+
+    #[test]
+    fn how_many_runs_show_a_new_level_is_told_where_any_can() {
+        let mut history = history();
+        history.reach.least_newest = Some(3);
+        let said = " A new level of one series alone among 2 can be found once 3 runs have it. Margin 2.0 %.";
+        assert!(method(&history).ends_with(said), "{}", method(&history));
+        history.reach.series = 1;
+        let said = " A new level of one series can be found once 3 runs have it. Margin 2.0 %.";
+        assert!(method(&history).ends_with(said), "{}", method(&history));
     }
 }

@@ -248,14 +248,38 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::*;
-    use crate::recording::Recording;
+    use crate::recording::{Recording, wait_for};
     use crate::sources::{Moment, Values};
 
-    /// Takes `takes` to answer, from the second reading on; `reads` are the times at which it was read.
+    const INTERVAL: Duration = Duration::from_millis(50);
+
+    /// A reading: why, and from when to when.
+    #[derive(Debug, Clone, Copy)]
+    struct Read {
+        moment: Moment,
+        began: Instant,
+        ended: Instant,
+    }
+
+    /// What a [`Fake`] was asked for up to now; the first one is the try before its file is made.
+    #[derive(Clone, Default)]
+    struct Reads(Arc<Mutex<Vec<Read>>>);
+
+    impl Reads {
+        fn get(&self) -> Vec<Read> {
+            self.0.lock().unwrap().clone()
+        }
+
+        fn at_boundaries(&self) -> usize {
+            self.get().iter().filter(|read| read.moment == Moment::Boundary).count()
+        }
+    }
+
+    /// Answers when `wait` ends, from the second reading on.
     struct Fake {
         name: &'static str,
-        takes: Duration,
-        reads: Arc<Mutex<Vec<Instant>>>,
+        wait: Box<dyn FnMut() + Send>,
+        reads: Reads,
     }
 
     impl Source for Fake {
@@ -267,39 +291,47 @@ mod tests {
             Map::new()
         }
 
-        fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-            let mut reads = self.reads.lock().unwrap();
-            if !reads.is_empty() {
-                std::thread::sleep(self.takes);
+        fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+            let began = Instant::now();
+            if !self.reads.get().is_empty() {
+                (self.wait)();
             }
-            reads.push(Instant::now());
-            values.set("reads", i64::try_from(reads.len()).unwrap());
-            Ok(Some(Instant::now()))
+            let ended = Instant::now();
+            self.reads.0.lock().unwrap().push(Read { moment, began, ended });
+            values.set("reads", i64::try_from(self.reads.get().len()).unwrap());
+            Ok(Some(ended))
         }
     }
 
-    fn fake_lane(number: usize, name: &'static str, takes: Duration) -> Spec {
-        let open = source(name, move || Ok(Fake { name, takes, reads: Arc::default() }));
-        let interval = Duration::from_millis(50);
-        Spec { name, number, sources: vec![open], interval, cpus: None, counts_samples: number == 0 }
+    fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'static) -> (Spec, Reads) {
+        let reads = Reads::default();
+        let fake = Fake { name, wait: Box::new(wait), reads: reads.clone() };
+        let sources = vec![source(name, move || Ok(fake))];
+        let spec =
+            Spec { name, number, sources, interval: INTERVAL, cpus: None, counts_samples: number == 0 };
+        (spec, reads)
     }
 
     #[test]
     fn a_mark_is_taken_when_every_lane_has_read_its_sources_or_is_gone() {
         let recording = Recording::new();
         let tally = Arc::new(Tally::default());
-        let takes = Duration::from_millis(150);
-        let specs = vec![fake_lane(0, "quick", Duration::ZERO), fake_lane(1, "slow", takes)];
-        let sampler = Sampler::start_lanes(specs, tally, |header| recording.counters(header)).unwrap();
+        let (quick, quick_reads) = fake_lane(0, "quick", || ());
+        let (release, released) = channel::<()>();
+        let (slow, slow_reads) = fake_lane(1, "slow", move || released.recv().unwrap_or_default());
+        let counters = |header| recording.counters(header);
+        let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
         sampler.begin(Instant::now());
-        let marked = Instant::now();
         let mark = sampler.mark();
+        // When it was tried, at the beginning and at the mark.
+        wait_for("the mark of one lane", || quick_reads.at_boundaries() == 3);
         assert!(!mark.is_taken());
-        crate::recording::wait_for("the mark", || mark.is_taken());
-        assert!(marked.elapsed() >= takes, "{:?}", marked.elapsed());
+        drop(release);
+        wait_for("the mark", || mark.is_taken());
+        assert_eq!(slow_reads.at_boundaries(), 3);
         let mark = sampler.mark();
         drop(sampler);
-        crate::recording::wait_for("the end of the lanes", || mark.is_taken());
+        wait_for("the end of the lanes", || mark.is_taken());
         assert!(Sampler::off().mark().is_taken());
     }
 
@@ -324,21 +356,25 @@ mod tests {
     fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
         let recording = Recording::new();
         let tally = Arc::new(Tally::default());
-        let specs =
-            vec![fake_lane(0, "quick", Duration::ZERO), fake_lane(1, "slow", Duration::from_millis(220))];
-        let sampler = Sampler::start_lanes(specs, tally, |header| recording.counters(header)).unwrap();
-        sampler.begin(Instant::now());
-        std::thread::sleep(Duration::from_millis(1_020));
+        let (quick, quick_reads) = fake_lane(0, "quick", || ());
+        let (slow, slow_reads) = fake_lane(1, "slow", || std::thread::sleep(Duration::from_millis(220)));
+        let counters = |header| recording.counters(header);
+        let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
+        let barrier = Instant::now();
+        sampler.begin(barrier);
+        wait_for("samples of both", || {
+            let slow = slow_reads.get().len();
+            slow > 3 && quick_reads.get().len() > slow + 6
+        });
         let report = sampler.stop().unwrap();
         assert_eq!(report.warnings, Vec::<String>::new());
-        let times = |source| -> Vec<i64> {
-            recording.read(source).unwrap().lines.iter().map(|line| line.0).collect()
-        };
-        let (quick, slow) = (times("quick"), times("slow"));
-        assert!(quick.len() >= 12, "{quick:?}");
-        assert_eq!(quick.len() as u64, report.samples);
-        assert!((3..=6).contains(&slow.len()), "{slow:?}");
-        let pauses: Vec<i64> = slow.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        assert!(pauses.iter().all(|&pause_us| pause_us >= 200_000), "{pauses:?}");
+        let lines = |source| recording.read(source).unwrap().lines.len();
+        let slow_reads = &slow_reads.get()[1..];
+        assert_eq!((lines("quick") as u64, lines("slow")), (report.samples, slow_reads.len()));
+        for reads in slow_reads.windows(2).filter(|reads| reads[1].moment == Moment::Tick) {
+            let intervals = (reads[0].ended - barrier).as_millis() / INTERVAL.as_millis();
+            let next = barrier + INTERVAL * u32::try_from(intervals + 1).unwrap();
+            assert!(reads[1].began >= next, "{reads:?} with intervals from {barrier:?}");
+        }
     }
 }

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Recording, wait_for};
+use common::{Recording, once_undisturbed, wait_for};
 use dbdyno_drivers::{Endpoint, Target, mysql, null};
 use dbdyno_sample::{Config, Error, Report, Sampler};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 mod common;
 
@@ -49,6 +51,23 @@ impl Process {
     fn spawn(command: &mut Command) -> Self {
         Self(command.spawn().unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
+    }
+
+    /// Lets it stand still.
+    fn hold(&self) {
+        self.signal(Signal::SIGSTOP);
+        let stat = format!("/proc/{}/stat", self.0.id());
+        wait_for("the stop", || std::fs::read_to_string(&stat).unwrap().contains(") T "));
+    }
+
+    /// CPU time of its first thread by the scheduler's account, ns.
+    fn cpu_ns(&self) -> u64 {
+        let schedstat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).unwrap();
+        schedstat.split(' ').next().unwrap().parse().unwrap()
+    }
 }
 
 impl Drop for Process {
@@ -58,13 +77,11 @@ impl Drop for Process {
     }
 }
 
-/// Samples for `time` while `work` goes on, then stops.
+/// Samples while `work` goes on, from before it begins until after its end.
 fn sample(config: &Config, recording: &Recording, work: impl FnOnce()) -> Report {
     let sampler = Sampler::start(config, |header| recording.counters(header)).unwrap();
     sampler.begin(Instant::now());
-    wait_for("the first sample", || {
-        recording.read("sampler").is_some_and(|sampler| !sampler.lines.is_empty())
-    });
+    recording.wait_for_first_samples();
     work();
     sampler.stop().unwrap()
 }
@@ -137,18 +154,30 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
 #[test]
 fn a_process_that_computes_is_charged_by_its_clock_as_by_its_ticks() {
     let process = Process::spawn(Command::new("sh").args(["-c", "while :; do :; done"]));
+    // Clock and ticks are read one after the other: at the first and the last sample it must not run in between.
+    process.hold();
     let recording = Recording::new();
     let config = Config { server_pid: Some(process.0.id()), ..Config::default() };
-    sample(&config, &recording, || std::thread::sleep(Duration::from_millis(1_300)));
+    sample(&config, &recording, || {
+        let second = process.cpu_ns() + 1_000_000_000;
+        process.signal(Signal::SIGCONT);
+        wait_for("a second of CPU time", || process.cpu_ns() >= second);
+        process.hold();
+    });
     let server = recording.read("server").unwrap();
     let cpu_us = server.growth("cpu_us");
     let ticks_us = server.growth("cpu_user_us") + server.growth("cpu_kernel_us");
-    assert!(cpu_us > 50_000, "{server:?}");
+    assert!(cpu_us >= 1_000_000, "{server:?}");
     assert!((cpu_us - ticks_us).abs() <= 60_000, "{cpu_us} µs by the clock, {ticks_us} µs by ticks");
 }
 
 #[test]
 fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end() {
+    once_undisturbed(samples_around_a_step);
+}
+
+/// Samples as a step of 0.7 s has them taken; what came too late, if something did.
+fn samples_around_a_step() -> Result<(), String> {
     let recording = Recording::new();
     let config = Config {
         interval: Duration::from_millis(200),
@@ -173,22 +202,12 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
 
     let host = recording.read("host").unwrap();
     host.assert_keys(HOST_KEYS);
-    recording.read("client").unwrap().assert_keys(PROCESS_KEYS);
+    let client = recording.read("client").unwrap();
+    client.assert_keys(PROCESS_KEYS);
     let sampler = recording.read("sampler").unwrap();
     sampler.assert_keys(&["cpu_us", "samples", "late_us"]);
-    // By how much one began late, as the sampler knows itself: it takes no sample of the past when the machine has held it up.
-    let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
     let times: Vec<i64> = host.lines.iter().map(|line| line.0).collect();
-    assert!((-500_000..0).contains(&times[0]), "{times:?}");
     assert!(times.is_sorted(), "{times:?}");
-    let ticks = [0, 200_000, 400_000, 600_000].map(|due_us| (due_us, 150_000 + late_us));
-    for (due_us, most_us) in ticks.into_iter().chain([(marked_us, 600_000), (stopped_us, 600_000)]) {
-        let lateness_us = times.iter().map(|at_us| at_us - due_us).filter(|late_us| *late_us >= 0).min();
-        assert!(
-            lateness_us.is_some_and(|after_us| after_us < most_us),
-            "no sample within {most_us} µs after {due_us} in {times:?}"
-        );
-    }
     // Before the barrier, at the mark and at the end, beside one each interval.
     let most = 3 + 1 + usize::try_from(times[times.len() - 1] / 200_000).unwrap();
     assert!(times.len() <= most, "{times:?}");
@@ -197,7 +216,24 @@ fn samples_come_before_the_barrier_at_each_interval_at_the_mark_and_at_the_end()
     let sizes = recording.read("size");
     assert!(sizes.is_none(), "the folder was removed before sampling began: {sizes:?}");
     assert!(report.warnings.iter().any(|warning| warning.starts_with("`size` is not sampled")), "{report:?}");
-    assert!(recording.read("status").unwrap().lines.len() >= 4);
+    // By how much one began late, as the sampler knows itself, and how long one lasted: it takes no sample of the past when
+    // the machine has held it up.
+    let late_us: i64 = sampler.lines.iter().map(|line| line.1["late_us"]).max().unwrap();
+    let lasted_us =
+        sampler.lines.iter().zip(&client.lines).map(|(last, first)| last.0 - first.0).max().unwrap();
+    let ticks = [0, 200_000, 400_000, 600_000].map(|due_us| (due_us, 150_000 + late_us + lasted_us));
+    for (due_us, most_us) in ticks.into_iter().chain([(marked_us, 600_000), (stopped_us, 600_000)]) {
+        let lateness_us = times.iter().map(|at_us| at_us - due_us).filter(|late_us| *late_us >= 0).min();
+        if lateness_us.is_none_or(|after_us| after_us >= most_us) {
+            return Err(format!("no sample within {most_us} µs after {due_us} in {times:?}"));
+        }
+    }
+    if !(-500_000..0).contains(&times[0]) {
+        return Err(format!("no sample before the barrier: {times:?}"));
+    }
+    // There are seven moments; of those that this thread is too late for, it takes one sample.
+    let status = recording.read("status").unwrap().lines.len();
+    if status < 4 { Err(format!("{status} samples of the status")) } else { Ok(()) }
 }
 
 #[test]

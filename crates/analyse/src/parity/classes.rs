@@ -185,9 +185,12 @@ mod tests {
         let of = |engine: &str| {
             let mut subject = effective("MariaDB", "10.11.5", &settings);
             engine.clone_into(&mut subject.engine);
-            shown("buffer-pool", &subject)
+            (shown("engine", &subject), shown("buffer-pool", &subject))
         };
-        assert_eq!([of("innodb"), of("rocksdb"), of("myisam")], ["1 GiB", "512 MiB", "8 MiB"]);
+        let said = |engine: &str, size: &str| (engine.to_owned(), size.to_owned());
+        assert_eq!(of("innodb"), said("InnoDB", "1 GiB"));
+        assert_eq!(of("rocksdb"), said("MyRocks", "512 MiB"));
+        assert_eq!(of("myisam"), said("MyISAM", "8 MiB"));
         let sqlite = effective("SQLite", "3.50.0", &[("cache_size", "-2000"), ("page_size", "4096")]);
         assert_eq!(shown("buffer-pool", &sqlite), "2000 KiB");
     }

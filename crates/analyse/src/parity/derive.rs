@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::subject::{Knowledge, Product, Subject};
 use super::value::{Value, size, switch};
+use crate::engines::engine_name;
 
 /// Reads settings of one variant and remembers which, so that a value can be called told or left to a default.
 pub(super) struct Reader<'a> {
@@ -59,6 +60,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("collation", collation),
     ("column_definitions", column_definitions),
     ("commit", commit),
+    ("engine", |reader| Some(Value::words(engine_name(&reader.subject.engine)))),
     ("flush_neighbours", flush_neighbours),
     ("io", io),
     ("isolation", isolation),

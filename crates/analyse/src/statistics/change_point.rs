@@ -41,6 +41,30 @@ pub fn permutations_for(series: usize) -> u64 {
     (40 * series as u64).max(PERMUTATIONS)
 }
 
+/// The least p that `newer` of `values` at another level can have, however far apart the levels are: of all orders, those
+/// count that have the newer ones together at the end or at the beginning. 1 where a side has fewer than two.
+pub fn least_p(values: usize, newer: usize) -> f64 {
+    if newer < LEAST_SIDE || newer + LEAST_SIDE > values {
+        return 1.0;
+    }
+    // 2 divided by the number of ways to choose `newer` of `values`.
+    2.0 * (1..=newer).map(|k| k as f64 / (values - newer + k) as f64).product::<f64>()
+}
+
+/// Values from which on a change of one series among `series` can be told at `level`, at best: with half of them at either level.
+pub fn least_values(series: usize, level: f64) -> usize {
+    let mut values = 2 * LEAST_SIDE;
+    while least_p(values, values / 2) * series as f64 > level {
+        values += 1;
+    }
+    values
+}
+
+/// The fewest of `values`, the newest ones, whose other level can be told at `level` in one series among `series`.
+pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
+    (LEAST_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
+}
+
 /// The greatest change of `values`, whatever its p; `None` for fewer than four values and for equal ones.
 pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<ChangePoint> {
     let (at, statistic) = greatest_split(values)?;
@@ -132,6 +156,48 @@ mod tests {
         let found = greatest_change(&[1.0, 2.0, 4.0, 3.0, 5.0, 6.5], 3, PERMUTATIONS).unwrap();
         assert_eq!(found.at, 4);
         close(found.p, 0.2, 0.04);
+    }
+
+    /// Share of all orders of `values` with a split as great as that of the order given.
+    fn exact_p(values: &[f64]) -> f64 {
+        fn visit(values: &mut Vec<f64>, from: usize, see: &mut impl FnMut(&[f64])) {
+            if from == values.len() {
+                return see(values);
+            }
+            for other in from..values.len() {
+                values.swap(from, other);
+                visit(values, from + 1, see);
+                values.swap(from, other);
+            }
+        }
+        let least = greatest_split(values).unwrap().1 * (1.0 - 1e-9);
+        let (mut as_great, mut orders) = (0_u32, 0_u32);
+        visit(&mut values.to_vec(), 0, &mut |order| {
+            as_great += u32::from(greatest_split(order).unwrap().1 >= least);
+            orders += 1;
+        });
+        f64::from(as_great) / f64::from(orders)
+    }
+
+    #[test]
+    fn no_order_of_all_has_less_than_the_least_p() {
+        for (values, newer) in [(4, 2), (5, 2), (6, 2), (6, 3), (7, 3), (8, 2), (8, 4)] {
+            let level = |n: usize| if n + newer < values { 0.0 } else { 100.0 };
+            let series: Vec<f64> =
+                (0..values).map(|n| level(n) + [0.3, 0.1, 0.7, 0.4][n % 4] * n as f64).collect();
+            close(least_p(values, newer), exact_p(&series), 1e-9);
+        }
+        assert_eq!((least_p(8, 1), least_p(8, 7), least_p(3, 2)), (1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn more_series_need_more_runs_and_a_new_level_shows_after_two_or_three() {
+        assert_eq!([1, 10, 42, 84].map(|series| least_values(series, 0.05)), [8, 11, 13, 14]);
+        assert_eq!(
+            [7, 8, 9, 10, 30].map(|values| least_newer(values, 1, 0.05)),
+            [None, Some(3), Some(3), Some(2), Some(2)]
+        );
+        assert_eq!([10, 15, 30].map(|values| least_newer(values, 10, 0.05)), [None, Some(3), Some(2)]);
     }
 
     #[test]

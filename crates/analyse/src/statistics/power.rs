@@ -1,20 +1,22 @@
-//! What so many blocks can show: power, smallest detectable difference, blocks for a wanted one.
+//! What so many blocks can show: power, smallest difference that is told, blocks for a wanted one.
 //!
-//! Of the two-sided t-test of a mean of paired log ratios. The power is the noncentral t's, computed as the mean of normal
-//! tails over the distribution of the sample deviation: P(|T| > c) = E[Φ(δ − c s) + Φ(−δ − c s)] with s² = χ² ÷ degrees and
-//! δ = difference ÷ deviation × √blocks. Source: J. Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988),
-//! chapter 2; the integral: D. B. Owen, "A Survey of Properties and Applications of the Noncentral t-Distribution",
-//! Technometrics 10 (1968).
+//! A difference is told when the two-sided t-test of the mean of paired log ratios finds it and the estimate lies beyond the
+//! margin. Given the sample deviation s the estimate must exceed the larger of c s and the margin, all in standard errors, which
+//! is a normal tail; the power is the mean of these tails over the distribution of the sample deviation:
+//! E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m likewise of
+//! the margin. With no margin that is the noncentral t's. Source: J. Cohen, "Statistical Power Analysis for the Behavioral
+//! Sciences" (1988), chapter 2; the integral: D. B. Owen, "A Survey of Properties and Applications of the Noncentral
+//! t-Distribution", Technometrics 10 (1968).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::gamma::ln_gamma;
 
 use super::student::quantile;
 
-/// The power that is usually asked for: four of five studies find a difference that is there.
+/// The power that is usually asked for: four of five studies tell a difference that is there.
 pub const USUAL_POWER: f64 = 0.8;
 /// More blocks than this are not looked for: no plan has them.
 pub const MOST_BLOCKS: u32 = 1_000;
@@ -22,49 +24,63 @@ pub const MOST_BLOCKS: u32 = 1_000;
 /// Panels of Simpson's rule; even.
 const PANELS: u32 = 400;
 
-/// Probability that a study of `blocks` finds a true `difference` (log ratio) at `level` (0.05), when log ratios scatter from
-/// block to block with `deviation`. 0 for fewer than two blocks.
-pub fn power(difference: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
+/// Probability that a study of `blocks` tells a true `difference` at `level` (0.05), when log ratios scatter from block to block
+/// with `deviation` and estimates within ± `margin` are not told. Difference and margin are log ratios; with a margin of 0 it is
+/// the power of the t-test alone. 0 for fewer than two blocks.
+pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
         return 0.0;
     }
     if deviation <= 0.0 {
-        return if difference == 0.0 { 0.0 } else { 1.0 };
+        return if difference.abs() > margin { 1.0 } else { 0.0 };
     }
-    power_at(difference.abs() / deviation * f64::from(blocks).sqrt(), blocks, level)
+    let error = deviation / f64::from(blocks).sqrt();
+    power_at(difference.abs() / error, margin / error, blocks, level)
 }
 
-/// The least true difference (log ratio, positive) that a study of `blocks` finds with `wanted` power; `None` for fewer than
-/// two blocks.
-pub fn detectable(deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
+/// The least true difference (log ratio, positive) that a study of `blocks` tells with `wanted` power: always more than the
+/// margin, since half of all estimates of a difference of just the margin lie within it. `None` for fewer than two blocks.
+pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
     if blocks < 2 {
         return None;
     }
-    Some(detectable_shift(blocks, level, wanted) * deviation / f64::from(blocks).sqrt())
+    if deviation <= 0.0 {
+        return Some(margin);
+    }
+    let error = deviation / f64::from(blocks).sqrt();
+    Some(error * detectable_shift(margin / error, blocks, level, wanted))
 }
 
-/// The noncentrality that is found with `wanted` power. Every comparison of a run asks for the same one, and each answer takes
-/// dozens of integrals.
-fn detectable_shift(blocks: u32, level: f64, wanted: f64) -> f64 {
-    static KNOWN: Mutex<BTreeMap<(u32, u64, u64), f64>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    *known.entry((blocks, level.to_bits(), wanted.to_bits())).or_insert_with(|| {
-        let (mut low, mut high) = (0.0, 4.0);
-        while power_at(high, blocks, level) < wanted {
-            (low, high) = (high, 2.0 * high);
+/// The noncentrality that is told with `wanted` power: regula falsi in its Illinois form, since every comparison of a run asks
+/// for one, and each step takes an integral.
+fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
+    let beyond = |shift: f64| power_at(shift, margin, blocks, level) - wanted;
+    let (mut low, mut high) = (0.0, margin + 4.0);
+    let (mut at_low, mut at_high) = (beyond(low), beyond(high));
+    while at_high < 0.0 {
+        (low, at_low) = (high, at_high);
+        high *= 2.0;
+        at_high = beyond(high);
+    }
+    for _ in 0..60 {
+        let between = (low * at_high - high * at_low) / (at_high - at_low);
+        let found = beyond(between);
+        if found.abs() < 1e-12 || high - low < 1e-12 * high {
+            return between;
         }
-        for _ in 0..40 {
-            let middle = f64::midpoint(low, high);
-            if power_at(middle, blocks, level) < wanted { low = middle } else { high = middle }
+        if found < 0.0 {
+            (low, at_low, at_high) = (between, found, at_high / 2.0);
+        } else {
+            (high, at_high, at_low) = (between, found, at_low / 2.0);
         }
-        high
-    })
+    }
+    high
 }
 
-/// The least number of blocks that find a true `difference` (log ratio) with `wanted` power; `None` when even
-/// [`MOST_BLOCKS`] do not.
-pub fn blocks_needed(difference: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
-    least_blocks(MOST_BLOCKS, |blocks| power(difference, deviation, blocks, level) >= wanted)
+/// The least number of blocks that tell a true `difference` (log ratio) with `wanted` power; `None` when even [`MOST_BLOCKS`] do
+/// not, as for every difference that is no greater than the margin.
+pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
+    least_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)
 }
 
 /// The least number from 2 to `most` that is `enough`, of which more are enough too.
@@ -80,16 +96,34 @@ pub(super) fn least_blocks(most: u32, enough: impl Fn(u32) -> bool) -> Option<u3
     Some(blocks)
 }
 
-/// Power by the noncentrality δ.
-fn power_at(shift: f64, blocks: u32, level: f64) -> f64 {
+/// Power by the noncentrality δ and the margin in standard errors.
+fn power_at(shift: f64, margin: f64, blocks: u32, level: f64) -> f64 {
     let degrees = f64::from(blocks - 1);
     let critical = quantile(1.0 - level / 2.0, degrees);
     let normal = Normal::standard();
-    mean_over_deviation(degrees, |s| normal.cdf(shift - critical * s) + normal.cdf(-shift - critical * s))
+    mean_over_deviation(degrees, |s| {
+        let least = margin.max(critical * s);
+        normal.cdf(shift - least) + normal.cdf(-shift - least)
+    })
 }
 
 /// Mean of `of` over the distribution of a sample's deviation ÷ the true one, which is that of √(χ² ÷ `degrees`).
 pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 {
+    nodes(degrees).iter().map(|(s, weight)| weight * of(*s)).sum::<f64>().clamp(0.0, 1.0)
+}
+
+/// Deviations with their weights in the mean.
+type Nodes = Arc<[(f64, f64)]>;
+
+/// Kept: a run asks hundreds of times for the same few.
+fn nodes(degrees: f64) -> Nodes {
+    static KNOWN: Mutex<BTreeMap<u64, Nodes>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(known.entry(degrees.to_bits()).or_insert_with(|| weighted(degrees)))
+}
+
+/// Simpson's rule for the density of √(χ² ÷ `degrees`).
+fn weighted(degrees: f64) -> Nodes {
     let log_scale = std::f64::consts::LN_2 + degrees / 2.0 * (degrees / 2.0).ln() - ln_gamma(degrees / 2.0);
     let density = |s: f64| {
         // At 0 only one degree of freedom has any weight, and 0 × ln 0 would be no number.
@@ -100,22 +134,23 @@ pub(super) fn mean_over_deviation(degrees: f64, of: impl Fn(f64) -> f64) -> f64 
     let reach = 9.0 / (2.0 * degrees).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
     let width = (to - from) / f64::from(PANELS);
-    let weight = |panel: u32| match panel {
+    let factor = |panel: u32| match panel {
         0 | PANELS => 1.0,
         odd if odd % 2 == 1 => 4.0,
         _ => 2.0,
     };
-    let term = |panel: u32| {
+    let node = |panel: u32| {
         let s = from + width * f64::from(panel);
-        weight(panel) * density(s) * of(s)
+        (s, factor(panel) * density(s) * width / 3.0)
     };
-    ((0..=PANELS).map(term).sum::<f64>() * width / 3.0).clamp(0.0, 1.0)
+    (0..=PANELS).map(node).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::statistics::simulations::{close, normal};
+    use crate::statistics::student::Estimate;
 
     /// Difference in deviations, blocks, power at 5 %; computed with SciPy 1.17's nct.
     const POWERS: [(f64, u32, f64); 9] = [
@@ -133,29 +168,57 @@ mod tests {
     #[test]
     fn power_is_that_of_the_noncentral_t() {
         for (effect, blocks, expected) in POWERS {
-            close(power(effect, 1.0, blocks, 0.05), expected, 1e-6);
+            close(power(effect, 0.0, 1.0, blocks, 0.05), expected, 1e-6);
         }
     }
 
     #[test]
     fn a_difference_of_half_a_deviation_needs_34_blocks() {
         // Cohen's table 2.4.1 and G*Power: d = 0.5, two-sided 5 %, power 80 %: 34 pairs.
-        assert_eq!(blocks_needed(0.5, 1.0, 0.05, 0.8), Some(34));
-        assert_eq!(blocks_needed(-0.5, 1.0, 0.05, 0.8), Some(34));
+        assert_eq!(blocks_needed(0.5, 0.0, 1.0, 0.05, 0.8), Some(34));
+        assert_eq!(blocks_needed(-0.5, 0.0, 1.0, 0.05, 0.8), Some(34));
     }
 
     #[test]
-    fn what_is_detectable_is_detected_with_the_wanted_power() {
+    fn what_is_detectable_is_told_with_the_wanted_power_and_lies_beyond_the_margin() {
         for blocks in [2, 3, 5, 10, 40] {
-            let difference = detectable(0.013, blocks, 0.05, 0.8).unwrap();
-            close(power(difference, 0.013, blocks, 0.05), 0.8, 1e-9);
+            for margin in [0.0, 0.005, 0.02, 0.2] {
+                let difference = detectable(margin, 0.013, blocks, 0.05, 0.8).unwrap();
+                close(power(difference, margin, 0.013, blocks, 0.05), 0.8, 1e-9);
+                assert!(difference > margin, "{blocks} {margin}: {difference}");
+            }
+        }
+    }
+
+    /// Noise, difference, margin, blocks.
+    const STUDIES: [(f64, f64, f64, u32); 4] =
+        [(0.01, 0.02, 0.02, 5), (0.01, 0.03, 0.02, 5), (0.02, 0.04, 0.02, 10), (0.005, 0.008, 0.02, 5)];
+
+    #[test]
+    fn as_many_studies_tell_a_difference_as_is_promised() {
+        for (deviation, difference, margin, blocks) in STUDIES {
+            let told = (0..4_000_u64).filter(|study| {
+                let value = |block| difference + deviation * normal(*study, u64::from(block));
+                let values: Vec<f64> = (0..blocks).map(value).collect();
+                let estimate = Estimate::of_mean(&values).unwrap();
+                estimate.value.abs() > margin && estimate.p_of_difference() <= 0.05
+            });
+            let promised = power(difference, margin, deviation, blocks, 0.05);
+            close(told.count() as f64 / 4_000.0, promised, 0.025);
         }
     }
 
     #[test]
+    fn a_difference_of_no_more_than_the_margin_needs_more_blocks_than_there_are() {
+        assert_eq!(blocks_needed(0.02, 0.02, 0.01, 0.05, 0.8), None);
+        assert_eq!(blocks_needed(0.04, 0.02, 0.01, 0.05, 0.8), Some(3));
+    }
+
+    #[test]
     fn without_noise_two_blocks_show_everything_and_one_shows_nothing() {
-        assert_eq!(blocks_needed(0.01, 0.0, 0.05, 0.8), Some(2));
-        assert_eq!((power(0.01, 0.0, 1, 0.05), detectable(0.1, 1, 0.05, 0.8)), (0.0, None));
-        assert_eq!(blocks_needed(0.0, 0.1, 0.05, 0.8), None);
+        assert_eq!(blocks_needed(0.03, 0.02, 0.0, 0.05, 0.8), Some(2));
+        assert_eq!((power(0.01, 0.0, 0.0, 1, 0.05), detectable(0.0, 0.1, 1, 0.05, 0.8)), (0.0, None));
+        assert_eq!(detectable(0.02, 0.0, 5, 0.05, 0.8), Some(0.02));
+        assert_eq!(blocks_needed(0.0, 0.0, 0.1, 0.05, 0.8), None);
     }
 }

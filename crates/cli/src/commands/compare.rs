@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::{CompareChoices, Comparison, Side, Verdict, compare as compare_sides};
+use dbdyno_analyse::{CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides};
 use dbdyno_record::Run;
 use dbdyno_report::{TerminalOptions, comparison_json, comparison_markdown, comparison_terminal};
 
@@ -75,15 +75,21 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
             format!("nothing was compared: no step is valid on both sides in the same block{why}"),
         ));
     }
-    let fails = |verdict: Option<Verdict>| match fail_on {
-        FailOn::Slower => verdict == Some(Verdict::Slower),
-        FailOn::Undecided => !matches!(verdict, Some(Verdict::Same | Verdict::Faster)),
-        FailOn::Never => false,
-    };
-    if comparison.steps.iter().any(|step| fails(step.verdict)) {
+    if comparison.steps.iter().any(|step| fails(step, fail_on)) {
         return Err(Ended { code: SLOWER, message: None });
     }
     Ok(())
+}
+
+/// A background rate that base kept and new did not is a regression, whatever the queries beside it gained.
+fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
+    match fail_on {
+        FailOn::Slower => step.verdict == Some(Verdict::Slower) || step.target_missed,
+        FailOn::Undecided => {
+            !matches!(step.verdict, Some(Verdict::Same | Verdict::Faster)) || step.target_missed
+        }
+        FailOn::Never => false,
+    }
 }
 
 #[cfg(test)]
@@ -95,5 +101,34 @@ mod tests {
         assert_eq!(place("runs/x:wal"), ("runs/x", Some("wal")));
         assert_eq!(place("runs/x"), ("runs/x", None));
         assert_eq!(place(":wal"), ("", Some("wal")));
+    }
+
+    #[test]
+    fn a_background_rate_that_only_the_base_kept_fails_unless_nothing_does() {
+        let step = |verdict, target_missed| ComparedStep {
+            workload: String::new(),
+            step: "qr100".to_owned(),
+            rate_label: String::new(),
+            margin: 0.02,
+            base_rate: None,
+            new_rate: None,
+            base_left_out: Vec::new(),
+            new_left_out: Vec::new(),
+            base_blocks: 3,
+            new_blocks: 3,
+            ratios: Vec::new(),
+            ratio: None,
+            inference: None,
+            verdict,
+            target_missed,
+            decided: None,
+        };
+        for verdict in [Some(Verdict::Missed), Some(Verdict::Undecided), None] {
+            assert!(fails(&step(verdict, true), FailOn::Slower), "{verdict:?}");
+            assert!(!fails(&step(verdict, true), FailOn::Never), "{verdict:?}");
+        }
+        assert!(!fails(&step(Some(Verdict::Undecided), false), FailOn::Slower));
+        assert!(fails(&step(Some(Verdict::Undecided), false), FailOn::Undecided));
+        assert!(!fails(&step(Some(Verdict::Faster), false), FailOn::Undecided));
     }
 }

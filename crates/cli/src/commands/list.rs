@@ -61,10 +61,10 @@ fn metrics() -> String {
     let columns = dbdyno_report::METRICS
         .iter()
         .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    let efficiency = dbdyno_report::EFFICIENCY
+    let costs = dbdyno_report::COSTS
         .iter()
         .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    let costs = dbdyno_report::COSTS
+    let efficiency = dbdyno_report::EFFICIENCY
         .iter()
         .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
     format!("{}\n{}\n{}", pairs(columns), pairs(efficiency), pairs(costs))

@@ -78,7 +78,7 @@ pub(super) fn resume(
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
-    Ok(Ready { plan, variants, writer, cells, before })
+    Ok(Ready { plan, variants, writer, manifest, cells, before })
 }
 
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other

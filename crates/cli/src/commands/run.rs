@@ -16,7 +16,7 @@ use crate::args::RunArgs;
 use crate::commands::resume::resume;
 use crate::conductor::{Conductor, Prepared, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
-use crate::exit::{Ended, MACHINE, OURS};
+use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
 use crate::templates::{self, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
@@ -29,6 +29,7 @@ pub(super) struct Ready {
     pub(super) plan: Plan,
     pub(super) variants: Vec<Prepared>,
     pub(super) writer: RunWriter,
+    pub(super) manifest: Manifest,
     /// Those that are left.
     pub(super) cells: Vec<CellId>,
     /// What became of the others.
@@ -36,6 +37,7 @@ pub(super) struct Ready {
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
+    needs_resume(args)?;
     // Servers are started from this thread, so it must not be one that ends before the run does.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, variants, writer, cells, before } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before } = ready;
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -61,6 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         plan: &plan,
         variants: &variants,
         writer,
+        manifest: Some(manifest),
         progress,
         cancel,
         runtime,
@@ -84,6 +87,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     match walked {
         Some(walked) => finish(walked, &dir),
         None => refused,
+    }
+}
+
+/// Flags of a run that goes on begin no other run. `requires` of the command line lapses beside a plan, which `--resume`
+/// excludes.
+fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
+    let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
+    match given {
+        Some((flag, _)) if args.resume.is_none() => {
+            let message =
+                format!("{flag} is for a run that goes on: dbdyno run --resume RUN {flag}, without a plan");
+            Err(Ended::new(USAGE, message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -147,7 +164,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, cells, before: Tally::default() })
+    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default() })
 }
 
 /// A margin that is for no step is seldom meant.

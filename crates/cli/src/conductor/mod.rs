@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_plan::Plan;
-use dbdyno_record::{CellId, Outcome, RunEvent, RunWriter};
+use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, INTERRUPTED, SERVER};
@@ -31,6 +31,9 @@ pub(crate) struct Conductor<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) variants: &'a [Prepared],
     pub(crate) writer: RunWriter,
+    /// By which steps that have ended are judged. `None` where the client is driven to its limit on purpose, and each step's own record
+    /// says all.
+    pub(crate) manifest: Option<Manifest>,
     pub(crate) progress: Progress,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) runtime: Runtime,

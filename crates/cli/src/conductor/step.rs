@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::headline_rate;
+use dbdyno_analyse::{Validity, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
-use dbdyno_record::{CellId, CellWriter, Check, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter};
+use dbdyno_record::{
+    CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
+};
 use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{Explained, Workload};
 
@@ -264,7 +266,7 @@ impl StepRun<'_, '_> {
         let head = format!("{block:>3}  {variant:<width$}  {:<steps$}", self.name, steps = self.name_width);
         let text = match outcome {
             Outcome::Completed if self.is_repeated => return,
-            Outcome::Completed => headline(writer.dir()),
+            Outcome::Completed => headline(writer.dir(), variant, self.conductor.manifest.as_ref()),
             Outcome::Failed => format!("failed: {}", message.unwrap_or("no reason was given")),
             Outcome::Interrupted => "interrupted".to_owned(),
         };
@@ -272,14 +274,24 @@ impl StepRun<'_, '_> {
     }
 }
 
-/// `12,345 inserts/s  in 8.1 s`, from the step's records.
-fn headline(step_dir: &Path) -> String {
+/// `12,345 inserts/s  in 8.1 s`, from the step's records, with why it must not be used.
+fn headline(step_dir: &Path, variant: &str, manifest: Option<&Manifest>) -> String {
     let step = StepRecord::open(step_dir);
     let Some((rate, seconds)) = headline_rate(&step) else { return "no common window".to_owned() };
     let rate = grouped(rate.round() as u64);
-    let invalid = step.invalid_reasons();
-    let note = invalid.first().map_or(String::new(), |reason| format!("  INVALID: {reason}"));
+    let reason = match manifest.map(|manifest| step_validity(manifest, variant, &step)) {
+        Some(Validity::Invalid { reasons }) => reasons.into_iter().next(),
+        Some(_) => None,
+        None => step.invalid_reasons().first().map(|reason| (*reason).to_owned()),
+    };
+    let note = reason.map_or(String::new(), |reason| format!("  INVALID: {}", clause(&reason)));
     format!("{rate:>12} {:<15} in {seconds:>7.1} s{note}", step.spec.headline.label)
+}
+
+/// What a reason says first: the report has its details and what to do.
+fn clause(reason: &str) -> &str {
+    let end = ["; ", " ("].into_iter().filter_map(|mark| reason.find(mark)).min();
+    &reason[..end.unwrap_or(reason.len())]
 }
 
 /// `table pi1: rows are 12, must be 13; sum(price) is ...`
@@ -291,4 +303,20 @@ fn mismatch(check: &Check) -> String {
         .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
         .collect();
     format!("table {}: {}", check.table, wrong.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clause;
+
+    #[test]
+    fn a_line_of_progress_has_the_first_clause_of_a_reason() {
+        let busy = "the client was the limit: its busiest load thread had work in 97 % of the window (on a CPU in 95 %); give";
+        assert_eq!(
+            clause(busy),
+            "the client was the limit: its busiest load thread had work in 97 % of the window"
+        );
+        assert_eq!(clause("table t1: rows is 2, must be 3; k is 1"), "table t1: rows is 2, must be 3");
+        assert_eq!(clause("clock jumped"), "clock jumped");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dbdyno_analyse::{Findings, StepRun, Validity};
 use dbdyno_plan::{Plan, cells, estimate};
@@ -21,6 +22,8 @@ use crate::{host, limits, signals};
 const DRIVERS: [&str; 2] = ["mysql", "postgres"];
 /// Share of its time from which a load thread, or the server on its CPUs, is called the limit.
 const FULL: f64 = 0.90;
+/// A plan's least.
+const LEAST_TIME: Duration = Duration::from_secs(1);
 const TEST: &str = "point-select";
 
 /// A folder that only this user can look into, removed at the end.
@@ -81,6 +84,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         plan: &plan,
         variants: &variants,
         writer,
+        manifest: None,
         progress,
         cancel,
         runtime,
@@ -102,6 +106,9 @@ fn names(plan: &Plan) -> Vec<(String, String)> {
 
 /// The plan of the calibration. Its tables are as small as can be: the server looks into none.
 fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
+    if args.time.0 < LEAST_TIME {
+        return Err(Ended::new(USAGE, format!("--time is {}, but must be at least 1s", args.time)));
+    }
     let cpus = |key: &str, list: &Option<dbdyno_plan::CpuList>| {
         list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
     };

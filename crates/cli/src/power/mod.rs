@@ -20,13 +20,13 @@ const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
-    /// Steps × variants beside the base, which are judged together.
+    /// Steps that can have a verdict × variants beside the base, which are judged together.
     pub(crate) comparisons: usize,
-    /// Difference that blocks are counted for, as a fraction; the margin of each step when `None`.
+    /// Difference that blocks are counted for, as a fraction; twice the margin of each step when `None`.
     pub(crate) wanted: Option<f64>,
     /// Where the noise is from, in words; `None` when it is not known.
     pub(crate) noise_from: Option<String>,
-    /// The plan's steps.
+    /// The plan's steps, without those that can have no verdict: warm-ups, and loads of the first block alone.
     pub(crate) steps: Vec<StepPower>,
     /// By assumed noise, when none is known.
     pub(crate) assumed: Vec<StepPower>,
@@ -58,20 +58,22 @@ pub(crate) fn of_plan(plan: &Plan, manifest: &Manifest, args: &PlanArgs) -> Resu
         Some(run) => noise::of_run(run, manifest)?,
         None => noise::of_host(manifest),
     };
-    let steps: usize = manifest.workloads.iter().map(|workload| workload.steps.len()).sum();
+    let steps: usize =
+        manifest.workloads.iter().map(|workload| plan.judged_steps(&workload.name).len()).sum();
     let wanted = args.detect.map(|percent| percent / 100.0);
     let comparisons = steps * others.max(1);
     let of_noise = |step: Option<String>, deviation: Option<f64>, margin: f64| StepPower {
         step,
         noise: deviation.map(f64::exp_m1),
         margin,
-        forecast: deviation
-            .map(|deviation| forecast(deviation, plan.blocks, comparisons, wanted.unwrap_or(margin), margin)),
+        forecast: deviation.map(|deviation| {
+            forecast(deviation, plan.blocks, comparisons, wanted.unwrap_or(2.0 * margin), margin)
+        }),
     };
     let several = manifest.workloads.len() > 1;
     let mut all = Vec::new();
     for workload in &manifest.workloads {
-        for step in &workload.steps {
+        for step in &plan.judged_steps(&workload.name) {
             let name = if several { format!("{} {step}", workload.name) } else { step.clone() };
             let deviation = known.as_ref().and_then(|known| known.of(&workload.name, step));
             all.push(of_noise(Some(name), deviation, margin_of(manifest, step)));

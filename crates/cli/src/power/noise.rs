@@ -48,7 +48,7 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
     if !steps.iter().any(|noise| is_planned(&noise)) {
         return Err(Ended::new(USAGE, none_of_the_plan(dir, &steps, manifest)));
     }
-    let kind = if steps.iter().any(|noise| noise.again) { "A/A of" } else { "ratios of" };
+    let kind = kind(&steps);
     let mut from = format!("{kind} run {}", run.manifest.run_id);
     if host_class(&run.manifest.host) != host_class(&manifest.host) {
         from.push_str(", which was on another class of host");
@@ -59,6 +59,22 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
         from.push_str(", with other options");
     }
     Ok(Some(Known { steps, from }))
+}
+
+/// What the noise of these steps is computed from.
+fn kind(steps: &[StepNoise]) -> &'static str {
+    let of_control = |noise: &StepNoise| noise.again;
+    // Where a step is known from both, only the A/A counts.
+    let has_control = |noise: &StepNoise| {
+        steps
+            .iter()
+            .any(|other| other.again && (&other.workload, &other.step) == (&noise.workload, &noise.step))
+    };
+    match (steps.iter().any(of_control), steps.iter().all(has_control)) {
+        (_, true) => "A/A of",
+        (true, false) => "A/A, or ratios of steps without one, of",
+        (false, false) => "ratios of",
+    }
 }
 
 /// A run of which nothing holds for the plan.
@@ -110,9 +126,9 @@ pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
         _ => return None,
     };
     let steps: Vec<StepNoise> = runs.iter().flat_map(|stored| &stored.steps).cloned().collect();
-    let kind = if steps.iter().any(|noise| noise.again) { "A/A of " } else { "" };
+    let kind = kind(&steps);
     let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
-    Some(Known { steps, from: format!("{kind}{count} on this host{what}") })
+    Some(Known { steps, from: format!("{kind} {count} on this host{what}") })
 }
 
 /// What is to be remembered of a run: an entry for each workload whose noise is known.

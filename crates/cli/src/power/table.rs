@@ -18,8 +18,9 @@ pub(super) fn text(power: &Power) -> String {
         text.push('\n');
     }
     text.push_str(
-        "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only\n\
-         one: when all other comparisons are equal. same within: so close are two equal variants shown to be.\n",
+        "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a\n\
+         rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal\n\
+         variants shown to be.\n",
     );
     if power.noise_from.is_none() {
         text.push_str(
@@ -32,7 +33,7 @@ pub(super) fn text(power: &Power) -> String {
 fn table(power: &Power, steps: &[StepPower]) -> Vec<String> {
     let goal = |what: &str| match power.wanted {
         Some(wanted) => format!("blocks for {}{what}", percent(Some(wanted))),
-        None => format!("blocks for the margin{what}"),
+        None => format!("blocks for twice the margin{what}"),
     };
     let mut heads = vec![
         if power.noise_from.is_some() { "step" } else { "" }.to_owned(),
@@ -67,6 +68,9 @@ fn row(step: &StepPower, power: &Power) -> Vec<String> {
     let seen = step.forecast.as_ref();
     let blocks = |count: Option<Option<u32>>| match count {
         None => "?".to_owned(),
+        Some(None) if power.wanted.is_some_and(|wanted| wanted <= step.margin) => {
+            "within the margin".to_owned()
+        }
         Some(None) => "over 1000".to_owned(),
         Some(Some(count)) => count.to_string(),
     };
@@ -112,7 +116,7 @@ mod tests {
             step: name.map(str::to_owned),
             noise: deviation.map(f64::exp_m1),
             margin: 0.02,
-            forecast: deviation.map(|deviation| forecast(deviation, blocks, 10, 0.02, 0.02)),
+            forecast: deviation.map(|deviation| forecast(deviation, blocks, 10, 0.04, 0.02)),
         }
     }
 
@@ -132,12 +136,13 @@ mod tests {
         };
         insta::assert_snapshot!(text(&power), @r"
         power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
-          step     noise  detects  as the only one of 10  same within  margin  blocks for the margin  blocks for same
-          l.i0     0.5 %    0.8 %                  1.6 %        0.8 %   2.0 %                      3                3
-          qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                     21               22
-          qp100  unknown        ?                      ?            ?   2.0 %                      ?                ?
-        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only
-        one: when all other comparisons are equal. same within: so close are two equal variants shown to be.
+          step     noise  detects  as the only one of 10  same within  margin  blocks for twice the margin  blocks for same
+          l.i0     0.5 %    2.2 %                  2.2 %        0.8 %   2.0 %                            3                3
+          qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                            7               22
+          qp100  unknown        ?                      ?            ?   2.0 %                            ?                ?
+        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
+        rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
+        variants shown to be.
         ");
     }
 
@@ -154,10 +159,11 @@ mod tests {
         insta::assert_snapshot!(text(&power), @r"
         power: nothing is certain with 1 block (the noise of this host is not known: by assumed noise)
           noise  detects  same within  margin  blocks for 3.0 %  blocks for same
-          1.0 %  nothing      nothing   2.0 %                 5                4
-          5.1 %  nothing      nothing   2.0 %                52               56
-        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is found to differ; as the only
-        one: when all other comparisons are equal. same within: so close are two equal variants shown to be.
+          1.0 %  nothing      nothing   2.0 %                 3                4
+          5.1 %  nothing      nothing   2.0 %                15               56
+        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
+        rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
+        variants shown to be.
         To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
         ");
     }

@@ -49,7 +49,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
 
     let known = desk.dbdyno(&["plan", "p.toml"]);
     assert!(known.out.contains("(noise: A/A of 1 run on this host)"), "{}", known.out);
-    assert!(known.out.contains("blocks for the margin"), "{}", known.out);
+    assert!(known.out.contains("blocks for twice the margin"), "{}", known.out);
     let dir = desk.run_dir();
     let args =
         ["plan", "p.toml", "--set", "blocks=5", "--json", "--detect", "4", "--noise", dir.to_str().unwrap()];

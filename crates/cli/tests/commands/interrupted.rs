@@ -112,7 +112,12 @@ fn ctrl_c_does_not_wait_for_the_end_of_a_pause() {
     let dir = desk.run_dir();
     let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
     wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/l.i2"));
-    sleep(Duration::from_millis(500));
+    let events = dir.join(format!("cells/1/{first}/insert-benchmark/l.i2/events.jsonl"));
+    wait_for("the end of l.i2", || {
+        std::fs::read_to_string(&events).is_ok_and(|text| text.contains("\"event\":\"ended\"")).then_some(())
+    });
+    // So that most often the pause has begun; a signal that comes before it ends it too.
+    sleep(Duration::from_millis(300));
     running.signal(Signal::SIGINT);
     let ended = running.wait();
     ended.expect_code(130);
@@ -136,7 +141,8 @@ fn a_second_ctrl_c_ends_at_once() {
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));
     wait_for("the server to initialise", || begun.exists().then_some(()));
     running.signal(Signal::SIGINT);
-    sleep(Duration::from_millis(200));
+    // Two that come at once are one.
+    wait_for("the first to be heard", || running.said().contains("stopping: ").then_some(()));
     let asked = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);

@@ -15,6 +15,8 @@ mod help;
 mod history;
 mod interrupted;
 mod known_answer;
+#[path = "../support/listening.rs"]
+mod listening;
 mod lists;
 mod lost_output;
 mod microbenchmark_tables;

@@ -6,7 +6,8 @@ use dbdyno_analyse::{KindResult, Validity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, faults, findings, wait_for};
+use crate::listening::wait_until_it_listens;
+use crate::support::{Desk, faults, findings};
 
 /// The headline's figures of the first step of a test.
 fn first_test(desk: &Desk) -> KindResult {
@@ -62,7 +63,7 @@ fn refused(code: &str, options: &str) -> KindResult {
     let mut command = desk.command(&["known-answer", "--protocol", "mysql", "--threads", "1", "--error"]);
     command.arg(format!("{code} every 200")).arg("--socket").arg(&socket);
     let mut server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("the server to listen", || socket.exists().then_some(()));
+    wait_until_it_listens(&socket);
     let text = format!(
         "name = \"test\"\n[host]\nsampling = false\n[[variant]]\nname = \"a\"\n\
          address = \"mysql://any@localhost/any?socket={}\"\n[workload.oltp]\ntests = [\"update-index\"]\n\

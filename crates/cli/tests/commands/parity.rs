@@ -101,7 +101,7 @@ fn a_class_that_there_is_not_is_refused_with_those_there_are() {
         let ended = desk.dbdyno(&[command, "p.toml"]);
         ended.expect_code(2);
         let said = desk.refusal(&ended);
-        let unknown = "differs of the plan names \"doublewrite\", which is no class of settings; classes: commit, binlog,";
+        let unknown = "differs of the plan names \"doublewrite\", which is no class of settings; classes: engine, commit, binlog,";
         assert!(said.contains(unknown), "{said}");
     }
 }

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 
-use crate::support::{Desk, faults, findings, wait_until_in_step};
+use crate::support::{Desk, faults, findings};
 use crate::{TWO_VARIANTS, plan};
 
 /// A run whose second cell fails, because its data directory is somebody's; returns its folder and the stranger's.
 fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
-    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let running = desk.start(&mut desk.command(&["run", "p.toml"]));
     let dir = desk.run_dir();
     let order = Run::open(&dir).unwrap().manifest.order;
-    wait_until_in_step(&mut running, &dir, &format!("1/{}/insert-benchmark/qr100", order[0].variant));
+    // As soon as it is known which cell is the second: the first takes longer than any hold-up.
     let strangers = dir.join(format!("data/1-{}-insert-benchmark", order[1].variant));
     std::fs::create_dir_all(&strangers).unwrap();
     std::fs::write(strangers.join("letters"), "mine").unwrap();
@@ -66,11 +66,4 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
     assert!(again.expect_ok().err.contains("going on: 0 of 2 cells are left\n"), "{}", again.err);
-}
-
-#[test]
-fn repeating_failed_cells_is_a_way_to_go_on() {
-    let desk = Desk::new();
-    let ended = desk.dbdyno(&["run", "--failed"]);
-    assert!(ended.expect_code(2).err.contains("--resume <RUN>"), "{}", ended.err);
 }

@@ -37,6 +37,30 @@ fn sampled_us(step: &StepRecord) -> [i64; 3] {
     [server.value("cpu_us", 0).unwrap(), at(from_us), at(to_us)]
 }
 
+/// CPU time that the charge of a window has to differ by from nothing.
+const ENOUGH_US: i64 = 300_000;
+
+/// Runs two steps of so many seconds on the server whose first process is `pid` and which has `idle` others; the two, and the CPU
+/// time that the server had used when all was over.
+fn measured(desk: &Desk, socket: &str, seconds: u32, (pid, idle): (u32, usize)) -> (Vec<StepRecord>, i64) {
+    desk.write(
+        "p.toml",
+        &format!(
+            "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \
+             \"postgres://bench@localhost/load?socket={socket}\"\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = \
+             [\"point-select\", \"read-only\"]\ntables = 2\ntable_size = 500\nconnections = [16]\ntime = \"{seconds}s\"\n"
+        ),
+    );
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    wait_for("the end of the connections", || (children(pid).len() <= idle).then_some(()));
+    let after_us = used_us(pid);
+    let dir = desk.run_dir();
+    assert_eq!(faults(&findings(&dir)), [""; 0]);
+    let steps = Run::open(&dir).unwrap().cells.remove(0).steps;
+    std::fs::remove_dir_all(dir).unwrap();
+    (steps.into_iter().filter(|step| step.spec.name.ends_with(".c16")).collect(), after_us)
+}
+
 /// Each connection has a process, whose work is known by the process alone until its parent has asked for it.
 #[test]
 fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() {
@@ -51,26 +75,16 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
         let idle = children(pid).len();
         let address = server.options("load").address.to_string();
         let socket = address.rsplit_once('/').unwrap().0;
-        desk.write(
-            "p.toml",
-            &format!(
-                "name = \"test\"\n[[variant]]\nname = \"theirs\"\naddress = \
-                 \"postgres://bench@localhost/load?socket={socket}\"\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = \
-                 [\"point-select\", \"read-only\"]\ntables = 2\ntable_size = 500\nconnections = [16]\ntime = \"3s\"\n"
-            ),
-        );
-        desk.dbdyno(&["run", "p.toml"]).expect_ok();
-        wait_for("the end of the connections", || (children(pid).len() <= idle).then_some(()));
-        let after_us = used_us(pid);
-
-        let dir = desk.run_dir();
-        assert_eq!(faults(&findings(&dir)), Vec::<String>::new(), "{prefix}");
-        let run = Run::open(&dir).unwrap();
-        let steps: Vec<&StepRecord> =
-            run.cells[0].steps.iter().filter(|step| step.spec.name.ends_with(".c16")).collect();
+        let worked_us = |step: &StepRecord| sampled_us(step)[2] - sampled_us(step)[1];
+        // Longer where others use the machine so much that the server does too little to tell.
+        let (steps, after_us) = [1, 5, 30]
+            .into_iter()
+            .map(|seconds| measured(&desk, socket, seconds, (pid, idle)))
+            .find(|(steps, _)| steps.iter().all(|step| worked_us(step) > ENOUGH_US))
+            .unwrap_or_else(|| panic!("{prefix}: too little to tell"));
         assert_eq!(steps.len(), 2);
         // What was used by the next step's first sample, or by the very end.
-        let then_us = [sampled_us(steps[1])[0], after_us];
+        let then_us = [sampled_us(&steps[1])[0], after_us];
         for (step, then_us) in steps.iter().zip(then_us) {
             let [_, from_us, to_us] = sampled_us(step);
             // Connections that open and close, the verification, the server's own chores.
@@ -80,7 +94,6 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
                 "{prefix} {}: {from_us} to {to_us} µs within the window, {then_us} µs after the step",
                 step.spec.name
             );
-            assert!(to_us - from_us > 300_000, "{prefix} {}: too little to tell", step.spec.name);
         }
     }
 }

@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
-use crate::watch::server_of;
+use crate::watch::{server_of, state};
 use crate::{MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
@@ -109,9 +109,9 @@ fn data_of_somebody_else_in_the_place_of_a_cells_data_are_left_alone_and_the_res
     assert_eq!(outcomes, expected);
 }
 
-/// MySQL 8.0 says when it begins to stop, and takes a second for it.
-#[test]
-fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
+/// A run whose first server was held while it stopped; `None` where it had ended before. MySQL 8.0 says when it begins to stop, and
+/// takes a second for it.
+fn held_at_its_stop() -> Option<Desk> {
     let desk = Desk::new();
     let variants = variant("victim", MYSQL_8_0, "") + SQLITE;
     desk.write("p.toml", &(small_plan(&variants, "") + "[host]\nstop_timeout = \"2s\"\n"));
@@ -122,7 +122,7 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
         logs.flatten().map(|log| log.path()).find(|path| path.to_string_lossy().contains("victim"))
     });
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
-    let pid = Pid::from_raw(i32::try_from(server_of(&dir, "victim").pid.unwrap()).unwrap());
+    let pid = server_of(&dir, "victim").pid.unwrap();
     loop {
         let text = std::fs::read(&log).unwrap();
         if String::from_utf8_lossy(&text).contains("Received SHUTDOWN from user") {
@@ -131,8 +131,21 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
         assert!(running.is_running(), "no shutdown was seen: {}", running.said());
         std::thread::sleep(Duration::from_millis(2));
     }
-    kill(pid, Signal::SIGSTOP).unwrap();
+    let _ = kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGSTOP);
+    let is_held = wait_for("the server to stand still", || match state(pid) {
+        Some('T') => Some(true),
+        None | Some('Z' | 'X') => Some(false),
+        Some(_) => None,
+    });
     running.wait().expect_ok();
+    is_held.then_some(desk)
+}
+
+#[test]
+fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
+    let desk =
+        (0..3).find_map(|_| held_at_its_stop()).expect("three servers ended before they could be held");
+    let dir = desk.run_dir();
     let findings = findings(&dir);
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
     let killed = "the server had to be killed: it did not stop within 2 s (host.stop_timeout)";

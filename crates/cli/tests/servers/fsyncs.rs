@@ -33,9 +33,13 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
     assert_eq!(faults(&findings), [""; 0]);
     let of = |variant: &VariantStep| {
         let cell = run.cells.iter().find(|cell| cell.id.variant == variant.variant).unwrap();
-        let status = &cell.steps.last().unwrap().counters["status"];
-        let value = |key: &str, sample| status.value(key, sample).unwrap_or_default();
-        let change = |key: &str| (value(key, status.len() - 1) - value(key, 0)) as f64;
+        let step = cell.steps.last().unwrap();
+        // Of the same samples as the analysis takes: between others the server's threads sync a few times more.
+        let (from_us, to_us) = step.window().unwrap();
+        let value = |key: &str, us: u64| {
+            step.counters["status"].nearest(key, us.cast_signed()).map_or(0, |(_, value)| value)
+        };
+        let change = |key: &str| (value(key, to_us) - value(key, from_us)) as f64;
         let engine = change("Innodb_data_fsyncs") / change("Com_update").max(1.0);
         Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
     };
@@ -58,8 +62,8 @@ fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
         desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
         variant(name, prefix, &format!("my_cnf = \"{name}.cnf\""))
     });
-    // Long enough for many commits also on a disk that other tests keep busy: both figures are of them, but not of the same.
-    let (found, _) = measured(&desk, &variants.concat(), 5);
+    // Long enough for many commits also on a disk that other tests keep busy: of few of them, one sync more is a difference.
+    let (found, _) = measured(&desk, &variants.concat(), 3);
     for (Found { all, engine }, (name, _, redo, binlog)) in found.iter().zip(options) {
         assert!(redo.contains(engine), "{prefix} {name}: engine {engine}, not {redo:?}");
         let of_binlog = all.unwrap() - engine;

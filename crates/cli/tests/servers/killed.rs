@@ -66,8 +66,11 @@ fn a_signal_to_dbdyno_and_its_server_interrupts_the_cell_and_a_resumed_run_repea
     let dir = desk.run_dir();
     wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
     let pid = server_of(&dir, "victim").pid.unwrap();
+    // It sees both at once, however late the second comes.
+    running.signal(Signal::SIGSTOP);
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
     running.signal(Signal::SIGTERM);
+    running.signal(Signal::SIGCONT);
     running.wait().expect_code(130);
     let outcomes = |dir| outcomes(&Run::open(dir).unwrap());
     assert_eq!(outcomes(&dir), [("victim".to_owned(), Some(Outcome::Interrupted))]);

@@ -8,6 +8,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+#[path = "../support/listening.rs"]
+mod listening;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "made for the other test binaries as well")]
 mod support;
@@ -22,8 +24,9 @@ use dbdyno_analyse::{Account, Cause, StepFindings, VariantStep, Verdict};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use listening::wait_until_it_listens;
 use own_account::{OwnAccount, late_us};
-use support::{Desk, faults, findings, wait_for};
+use support::{Desk, faults, findings};
 
 const BLOCKS: u64 = 5;
 const OPERATIONS: u64 = 6;
@@ -299,7 +302,7 @@ impl Server {
         command.arg("--stats").arg(desk.path(&format!("{name}.json")));
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let server = Self(command.spawn().unwrap());
-        wait_for("the server to listen", || socket.exists().then_some(()));
+        wait_until_it_listens(&socket);
         let address = format!("mysql://any@localhost/any?socket={}", socket.display());
         (server, format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n"))
     }

@@ -16,6 +16,8 @@ pub(crate) struct OwnAccount {
     took_us: f64,
     /// By how much that was longer than programmed: mean.
     late_us: f64,
+    /// Of the slowest one, from reading it to having written its answer.
+    pub(crate) longest_us: u64,
 }
 
 impl OwnAccount {
@@ -29,6 +31,7 @@ impl OwnAccount {
             burnt_us: told["burnt_seconds"].as_f64().unwrap() * 1e6 / count as f64,
             took_us: told["actual"]["mean_us"].as_f64().unwrap(),
             late_us: told["late"]["mean_us"].as_f64().unwrap(),
+            longest_us: told["actual"]["max_us"].as_f64().unwrap() as u64,
         }
     }
 

@@ -6,8 +6,10 @@ use dbdyno_analyse::{KindResult, Latency, Validity, analyse};
 use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
-use crate::support::{Desk, wait_for};
-use crate::{Told, on_a_machine_of_its_own, turn, urgent};
+use crate::listening::wait_until_it_listens;
+use crate::own_account::OwnAccount;
+use crate::support::Desk;
+use crate::{turn, urgent};
 
 /// Answers take 1 ms, and once in this time nothing is served for a second.
 const PERIOD_SECONDS: f64 = 1.4;
@@ -15,17 +17,32 @@ const PERIOD_SECONDS: f64 = 1.4;
 /// on a slow machine too.
 const RATE: f64 = 100.0;
 const CONNECTIONS: f64 = 4.0;
+/// One of so many runs must tell what is true: a hold-up of a tenth of a second behind any of a run's five stalls spoils it, and
+/// a tool that is wrong is wrong in all.
+const ATTEMPTS: usize = 8;
 
-/// Starts the server, runs a step of `options` against it, and gives what its queries took, and the report.
-fn stalled(options: &str) -> (KindResult, String) {
+/// What a run tells of its queries.
+struct Stalled {
+    found: KindResult,
+    report: String,
+    /// Of any query, by the server's clock.
+    longest_us: u64,
+}
+
+/// Starts the server and runs a step of `options` against it. `Err` tells why the run is good for nothing.
+fn stalled(options: &str) -> Result<Stalled, String> {
     let desk = Desk::new();
     let socket = desk.path("answers");
     let freeze = format!("1s every {}ms", PERIOD_SECONDS * 1e3);
     let mut command =
         urgent(&desk, &["known-answer", "--protocol", "mysql", "--threads", "1", "--delay", "constant 1ms"]);
-    command.args(["--freeze", &freeze, "--socket"]).arg(&socket).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = command.spawn().unwrap();
-    wait_for("the server to listen", || socket.exists().then_some(()));
+    command
+        .args(["--freeze", &freeze, "--socket"])
+        .arg(&socket)
+        .arg("--stats")
+        .arg(desk.path("answers.json"));
+    let mut server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until_it_listens(&socket);
     let plan = format!(
         "name = \"stall\"\n[host]\nsampling = false\n[[variant]]\nname = \"stalling\"\n\
          address = \"mysql://any@localhost/any?socket={}\"\n[workload.oltp]\ntests = [\"point-select\"]\n\
@@ -38,13 +55,18 @@ fn stalled(options: &str) -> (KindResult, String) {
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(server.id()).unwrap()), Signal::SIGTERM)
         .unwrap();
     server.wait().unwrap();
-    ended.expect_ok();
+    if ended.code != Some(0) {
+        return Err(format!("{ended:?}"));
+    }
     let findings = analyse(&Run::open(&desk.run_dir()).unwrap());
     let step = findings.workloads[0].steps.iter().find(|step| step.name.starts_with("point-select")).unwrap();
     let run = &step.variants[0].runs[0];
-    assert_eq!(run.validity, Validity::Valid);
+    if run.validity != Validity::Valid {
+        return Err(format!("{:?}", run.validity));
+    }
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().unwrap(), "--format", "md"]);
-    (run.kinds[0].clone(), report.expect_ok().out.clone())
+    let longest_us = OwnAccount::of(&desk, "answers").longest_us;
+    Ok(Stalled { found: run.kinds[0].clone(), report: report.expect_ok().out.clone(), longest_us })
 }
 
 /// Whether the report shows this time, in three figures.
@@ -55,25 +77,32 @@ fn shows(report: &str, us: u64) -> bool {
         .any(|text| report.contains(text))
 }
 
-/// Makes the run again where something is `wrong` with its queries or its report: a hold-up beside the stall is not what was asked.
-fn expect_one_of_three(options: &str, wrong: impl Fn(&KindResult, &str) -> Vec<String>) {
+/// Makes the run again where something is `wrong` with what it tells: a hold-up beside the stall is not what was asked.
+fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let _turn = turn();
-    on_a_machine_of_its_own(|| {
-        let (found, report) = stalled(options);
-        let wrong = wrong(&found, &report);
-        let evidence = format!("{:?}\n{:?}\n{report}", found.service, found.response);
-        Told { false_of_servers: wrong.clone(), wrong, servers_were_late: false, evidence }
-    });
+    let attempt = || {
+        let told = stalled(options)?;
+        let wrong = wrong(&told);
+        let Stalled { found, report, longest_us } = told;
+        let evidence = format!("{:?}\n{:?}\n{longest_us} us\n{report}", found.service, found.response);
+        if wrong.is_empty() { Ok(()) } else { Err(format!("{}\n{evidence}", wrong.join("\n"))) }
+    };
+    let mut failures = Vec::new();
+    while let Err(failure) = attempt() {
+        failures.push(failure);
+        assert!(failures.len() < ATTEMPTS, "{}", failures.join("\n\n"));
+    }
 }
 
 /// Of a closed loop one operation in each period meets the stall: its 95th percentile is that of all others.
 #[test]
 fn acceptance_check_6_a_closed_loop_hides_the_stall() {
-    expect_one_of_three("connections = 1", |found, report| {
+    expect_once("connections = 1", |Stalled { found, report, longest_us }| {
         let (service, response) = (&found.service, &found.response);
         let mut wrong = not_hidden(service);
         wrong.extend((service.p95_us != response.p95_us).then(|| "two clocks".to_owned()));
-        let is_met = (990_000..1_200_000).contains(&service.max_us);
+        // What holds up the server beside its stall is in its own account too.
+        let is_met = (990_000..longest_us + 200_000).contains(&service.max_us);
         wrong.extend((!is_met).then(|| format!("longest {} us", service.max_us)));
         wrong.extend((!shows(report, service.p95_us)).then(|| "p95 is not in the report".to_owned()));
         wrong
@@ -98,7 +127,7 @@ fn not_hidden(service: &Latency) -> Vec<String> {
 #[test]
 fn acceptance_check_6_an_open_loop_shows_the_stall() {
     let options = format!("connections = {CONNECTIONS:.0}\npace = \"constant\"\nrates = [{RATE:.0}]");
-    expect_one_of_three(&options, |found, report| {
+    expect_once(&options, |Stalled { found, report, .. }| {
         let (service, response) = (&found.service, &found.response);
         let service_seconds = service.p50_us as f64 / 1e6;
         let expected = 1.0 - 0.05 * PERIOD_SECONDS * (1.0 - RATE * service_seconds / CONNECTIONS);

@@ -181,30 +181,41 @@ fn pragmas_are_in_force_whatever_their_order() {
 #[test]
 fn a_write_waits_for_another_writers_lock_and_wakes_soon_after() {
     for mode in ["delete", "wal"] {
-        // The best of three, because other tests keep the processors busy. SQLite's own handler would always sleep
-        // from 128 to 178 ms.
-        let late = (0..3).map(|_| lateness_after_140_ms(mode)).min().unwrap();
-        assert!(
-            late < Duration::from_millis(20),
-            "{mode}: the waiter slept {late:?} after the lock was free"
-        );
+        // One that wakes soon is enough, because a machine that others use wakes many late. SQLite's own handler sleeps from
+        // 228 to 328 ms, so behind a release between 290 and 310 ms it is not back within 15 ms, unless its sleeps before were
+        // 60 ms too long.
+        let mut attempts = (0..20).map(|_| wait_for_300_ms(mode));
+        let is_soon =
+            |waited: &Waited| (290..310).contains(&waited.held.as_millis()) && waited.late.as_millis() < 15;
+        assert!(attempts.any(|waited| is_soon(&waited)), "{mode}: always asleep when the lock was free");
     }
 }
 
-/// Holds a write lock for 140 ms; how long after that does a waiter's INSERT end?
-fn lateness_after_140_ms(mode: &str) -> Duration {
+/// How long a waiter found the lock taken, and how long after that its INSERT ended.
+struct Waited {
+    held: Duration,
+    late: Duration,
+}
+
+/// Holds a write lock for 300 ms, or longer where the machine is busy, while somebody waits for it.
+fn wait_for_300_ms(mode: &str) -> Waited {
     let folder = folder();
     let options = options(folder.path(), &[("journal_mode", mode), ("synchronous", "off")]);
     let mut holder = SqliteSession::open(&options).unwrap();
     block_on(run_all(&mut holder, &["CREATE TABLE t (a)", "BEGIN IMMEDIATE"]));
     let mut session = SqliteSession::open(&options).unwrap();
     let waiter = std::thread::spawn(move || {
-        block_on(run(&mut session, "INSERT INTO t VALUES (1)")).map(|_| Instant::now())
+        let began = Instant::now();
+        block_on(run(&mut session, "INSERT INTO t VALUES (1)")).map(|_| (began, Instant::now()))
     });
-    std::thread::sleep(Duration::from_millis(140));
+    std::thread::sleep(Duration::from_millis(300));
     block_on(run(&mut holder, "COMMIT")).unwrap();
     let released = Instant::now();
-    waiter.join().unwrap().unwrap().saturating_duration_since(released)
+    let (began, ended) = waiter.join().unwrap().unwrap();
+    Waited {
+        held: released.saturating_duration_since(began),
+        late: ended.saturating_duration_since(released),
+    }
 }
 
 #[test]
@@ -250,7 +261,8 @@ fn a_lock_that_is_held_for_too_long_is_retry() {
             let waited = start.elapsed();
             assert_eq!((error.class, error.code.as_str()), (Class::Retry, "SQLITE_BUSY"), "{mode}: {error}");
             assert!(waited >= Duration::from_millis(57), "{mode}: gave up after {waited:?}");
-            assert!(waited < Duration::from_secs(2), "{mode}: gave up only after {waited:?}");
+            // The limit of one who asks for none is 5 s.
+            assert!(waited < Duration::from_secs(4), "{mode}: gave up only after {waited:?}");
             run(&mut holder, "COMMIT").await.unwrap();
             assert_eq!(waiter.execute(insert, &[Param::Int(1)]).await.unwrap().affected, 1, "{mode}");
         });

@@ -1,11 +1,13 @@
 //! A real server of its own for a test: initialised in a temporary directory, started, and ended with the test.
 
+#[path = "../ports/mod.rs"]
+mod ports;
 #[path = "../templates/mod.rs"]
 mod templates;
 
 use std::fs::File;
 use std::io::Write;
-use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -61,6 +63,7 @@ pub(crate) struct Server {
     pub(crate) port: u16,
     child: Child,
     log: PathBuf,
+    _kept_port: OwnedFd,
     _folder: tempfile::TempDir,
 }
 
@@ -82,9 +85,7 @@ impl Server {
             initialise(&name, &base, made, &made.with_file_name("log"));
         });
         let socket = folder.path().join("sock");
-        // Another process may take the port before the server binds it; the log then says so.
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
+        let (port, kept_port) = ports::kept();
         let child = command(&base, &data)
             .args(common_options(&base, &data))
             .arg(format!("--socket={}", socket.display()))
@@ -99,7 +100,7 @@ impl Server {
             .stderr(File::create(log.with_extension("first")).expect("a file for its first words"))
             .spawn()
             .expect("the server program starts");
-        let mut server = Self { name, socket, port, child, log, _folder: folder };
+        let mut server = Self { name, socket, port, child, log, _kept_port: kept_port, _folder: folder };
         server.await_greeting().await;
         server
     }

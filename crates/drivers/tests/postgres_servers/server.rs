@@ -1,10 +1,12 @@
 //! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started, ended with the test.
 
+#[path = "../ports/mod.rs"]
+mod ports;
 #[path = "../templates/mod.rs"]
 mod templates;
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -92,6 +94,7 @@ pub(crate) struct Server {
     pub(crate) name: String,
     pub(crate) port: u16,
     child: Child,
+    _kept_port: OwnedFd,
     folder: tempfile::TempDir,
 }
 
@@ -128,9 +131,7 @@ impl Server {
         let has_scram = !name.starts_with("pg-9.");
         std::fs::write(data.join("pg_hba.conf"), if has_scram { HBA } else { HBA_WITHOUT_SCRAM })
             .expect("the server's own list of logins can be replaced");
-        // Another process may take the port before the server binds it; the log then says so.
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|probe| probe.local_addr()).expect("a port").port();
+        let (port, kept_port) = ports::kept();
         let child = command(&programs.join("postgres"), &log)
             .arg("-D")
             .arg(&data)
@@ -141,7 +142,7 @@ impl Server {
             .args(settings.iter().flat_map(|setting| ["-c", setting]))
             .spawn()
             .expect("the server program starts");
-        let mut server = Self { name, port, child, folder };
+        let mut server = Self { name, port, child, _kept_port: kept_port, folder };
         server.await_login(&log).await;
         server
     }

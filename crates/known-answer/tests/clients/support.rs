@@ -9,6 +9,27 @@ use tempfile::TempDir;
 /// Both protocols.
 pub(crate) const BOTH: [Protocol; 2] = [Protocol::Mysql, Protocol::Postgres];
 
+/// How often a test may find that its machine was held up.
+const ATTEMPTS: usize = 8;
+
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
+/// What the server does wrong spoils all of them.
+pub(crate) async fn once_undisturbed(attempt: impl AsyncFn() -> Result<(), String>) {
+    let mut spoilt = Vec::new();
+    for _ in 0..ATTEMPTS {
+        match attempt().await {
+            Ok(()) => return,
+            Err(what) => spoilt.push(what),
+        }
+    }
+    panic!("no attempt went well: {spoilt:#?}");
+}
+
+/// How an attempt went: well if `condition` holds.
+pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(format!("{seen:?}")) }
+}
+
 /// A running server, and the folder of its socket.
 pub(crate) struct Running {
     handle: Handle,

@@ -1,12 +1,14 @@
 //! What is programmed is what happens: delays, burns and freezes, as the client and as the server see them. The bounds are
 //! wide, because tests share their machine; how exact the server is on an idle one is measured, not tested.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{AnySession, Param, Session};
 use dbdyno_known_answer::{Behaviour, Protocol};
 
-use crate::support::{BOTH, Running};
+use crate::support::{BOTH, Running, once_undisturbed, went};
 
 /// Times of `count` statements, one after the other.
 async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
@@ -23,23 +25,28 @@ async fn times(session: &mut AnySession, count: usize) -> Vec<Duration> {
 async fn every_answer_takes_at_least_its_own_delay_and_most_take_little_more() {
     for protocol in BOTH {
         for delay in ["constant 2ms", "exponential 2ms", "lognormal 2ms 0.5", "bimodal 1ms 4ms 0.2"] {
-            let behaviour = Behaviour::default().delayed(delay.parse().unwrap()).seeded(3);
-            let server = Running::start(protocol, behaviour.clone());
-            let mut session = server.connect().await;
-            let mut late = Vec::new();
-            for (number, time) in times(&mut session, 150).await.into_iter().enumerate() {
-                let expected = behaviour.delay_of(0, number as u64 + 1);
-                assert!(time >= expected, "{delay}: {time:?}, not {expected:?}");
-                late.push(time - expected);
-            }
-            late.sort();
-            assert!(late[late.len() / 2] < Duration::from_millis(2), "{delay}: {:?}", late[late.len() / 2]);
-            let stats = server.settled(|stats| stats.actual.count() == 150).await;
-            let programmed: Duration = (1..=150).map(|number| behaviour.delay_of(0, number)).sum();
-            assert_eq!(stats.programmed.mean(), programmed / 150, "{delay}");
-            assert!(stats.actual.mean() >= stats.programmed.mean());
+            once_undisturbed(async || delayed(protocol, delay).await).await;
         }
     }
+}
+
+/// 150 statements with a programmed delay: none is early, and half of them are late by less than 2 ms.
+async fn delayed(protocol: Protocol, delay: &str) -> Result<(), String> {
+    let behaviour = Behaviour::default().delayed(delay.parse().unwrap()).seeded(3);
+    let server = Running::start(protocol, behaviour.clone());
+    let mut session = server.connect().await;
+    let mut late = Vec::new();
+    for (number, time) in times(&mut session, 150).await.into_iter().enumerate() {
+        let expected = behaviour.delay_of(0, number as u64 + 1);
+        assert!(time >= expected, "{delay}: {time:?}, not {expected:?}");
+        late.push(time - expected);
+    }
+    let stats = server.settled(|stats| stats.actual.count() == 150).await;
+    let programmed: Duration = (1..=150).map(|number| behaviour.delay_of(0, number)).sum();
+    assert_eq!(stats.programmed.mean(), programmed / 150, "{delay}");
+    assert!(stats.actual.mean() >= stats.programmed.mean());
+    late.sort();
+    went(late[late.len() / 2] < Duration::from_millis(2), late)
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -73,43 +80,55 @@ fn process_cpu() -> Duration {
 #[tokio::test(flavor = "current_thread")]
 async fn a_burn_is_cpu_time_of_the_process() {
     for protocol in BOTH {
-        let server = Running::start(protocol, Behaviour::default().burning(Duration::from_micros(500)));
-        let mut session = server.connect().await;
-        let before = process_cpu();
-        let times = times(&mut session, 200).await;
-        let used = process_cpu() - before;
-        let wanted = Duration::from_millis(100);
-        let burnt = server.settled(|stats| stats.actual.count() == 200).await.burnt;
-        assert!(burnt >= wanted && burnt < wanted * 2, "{burnt:?}");
-        assert!(used >= wanted, "{used:?}");
-        assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
+        once_undisturbed(async || {
+            let server = Running::start(protocol, Behaviour::default().burning(Duration::from_micros(500)));
+            let mut session = server.connect().await;
+            let before = process_cpu();
+            let times = times(&mut session, 200).await;
+            let used = process_cpu() - before;
+            let wanted = Duration::from_millis(100);
+            let burnt = server.settled(|stats| stats.actual.count() == 200).await.burnt;
+            assert!(wanted <= burnt && burnt <= used, "{wanted:?} wanted, {burnt:?} burnt, {used:?} used");
+            assert!(times.iter().all(|time| *time >= Duration::from_micros(500)));
+            // Where a CPU's clock goes on while a hypervisor has taken it, a burn that meets that is too long.
+            went(burnt < wanted * 2, burnt)
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn text_costs_nothing_where_executions_alone_are_programmed() {
     for protocol in BOTH {
-        let mut behaviour = Behaviour::default().burning(Duration::from_millis(1)).disconnecting(3);
-        behaviour.prepared_only = true;
-        let server = Running::start(protocol, behaviour.clone().delayed("uniform 2ms 4ms".parse().unwrap()));
-        let mut session = server.connect().await;
-        times(&mut session, 50).await;
-        let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
-        for _ in 0..2 {
-            assert_eq!(session.execute(statement, &[Param::Int(1)]).await.unwrap().rows, 1);
-        }
-        assert!(session.execute(statement, &[Param::Int(1)]).await.is_err(), "the third execution");
-        let stats = server.stop();
-        assert_eq!((stats.requests.queries, stats.requests.executions), (50, 3));
-        assert_eq!((stats.actual.count(), stats.faults.disconnects), (2, 1));
-        assert!(stats.actual.mean() >= Duration::from_millis(3), "{stats:?}");
-        assert!(stats.burnt < Duration::from_millis(20), "{stats:?}");
+        once_undisturbed(async || {
+            let mut behaviour = Behaviour::default().burning(Duration::from_millis(1)).disconnecting(3);
+            behaviour.prepared_only = true;
+            let behaviour = behaviour.delayed("uniform 2ms 4ms".parse().unwrap());
+            let server = Running::start(protocol, behaviour);
+            let mut session = server.connect().await;
+            times(&mut session, 50).await;
+            let statement = session.prepare("SELECT c FROM t WHERE id=?").await.unwrap();
+            for _ in 0..2 {
+                assert_eq!(session.execute(statement, &[Param::Int(1)]).await.unwrap().rows, 1);
+            }
+            assert!(session.execute(statement, &[Param::Int(1)]).await.is_err(), "the third execution");
+            let stats = server.stop();
+            assert_eq!((stats.requests.queries, stats.requests.executions), (50, 3));
+            assert_eq!((stats.actual.count(), stats.faults.disconnects), (2, 1));
+            assert!(stats.actual.mean() >= Duration::from_millis(3), "{stats:?}");
+            // Three by 1 ms; with the others it would be 53 ms.
+            went(stats.burnt < Duration::from_millis(20), stats.burnt)
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "current_thread")]
 async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
-    // Longer than a machine is held up: what was answered first is read first.
+    once_undisturbed(answers_during_a_burn).await;
+}
+
+async fn answers_during_a_burn() -> Result<(), String> {
     let behaviour = Behaviour::default().burning(Duration::from_millis(600));
     let server = Running::start(Protocol::Mysql, behaviour);
     // Numbers 0 and 2 share a thread.
@@ -117,19 +136,27 @@ async fn a_long_burn_does_not_hold_up_the_answers_of_others() {
         (server.connect().await, server.connect().await, server.connect().await);
     let local = tokio::task::LocalSet::new();
     let begin = Instant::now();
+    let is_burnt = Rc::new(Cell::new(false));
+    let ends = Rc::clone(&is_burnt);
     let burnt = local.spawn_local(async move {
         burning.query(b"SELECT 1").await.unwrap();
+        ends.set(true);
         begin.elapsed()
     });
-    let prepared = local.spawn_local(async move {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        pinging.prepare("SELECT 1").await.unwrap();
-        begin.elapsed()
+    let answered = local.spawn_local(async move {
+        let mut before_its_end = 0;
+        while !is_burnt.get() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            pinging.prepare("SELECT 1").await.unwrap();
+            before_its_end += u32::from(!is_burnt.get());
+        }
+        before_its_end
     });
     local.await;
-    let (burnt, prepared) = (burnt.await.unwrap(), prepared.await.unwrap());
+    let (burnt, answered) = (burnt.await.unwrap(), answered.await.unwrap());
     assert!(burnt >= Duration::from_millis(600), "{burnt:?}");
-    assert!(prepared < burnt, "{prepared:?} and {burnt:?}");
+    // One that was asked for before the burn began may be answered before it, and one as it ends.
+    went(answered > 2, answered)
 }
 
 #[tokio::test(flavor = "current_thread")]

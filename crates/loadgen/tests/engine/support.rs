@@ -1,7 +1,8 @@
 //! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{
@@ -9,12 +10,15 @@ use dbdyno_loadgen::{
     run,
 };
 use dbdyno_record::{
-    CellId, ErrorClass, Headline, HostInfo, KindSpec, Manifest, Run, RunWriter, StepEvent, StepRecord,
-    StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
+    CellId, ErrorClass, Headline, HostInfo, Interval, KindSpec, Manifest, Run, RunWriter, StepEvent,
+    StepRecord, StepSpec, ToolInfo, Unit, WindowRule, WorkloadInfo,
 };
 
 /// A refusal to open a connection with this code never comes.
 pub(crate) const HANGS: &str = "hangs";
+
+/// How often a test may find that its machine was held up.
+const ATTEMPTS: usize = 8;
 
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
@@ -35,12 +39,17 @@ struct Pretend {
     /// Attempts to open the connection that are still to fail.
     refusals: u32,
     attempts: u32,
+    opened: Opened,
     closing: Duration,
     closed: Arc<Mutex<Vec<Instant>>>,
 }
 
+/// Which threads were told to open a connection, and when.
+pub(crate) type Opened = Arc<Mutex<Vec<(ThreadId, Instant)>>>;
+
 impl Lane for Pretend {
     async fn open(&mut self) -> Result<(), Failure> {
+        self.opened.lock().expect("a list").push((std::thread::current().id(), Instant::now()));
         if self.open.as_ref().is_err_and(|failure| failure.code == HANGS) {
             std::future::pending::<()>().await;
         }
@@ -148,11 +157,18 @@ fn manifest() -> Manifest {
 struct Looking {
     takes: Duration,
     since: Option<Instant>,
+    barrier: Arc<OnceLock<Instant>>,
+    window_ended: Arc<AtomicBool>,
 }
 
 impl Observer for Looking {
+    fn barrier(&mut self, start: Instant) {
+        self.barrier.set(start).expect("a step has one barrier");
+    }
+
     fn window_ended(&mut self) {
         self.since = Some(Instant::now());
+        self.window_ended.store(true, Ordering::Release);
     }
 
     fn has_looked(&mut self) -> bool {
@@ -165,6 +181,11 @@ pub(crate) struct Options {
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) threads: Threads,
     pub(crate) connections: Connections,
+    pub(crate) opened: Opened,
+    /// When the clock started.
+    pub(crate) barrier: Arc<OnceLock<Instant>>,
+    /// The observer was told that the common window has ended.
+    pub(crate) window_ended: Arc<AtomicBool>,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
     /// When connections were told to close.
@@ -180,6 +201,9 @@ impl Default for Options {
             cancel: Arc::default(),
             threads: Threads { count: Some(2), ..Threads::default() },
             connections: Connections::default(),
+            opened: Arc::default(),
+            barrier: Arc::default(),
+            window_ended: Arc::default(),
             closing: Duration::ZERO,
             closed: Arc::default(),
             looking: Duration::ZERO,
@@ -211,22 +235,23 @@ pub(crate) fn run_opened(
     let lanes = lanes
         .into_iter()
         .map(|(lane, behaviour, open)| {
-            let closed = Arc::clone(&options.closed);
-            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, closing, closed })
+            let (opened, closed) = (Arc::clone(&options.opened), Arc::clone(&options.closed));
+            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, opened, closing, closed })
         })
         .collect();
+    let (barrier, window_ended) = (options.barrier, options.window_ended);
     let end = run(
         Step {
             spec,
             lanes,
             threads: options.threads,
             connections: options.connections,
-            warmup: std::time::Duration::ZERO,
+            warmup: Duration::ZERO,
             time_cap: options.cap,
             cancel: &options.cancel,
         },
         &mut step,
-        &mut Looking { takes: options.looking, since: None },
+        &mut Looking { takes: options.looking, since: None, barrier, window_ended },
     )
     .expect("the engine works");
     step.sync().expect("a synced step");
@@ -234,6 +259,7 @@ pub(crate) fn run_opened(
     let record = read.cells.remove(0).steps.remove(0);
     assert_eq!(record.damaged, None);
     assert_accounts_balance(&record);
+    assert_cut_at_the_window(&record);
     (end, record)
 }
 
@@ -248,11 +274,37 @@ fn assert_accounts_balance(record: &StepRecord) {
     }
 }
 
+/// No account goes across the end of the common window.
+fn assert_cut_at_the_window(record: &StepRecord) {
+    if let Some((_, to)) = record.window() {
+        let across = |interval: &&Interval| interval.from_us < to && interval.to_us > to;
+        assert_eq!(record.intervals.iter().find(across), None, "the window ends at {to}");
+    }
+}
+
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
+/// What the engine does wrong spoils all of them.
+pub(crate) fn once_undisturbed(mut attempt: impl FnMut() -> Result<(), String>) {
+    let mut spoilt = Vec::new();
+    for _ in 0..ATTEMPTS {
+        match attempt() {
+            Ok(()) => return,
+            Err(what) => spoilt.push(what),
+        }
+    }
+    panic!("no attempt went well: {spoilt:#?}");
+}
+
+/// How an attempt went: well if `condition` holds.
+pub(crate) fn went(condition: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(format!("{seen:?}")) }
+}
+
 pub(crate) fn answers(after: Duration) -> Behaviour {
     Arc::new(move |_| Act::Answer(after))
 }
 
-pub(crate) fn sum(record: &StepRecord, kind: &str, field: fn(&dbdyno_record::Interval) -> u64) -> u64 {
+pub(crate) fn sum(record: &StepRecord, kind: &str, field: fn(&Interval) -> u64) -> u64 {
     record.intervals.iter().filter(|interval| interval.kind == kind).map(field).sum()
 }
 

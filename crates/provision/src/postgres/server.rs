@@ -77,7 +77,7 @@ impl PgServer {
     pub fn start_in(home: Home, spec: &PgServerSpec, on: Data) -> Result<Self, Error> {
         let conf = spec.conf.as_deref().map_or(Ok(Conf::default()), Conf::read)?;
         let tls = home.tls().cloned();
-        let tls_port = tls.as_ref().map(|tls| tls.port);
+        let tls_port = tls.as_ref().map(|tls| tls.port.number());
         let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
         let (log, data_dir) = (absolute_log(&spec.log)?, absolute(&spec.data_dir)?);
         let template_dir = absolute(&spec.template_dir)?;

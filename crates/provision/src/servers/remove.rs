@@ -108,7 +108,14 @@ mod tests {
         let desk = tempfile::tempdir().unwrap();
         put(desk.path(), "used", Some(Origin::Got));
         let program = desk.path().join("used/bin/mysqld");
-        fs::copy("/bin/sleep", &program).unwrap();
+        // A process of its own writes it: the kernel runs no program that anybody has open for writing, and a process that another
+        // test starts meanwhile has what this one has open.
+        let copied = std::process::Command::new("cp")
+            .args(["--remove-destination", "/bin/sleep"])
+            .arg(&program)
+            .status()
+            .unwrap();
+        assert!(copied.success());
         let mut process = std::process::Command::new(&program).arg("60").spawn().unwrap();
         let refused = remove("used", desk.path(), &mut |_| {});
         process.kill().unwrap();

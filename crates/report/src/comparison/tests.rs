@@ -38,6 +38,7 @@ pub(super) fn comparison() -> Comparison {
             rate_label: step.rate_label.clone(),
             margin: 0.02,
             ratios: Vec::new(),
+            target_missed: false,
             decided: None,
             base_left_out: Vec::new(),
             new_left_out: left_out_of(step.name.as_str()),
@@ -84,6 +85,13 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
     Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
     "#);
+}
+
+#[test]
+fn steps_that_missed_their_target_are_counted_where_there_are_some() {
+    let mut comparison = comparison();
+    comparison.steps[1].verdict = Some(Verdict::Missed);
+    assert_eq!(answer(&comparison), "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid.");
 }
 
 #[test]

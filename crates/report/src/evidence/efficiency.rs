@@ -47,17 +47,17 @@ pub const EFFICIENCY: &[EfficiencyColumn] = &[
     EfficiencyColumn {
         name: "rKB/o",
         field: "rkb_o",
-        unit: "kB/op",
+        unit: "KiB/op",
         decimals: 3,
-        meaning: "Kilobytes read from the block device for one operation.",
+        meaning: "KiB read from the block device for one operation.",
         value: |row| row.rkb_o,
     },
     EfficiencyColumn {
         name: "wKB/o",
         field: "wkb_o",
-        unit: "kB/op",
+        unit: "KiB/op",
         decimals: 3,
-        meaning: "Kilobytes written to the block device for one operation.",
+        meaning: "KiB written to the block device for one operation.",
         value: |row| row.wkb_o,
     },
     EfficiencyColumn {

@@ -23,8 +23,8 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("p same", "", "Probability of so small a difference if it were as great as the margin."),
         ("adjusted", "", "The same for all comparisons of the run together."),
         ("noise", "%", "Standard deviation of a block's ratio."),
-        ("detectable", "%", "A difference of this size is found in 80 % of such studies."),
-        ("needed", "blocks", "Blocks that find a difference of the margin's size in 80 % of studies."),
+        ("detectable", "%", "A difference of this size gets its verdict in 80 % of such studies."),
+        ("needed", "blocks", "Blocks that tell a difference of twice the margin in 80 % of studies."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Verdict", note, vec![Column::new("variant", "", "")], figures);
@@ -69,7 +69,7 @@ fn figures_of(inference: &Inference) -> Vec<String> {
     row.push(of(|paired| fixed(Some(100.0 * paired.deviation.exp_m1()), 2)));
     row.push(of(|paired| fixed(Some(100.0 * (paired.detectable_ratio - 1.0)), 2)));
     row.push(of(|paired| {
-        paired.blocks_for_margin.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
+        paired.blocks_for_twice_margin.map_or_else(|| "over 1000".to_owned(), |blocks| blocks.to_string())
     }));
     row
 }

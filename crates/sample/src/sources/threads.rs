@@ -156,6 +156,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::recording::wait_for;
 
     #[test]
     fn switches_do_not_fall_when_a_thread_ends() {
@@ -166,16 +167,19 @@ mod tests {
             for _ in 0..2_000 {
                 std::thread::sleep(Duration::from_micros(1));
             }
-            ready.send(()).unwrap();
+            ready.send(nix::unistd::gettid()).unwrap();
             let _ = stopped.recv();
         });
-        is_ready.recv().unwrap();
+        let tid = is_ready.recv().unwrap();
         let with = switches.read().unwrap();
         let threads = switches.threads.len();
         // On a busy machine some sleeps are over before they begin, and are no switch.
         assert!(with.voluntary >= 500, "{with:?}");
         drop(stop);
         thread.join().unwrap();
+        // Whoever waits for a thread hears of its end a moment before the kernel lists it no more.
+        let listed = PathBuf::from(format!("/proc/self/task/{tid}"));
+        wait_for("the end of the thread", || !listed.exists());
         let without = switches.read().unwrap();
         assert!(without.voluntary >= with.voluntary, "{without:?} after {with:?}");
         assert!(switches.ended.voluntary >= 500, "{:?}, {threads} threads before", switches.ended);

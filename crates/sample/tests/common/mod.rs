@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use dbdyno_record::{
@@ -49,11 +50,25 @@ impl Recording {
         self.step.counters(header)
     }
 
-    /// The counter file of `source` with unchanged values filled in; `None` when there is none.
+    fn counter_dir(&self) -> PathBuf {
+        self.step.dir().join("counters")
+    }
+
+    /// Waits until every source that has a counter file has told its first sample; each is read by a thread of its own.
+    pub(crate) fn wait_for_first_samples(&self) {
+        wait_for("the first sample of every source", || {
+            let files = std::fs::read_dir(self.counter_dir()).unwrap().map(|file| file.unwrap().path());
+            let mut sources = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
+            sources.all(|source| self.read(&source).is_some_and(|read| !read.lines.is_empty()))
+        });
+    }
+
+    /// The counter file of `source` with unchanged values filled in; `None` when there is none. A line that is being written
+    /// is not there yet.
     pub(crate) fn read(&self, source: &str) -> Option<Series> {
-        let text = std::fs::read_to_string(self.step.dir().join(format!("counters/{source}.jsonl"))).ok()?;
-        let mut lines = text.lines();
-        let header: CounterHeader = serde_json::from_str(lines.next().unwrap()).unwrap();
+        let text = std::fs::read_to_string(self.counter_dir().join(format!("{source}.jsonl"))).ok()?;
+        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let header: CounterHeader = serde_json::from_str(lines.next()?).unwrap();
         assert_eq!(header.source, source);
         let mut values = BTreeMap::new();
         let lines = lines.map(|line| {
@@ -87,6 +102,19 @@ impl Series {
             }
         }
     }
+}
+
+/// Does `attempt` until it goes well, for what only a machine that is not held up can show: an attempt says what was spoilt.
+/// What the sampler does wrong spoils all of them.
+pub(crate) fn once_undisturbed(attempt: impl Fn() -> Result<(), String>) {
+    let mut spoilt = Vec::new();
+    for _ in 0..8 {
+        match attempt() {
+            Ok(()) => return,
+            Err(what) => spoilt.push(what),
+        }
+    }
+    panic!("no attempt went well: {spoilt:#?}");
 }
 
 /// Waits for something that must happen, and fails after half a minute.

@@ -13,11 +13,16 @@ const POLL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// When it ended before it was looked at.
-pub(super) fn watched(mut child: Child) -> Result<(f64, ExitStatus)> {
+pub(super) fn watched(child: Child) -> Result<(f64, ExitStatus)> {
+    looked_at(child, of)
+}
+
+/// [`watched`], with the look at the process's memory as a function of its number.
+fn looked_at(mut child: Child, mut look: impl FnMut(u32) -> Option<f64>) -> Result<(f64, ExitStatus)> {
     let mut peak_bytes = None;
     loop {
         // After its end the process has no memory, and the line is not there.
-        peak_bytes = of(child.id()).or(peak_bytes);
+        peak_bytes = look(child.id()).or(peak_bytes);
         if let Some(status) = child.try_wait()? {
             let Some(peak_bytes) = peak_bytes else { bail!("it ended at once, with {status}") };
             return Ok((peak_bytes, status));
@@ -39,7 +44,7 @@ fn parse(status: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -51,8 +56,11 @@ mod tests {
 
     #[test]
     fn a_child_that_ends_is_told_with_what_it_had() {
-        let child = Command::new("sleep").arg("0.2").spawn().unwrap();
-        let (peak_bytes, status) = watched(child).unwrap();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        // It ends with its input, and that once it has been seen with its program loaded.
+        let mut input = child.stdin.take();
+        let look = |pid| of(pid).inspect(|&bytes| drop(input.take_if(|_| bytes > 100_000.0)));
+        let (peak_bytes, status) = looked_at(child, look).unwrap();
         assert!(peak_bytes > 100_000.0 && status.success(), "{peak_bytes} {status}");
     }
 }

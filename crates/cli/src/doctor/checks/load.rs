@@ -7,6 +7,8 @@ use crate::doctor::host_files::HostFiles;
 
 /// Of one CPU; less is any idle system's.
 const OTHERS_SHARE_MAX: f64 = 0.1;
+/// Of all CPUs; from here on one measures them and not the server.
+const OTHERS_BAD: f64 = 0.5;
 const STEAL_NOTED: f64 = 0.01;
 /// From here on the figures are the host's and not the server's.
 const STEAL_BAD: f64 = 0.2;
@@ -85,8 +87,13 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
     let percent = |ticks: u64| 100.0 * ticks as f64 / per_cpu;
     let named: Vec<String> =
         greatest.iter().take(NAMED).map(|(name, ticks)| format!("{name} {:.0} %", percent(*ticks))).collect();
-    if sum as f64 / per_cpu > OTHERS_SHARE_MAX {
-        let found = format!("{:.0} % of one CPU: {}", percent(sum), named.join(", "));
+    let share = sum as f64 / per_cpu;
+    if share > OTHERS_SHARE_MAX {
+        let cpus = after.cpus;
+        let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
+        if share > OTHERS_BAD * cpus as f64 {
+            return Finding::bad("other programs", found, "end them: they take what is to be measured");
+        }
         return Finding::note("other programs", found, "end them before you measure");
     }
     Finding::good("other programs", format!("{:.0} % of one CPU", percent(sum)))
@@ -134,7 +141,13 @@ mod tests {
         assert_eq!(process("1 (a) b) R 1 1 1 0 -1 0 0 0 0 0 7 5 0"), Some(("a) b".to_owned(), 12)));
         let (before, after) = (at(1_000, 0, 50), at(1_200, 0, 200));
         assert_eq!((after.all - before.all, after.cpus), (200, 2));
-        assert_eq!(others(&before, &after).found, "150 % of one CPU: cargo 150 %");
+        let noted = others(&before, &at(1_200, 0, 140));
+        assert_eq!(
+            (noted.verdict, noted.found.as_str()),
+            (Verdict::Note, "90 % of one CPU, of 2: cargo 90 %")
+        );
+        let bad = others(&before, &after);
+        assert_eq!((bad.verdict, bad.found.as_str()), (Verdict::Bad, "150 % of one CPU, of 2: cargo 150 %"));
         assert_eq!(others(&before, &at(1_200, 0, 55)).verdict, Verdict::Good);
         assert_eq!(others(&before, &before).found, "not visible");
     }

@@ -1,0 +1,61 @@
+//! A port of 127.0.0.1 that is kept for one server.
+
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::Result;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
+};
+
+/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives the port to nobody who asks
+/// for any, and lets those who ask for this one by its number have it, as servers do: with `SO_REUSEADDR` (socket(7)). Without
+/// it another server may have taken a port that was free when it was chosen, before the own one listens or while it restarts.
+#[derive(Debug)]
+pub(crate) struct KeptPort {
+    number: u16,
+    _socket: OwnedFd,
+}
+
+impl KeptPort {
+    /// Any free one.
+    ///
+    /// # Errors
+    /// That of the kernel where none is free.
+    pub(crate) fn any() -> Result<Self> {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+        setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+        bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)))?;
+        let number = getsockname::<SockaddrIn>(socket.as_raw_fd())?.port();
+        Ok(Self { number, _socket: socket })
+    }
+
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Takes a port as one does who asks for any: without `SO_REUSEADDR` the kernel says what it would choose.
+    fn is_free(port: u16) -> bool {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+        bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))).is_ok()
+    }
+
+    #[test]
+    fn a_port_is_kept_from_others_and_its_server_takes_it_at_each_start() {
+        let port = KeptPort::any().unwrap();
+        for _ in 0..2 {
+            assert!(!is_free(port.number()));
+            // The library binds as servers do.
+            let server = TcpListener::bind((Ipv4Addr::LOCALHOST, port.number())).unwrap();
+            TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        }
+        assert_ne!(KeptPort::any().unwrap().number(), port.number());
+    }
+}
