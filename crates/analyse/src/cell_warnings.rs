@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellRecord, Outcome, Run, RunEvent};
 
-use crate::tables::end_message;
+use crate::failure::{end_message, words};
 
 /// Cells that failed, stopped in the middle or did not run.
 pub(crate) fn warnings(run: &Run) -> Vec<String> {
     let ended = |cell: &CellRecord| match cell.outcome() {
         None if run.is_going_on => None,
         Some(Outcome::Completed) => None,
-        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, sentence(&end_message(cell)))),
+        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, words(&end_message(cell)))),
         Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
         None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
     };
@@ -53,7 +53,7 @@ fn repeated(run: &Run) -> Vec<String> {
                         if is_there { "was run again, later than its block" } else { "is to run again" };
                     all.push(format!(
                         "Cell repeated: {cell} failed ({}) and {again}; the records of the failure are in {to}.",
-                        beginning(sentence(why))
+                        beginning(why)
                     ));
                 }
             }
@@ -63,13 +63,13 @@ fn repeated(run: &Run) -> Vec<String> {
     all
 }
 
-/// What a message says first: the end of a server's log may stand behind it, which the records of the failure hold.
+/// What a message says first: the records of the failure hold the rest.
 fn beginning(message: &str) -> String {
     const CHARACTERS: usize = 200;
-    let line = message.lines().next().unwrap_or_default();
+    let line = words(message);
     match line.char_indices().nth(CHARACTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }
 

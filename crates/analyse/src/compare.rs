@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::alike::{differences, small_differences, started_otherwise};
 use crate::changed;
+use crate::left_out::{LeftOut, left_out};
 use crate::looks::{Compared, Decided, Look, judge_at, looks};
 use crate::margins::Margins;
 use crate::parity::between;
@@ -64,9 +65,12 @@ pub struct ComparedStep {
     pub rate_label: String,
     /// Differences below this fraction count as none.
     pub margin: f64,
-    /// Median over the valid blocks.
+    /// Median over the valid blocks; `None` for a side that has none, and for both where no block is valid on both sides.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
+    /// Blocks of each side that are in no comparison, and why.
+    pub base_left_out: Vec<LeftOut>,
+    pub new_left_out: Vec<LeftOut>,
     /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
     pub base_blocks: usize,
     pub new_blocks: usize,
@@ -97,6 +101,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let one_run = base.run.manifest == new.run.manifest;
     let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
     let base_findings = of_variant(base)?;
+    let other = if one_run { None } else { Some(of_variant(new)?) };
     let mut notes = Vec::new();
     let mut steps = if one_run {
         if base.variant == new.variant {
@@ -106,20 +111,15 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         notes.extend(started_otherwise(base.run, base.variant, new.variant));
         in_pairs(&base_findings, new.variant, margins)
     } else {
-        let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
-        if !differences.is_empty() && !choices.anyway {
-            return Err(Error::NotAlike { differences });
-        }
-        notes.extend(differences.into_iter().map(|what| format!("The runs are not alike: {what}.")));
-        notes.push(
-            "Measured in two runs: whatever changed on the machine between them is in the ratios too, and no interval \
-             shows it. Better put both into one plan, whose blocks interleave them."
-                .to_owned(),
-        );
-        let small = small_differences(&base.run.manifest, &new.run.manifest);
-        notes.extend((!small.is_empty()).then(|| format!("Between the runs changed: {}.", small.join("; "))));
-        apart(&base_findings, base.variant, &of_variant(new)?, new.variant, margins)
+        notes.extend(of_two_runs(base, new, choices.anyway)?);
+        let new_findings = other.as_ref().unwrap_or(&base_findings);
+        apart(&base_findings, base.variant, new_findings, new.variant, margins)
     };
+    let new_findings = other.as_ref().unwrap_or(&base_findings);
+    for step in &mut steps {
+        step.base_left_out = left_out_of(base, &base_findings, step);
+        step.new_left_out = left_out_of(new, new_findings, step);
+    }
     notes.extend(debug_builds(base.run, new.run));
     let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
     notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
@@ -137,16 +137,37 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     }
     Ok(Comparison {
         base: compared_side(base, &base_findings),
-        new: match one_run {
-            true => compared_side(new, &base_findings),
-            false => compared_side(new, &of_variant(new)?),
-        },
+        new: compared_side(new, new_findings),
         paired: one_run,
         margin: margins.general(),
         notes,
         ratios: group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>()),
         steps,
     })
+}
+
+/// What must be known of two runs that are compared.
+fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String>, Error> {
+    let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
+    if !differences.is_empty() && !anyway {
+        return Err(Error::NotAlike { differences });
+    }
+    let mut notes: Vec<String> =
+        differences.into_iter().map(|what| format!("The runs are not alike: {what}.")).collect();
+    notes.push(
+        "Measured in two runs: whatever changed on the machine between them is in the ratios too, and no interval \
+         shows it. Better put both into one plan, whose blocks interleave them."
+            .to_owned(),
+    );
+    let small = small_differences(&base.run.manifest, &new.run.manifest);
+    notes.extend((!small.is_empty()).then(|| format!("Between the runs changed: {}.", small.join("; "))));
+    Ok(notes)
+}
+
+fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<LeftOut> {
+    let workload = findings.workloads.iter().find(|workload| workload.name == step.workload);
+    let own = workload.and_then(|workload| workload.steps.iter().find(|own| own.name == step.step));
+    own.map_or_else(Vec::new, |own| left_out(side, &step.workload, own))
 }
 
 fn of_variant(side: Side<'_>) -> Result<Findings, Error> {
@@ -191,7 +212,13 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
         let new = variant_of(step, new)?;
         let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
         let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
+        let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
+        // Medians of different blocks would read as if they could be divided.
+        let beside =
+            !(base.rate.is_some() && new.rate.is_some()) || valid(&base.runs).any(|run| in_block(run.block));
         Some(ComparedStep {
+            base_rate: base.rate.filter(|_| beside),
+            new_rate: new.rate.filter(|_| beside),
             base_blocks: ratios.len(),
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
@@ -269,6 +296,8 @@ fn both(
         margin: margins.of(&step.name),
         base_rate: base.rate,
         new_rate: new.rate,
+        base_left_out: Vec::new(),
+        new_left_out: Vec::new(),
         base_blocks: 0,
         new_blocks: 0,
         ratios: Vec::new(),

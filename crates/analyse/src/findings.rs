@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::account::Account;
 use crate::beside::Beside;
 use crate::factorial::Effect;
+use crate::failure::Failure;
 use crate::groups::GroupFindings;
 use crate::looks::Decided;
 use crate::parity::Parity;
@@ -31,6 +32,8 @@ pub struct Findings {
     pub parity: Option<Parity>,
     /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
     pub warnings: Vec<String>,
+    /// Cells that failed, each with the end of its server's log.
+    pub failures: Vec<Failure>,
 }
 
 #[derive(Debug, Clone, Serialize)]

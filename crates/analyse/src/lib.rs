@@ -28,6 +28,7 @@ mod encryption;
 mod engines;
 mod error;
 mod factorial;
+mod failure;
 mod findings;
 #[cfg(test)]
 mod fixtures;
@@ -43,6 +44,7 @@ mod hosts;
 mod invalid_runs;
 mod judge;
 mod latency;
+mod left_out;
 mod levels;
 mod looks;
 mod margins;
@@ -92,6 +94,7 @@ pub use debt::{Debt, DebtLevel};
 pub use efficiency::Efficiency;
 pub use error::Error;
 pub use factorial::Effect;
+pub use failure::{Failure, words as failure_words};
 pub use findings::{
     Budget, Cell, Colour, Findings, Ratio, RunSummary, StepFindings, Summary, Table, TableRow, Validity,
     VariantStep, VariantSummary, WorkloadFindings,
@@ -102,6 +105,7 @@ pub use groups::GroupFindings;
 pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use host_check::HostCheck;
 pub use invalid_runs::{first_clause, reason_class};
+pub use left_out::{LeftOut, LeftOutKind};
 pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
@@ -193,6 +197,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
             .into_iter()
             .chain(factorial::warning(design))
             .collect(),
+        failures: failure::failures(run),
         parity,
         workloads,
     }

@@ -1,10 +1,11 @@
 //! The summary tables: absolute, relative to the base, and background rate against its target.
 
-use dbdyno_record::{CellEvent, CellRecord, Outcome};
+use dbdyno_record::{CellRecord, Outcome};
 
 use crate::colours::{self, Rated};
 use crate::control::control;
 use crate::effects_table::effects;
+use crate::failure::{end_message, words};
 use crate::groups::GroupFindings;
 use crate::groups_table;
 use crate::judge::Rules;
@@ -183,7 +184,7 @@ pub(crate) fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
         Validity::Failed { message } => Some(message.clone()),
         _ => None,
     }) {
-        return absent("failed", message);
+        return absent("failed", words(&message));
     }
     if let Some(reasons) = find(|validity| match validity {
         Validity::Invalid { reasons } => Some(reasons.join("; ")),
@@ -194,20 +195,11 @@ pub(crate) fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
     let mut own = cells.iter().filter(|cell| cell.id.variant == variant.variant);
     match own.find(|cell| cell.outcome() == Some(Outcome::Failed)) {
         Some(cell) => {
-            absent("failed", format!("the cell failed before or in this step: {}", end_message(cell)))
+            absent("failed", format!("the cell failed before or in this step: {}", words(&end_message(cell))))
         }
         None if variant.runs.is_empty() => absent("n/a", "did not run".to_owned()),
         None => absent("n/a", "interrupted".to_owned()),
     }
-}
-
-/// Why a cell ended as it did, in its own words.
-pub(crate) fn end_message(cell: &CellRecord) -> String {
-    let message = cell.events.iter().rev().find_map(|event| match event {
-        CellEvent::Ended { message, .. } => message.clone(),
-        _ => None,
-    });
-    message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
 }
 
 pub(crate) fn absent(text: &str, note: String) -> Cell {

@@ -250,7 +250,7 @@ pub(crate) struct ListArgs {
     pub(crate) what: Listed,
     /// For `list workloads`: one workload, with each of its steps, what it sends, with which parameters, and what it is for.
     pub(crate) name: Option<String>,
-    /// For `list workloads`: the steps of NAME, or of all workloads, as JSON.
+    /// As JSON, for a program; of `list workloads` the steps of NAME, or of all workloads.
     #[arg(long)]
     pub(crate) json: bool,
     /// Folder with run directories, for `list runs`.

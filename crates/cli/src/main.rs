@@ -7,6 +7,7 @@ mod conductor;
 mod configs;
 mod doctor;
 mod exit;
+mod fold;
 mod foreseen;
 mod host;
 mod kept;

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 
 use crate::exit::{Ended, MACHINE};
+use crate::fold::folded;
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
 ///
@@ -10,6 +11,14 @@ use crate::exit::{Ended, MACHINE};
 /// When standard output takes no more: whoever reads it later must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     print(&mut std::io::stdout().lock(), text)
+}
+
+/// As [`out`], with lines that fit where a person reads them.
+///
+/// # Errors
+/// As [`out`].
+pub(crate) fn out_folded(text: &str) -> Result<(), Ended> {
+    if is_interactive() { out(&folded(text, width())) } else { out(text) }
 }
 
 fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {

@@ -1,7 +1,8 @@
 //! Run, host, variants and the short answer, put into words that every format shares.
 
 use dbdyno_analyse::{
-    Colour, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings, parity,
+    Colour, Failure, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
+    parity,
 };
 use serde_json::Value;
 
@@ -69,6 +70,19 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
         if host.data_device.is_empty() { String::new() } else { format!(" on device {}", host.data_device) };
     parts.push(format!("data on {}{device}", host.data_filesystem));
     parts.join(" · ")
+}
+
+pub(crate) const FAILURES: &str = "Logs of failed cells";
+
+/// The cells that failed and left a log: which and why, and the end of it, line by line and without what steers a terminal.
+pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
+    let of = |failure: &Failure| {
+        format!("block {} {} {}: {}", failure.block, failure.variant, failure.workload, failure.message)
+    };
+    let plain = |line: &str| line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>();
+    let text = |log: &str| log.lines().map(plain).collect::<Vec<_>>().join("\n");
+    let failures = findings.failures.iter();
+    failures.filter_map(|failure| Some((of(failure), text(failure.log.as_deref()?)))).collect()
 }
 
 /// What a variant is, without its name.

@@ -8,6 +8,7 @@ use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
 mod charged;
+mod failures;
 mod parity;
 mod sweep;
 mod verdicts;
@@ -43,6 +44,7 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
     let order = (1..=blocks)
         .flat_map(|block| names.iter().map(move |name| format!("{block} {name} insert-benchmark")));
     Findings {
+        failures: failures::failures(names.last().unwrap_or(&"")),
         run: run_summary(blocks, names.len(), order.collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
         parity: Some(parity(names)),

@@ -9,8 +9,10 @@ use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
-pub(crate) const HEADS: [&str; 8] =
-    ["step", "variant", "runs", "first", "last", "course", "change", "adjusted p"];
+pub(crate) const HEADS: [&str; 9] =
+    ["step", "variant", "runs", "first", "last", "unit", "course", "change", "adjusted p"];
+/// The column that is painted.
+const CHANGE: usize = 7;
 /// Heights of the course's bars, from the least value of the series to its greatest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Runs that the course shows: the last ones.
@@ -32,7 +34,7 @@ pub fn history_terminal(history: &History, options: TerminalOptions) -> String {
         };
         let cell = |(at, text): (usize, String)| TextCell {
             text: one_line(&text),
-            paint: if at == 6 { paint } else { Paint::Plain },
+            paint: if at == CHANGE { paint } else { Paint::Plain },
         };
         row(history, series).into_iter().enumerate().map(cell).collect()
     });
@@ -77,7 +79,11 @@ pub fn history_json(history: &History) -> Result<String, Error> {
 }
 
 pub(crate) fn title(history: &History) -> String {
-    one_line(&format!("dbdyno history: {}, {} runs", history.name, history.runs.len()))
+    one_line(&format!("dbdyno history: {}, {}", history.name, runs_text(history.runs.len())))
+}
+
+fn runs_text(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 
 /// What the values are, and how changes are judged.
@@ -172,10 +178,19 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
         series.values.iter().flatten().count().to_string(),
         text(series.values.iter().flatten().next().copied()),
         text(series.values.iter().flatten().next_back().copied()),
+        unit(history, series).to_owned(),
         course(&series.values),
         change,
         series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text),
     ]
+}
+
+/// Of the series' values.
+pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
+    match history.measure {
+        Measure::Rate => &series.rate_label,
+        Measure::Ratio => "ratio",
+    }
 }
 
 /// The series in small: a bar a run, a gap where there is no value.
@@ -254,10 +269,10 @@ pub(crate) mod tests {
           change is the greatest shift of level; its p is by permutation of the runs, adjusted over all
           series. Margin 2.0 %.
 
-        step   variant  runs  first  last  course        change  adjusted p
-        ───────────────────────────────────────────────────────────────────
-        qr100  dev         6   9010  8200  ███▁▁▁  slower 0.910       0.008
-        qp100  dev         5   12.1  12.2  ▅·█▁▅▆          none       0.400
+        step   variant  runs  first  last       unit  course        change  adjusted p
+        ──────────────────────────────────────────────────────────────────────────────
+        qr100  dev         6   9010  8200  queries/s  ███▁▁▁  slower 0.910       0.008
+        qp100  dev         5   12.1  12.2  queries/s  ▅·█▁▅▆          none       0.400
 
         dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210,
           12.0.1 to 12.0.2).
@@ -273,10 +288,10 @@ pub(crate) mod tests {
 
         > Run 5 is not like the first: seed 7 and 8.
 
-        | step | variant | runs | first | last | course | change | adjusted p |
-        | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-        | qr100 | dev | 6 | 9010 | 8200 | ███▁▁▁ | slower 0.910 | 0.008 |
-        | qp100 | dev | 5 | 12.1 | 12.2 | ▅·█▁▅▆ | none | 0.400 |
+        | step | variant | runs | first | last | unit | course | change | adjusted p |
+        | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+        | qr100 | dev | 6 | 9010 | 8200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
+        | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
 
         Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series. Margin 2.0 %.
         ");
@@ -294,6 +309,16 @@ pub(crate) mod tests {
         let mut history = history();
         history.series[1].margin = 0.05;
         assert!(method(&history).ends_with(" Margin 2.0 % (qp100 5.0 %)."), "{}", method(&history));
+    }
+
+    #[test]
+    fn the_unit_is_that_of_what_is_shown() {
+        let mut history = history();
+        assert_eq!(row(&history, &history.series[0])[5], "queries/s");
+        history.measure = Measure::Ratio;
+        assert_eq!(row(&history, &history.series[0])[5], "ratio");
+        history.runs.truncate(1);
+        assert_eq!(title(&history), "dbdyno history: nightly, 1 run");
     }
 
     #[test]

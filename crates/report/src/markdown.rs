@@ -3,7 +3,9 @@
 use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
-use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
+use crate::facts::{
+    FAILURES, answers, host_line, logs, one_line, option_text, run_line, target_line, title, variant_line,
+};
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, marked, sections};
 use crate::{Error, Format};
@@ -37,6 +39,7 @@ impl Format for Markdown {
             }
             page.conditions(workload);
         }
+        page.logs(findings);
         page.configurations(&findings.variants);
         page.list("Order of cells", &findings.run.order);
         Ok(page.text)
@@ -201,6 +204,16 @@ impl Page {
                 .map(|(name, value)| vec![escaped(name), escaped(&option_text(value))])
                 .collect();
             self.table(2, &["option", "value"].map(str::to_owned), &rows);
+        }
+    }
+
+    fn logs(&mut self, findings: &Findings) {
+        for (number, (cell, log)) in logs(findings).iter().enumerate() {
+            if number == 0 {
+                self.block(&format!("## {FAILURES}"));
+            }
+            self.block(&escaped(cell));
+            self.block(&code_block(log));
         }
     }
 

@@ -139,9 +139,19 @@ pub(crate) fn judgement(cell: &Cell) -> String {
     parts.join(" ")
 }
 
-/// An interval of ratios: `0.991–1.049`.
+/// High ÷ low from which an interval of ratios says nothing, as two blocks that differ give one.
+const SAYS_NOTHING: f64 = 10_000.0;
+
+/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000 are not spelt out:
+/// `<0.001–>1000`.
 pub(crate) fn interval_text(interval: Interval) -> String {
-    format!("{}–{}", ratio(Some(interval.low), 3), ratio(Some(interval.high), 3))
+    let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
+    let end = |end: f64| match end {
+        end if says_nothing && end < 0.001 => "<0.001".to_owned(),
+        end if says_nothing && end > 1_000.0 => ">1000".to_owned(),
+        end => ratio(Some(end), 3),
+    };
+    format!("{}–{}", end(interval.low), end(interval.high))
 }
 
 /// The value with interval, verdict and sign behind it.
@@ -184,6 +194,18 @@ mod tests {
         let sections = sections(&findings.workloads[0].summary);
         let counts: Vec<_> = sections.iter().map(|section| section.missing.len()).collect();
         assert_eq!(counts, [2, 0, 0]);
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_is_short() {
+        let text = |low, high| interval_text(Interval { low, high });
+        assert_eq!(text(1e-12, 1_527_848_691_254.341), "<0.001–>1000");
+        assert_eq!(text(1e-12, 2.5), "<0.001–2.500");
+        assert_eq!(text(0.25, f64::INFINITY), "0.250–>1000");
+        assert_eq!(text(0.0, 1.5), "<0.001–1.500");
+        assert_eq!(text(0.000_21, 0.000_32), "0.000210–0.000320");
+        assert_eq!(text(4_800.0, 5_200.0), "4800–5200");
+        assert_eq!(text(0.991, 1.049), "0.991–1.049");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
 
 use self::summary_table::{turned, upright};
 use crate::evidence::{Grid, grids, problems};
-use crate::facts::{answers, host_line, one_line, option_text, run_line, target_line, title, variant_line};
+use crate::facts::{
+    FAILURES, answers, host_line, logs, one_line, option_text, run_line, target_line, title, variant_line,
+};
 use crate::parity::{TITLE, grid, lines, short_lines};
 use crate::summary::{Section, sections};
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
@@ -60,6 +62,7 @@ impl Format for Terminal {
                 }
                 screen.conditions(workload);
             }
+            screen.logs(findings);
             screen.configurations(findings);
             screen.part("Order of cells");
             for cell in &findings.run.order {
@@ -214,7 +217,8 @@ impl Screen {
             .iter()
             .map(|row| row.iter().map(|cell| TextCell::from(one_line(cell))).collect())
             .collect();
-        self.table(&TextTable { labels: grid.labels, heads, rows });
+        let table = TextTable { labels: grid.labels, heads, rows };
+        self.table(&table.with_long_cells_broken(self.options.width));
     }
 
     fn conditions(&mut self, workload: &WorkloadFindings) {
@@ -230,6 +234,18 @@ impl Screen {
         self.heading("Options");
         for (name, value) in &workload.options {
             self.item(&format!("{name} = {}", option_text(value)));
+        }
+    }
+
+    fn logs(&mut self, findings: &Findings) {
+        for (number, (cell, log)) in logs(findings).iter().enumerate() {
+            if number == 0 {
+                self.part(FAILURES);
+            }
+            self.item(cell);
+            for line in log.lines() {
+                self.paragraph(Paint::Plain, &format!("› {line}"), "    ");
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Colour is put around a cell after it was padded, so that it never disturbs the alignment.
 
+mod long_cells;
+
 /// How a cell is painted on a terminal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Paint {
@@ -88,7 +90,9 @@ impl TextTable {
         let rule = "─".repeat(total);
         lines.push(if colour { Paint::Dim.apply(&rule) } else { rule });
         for row in &self.rows {
-            lines.push(self.line(part, widths, part.iter().map(|&column| row[column].clone()), colour));
+            let line = self.line(part, widths, part.iter().map(|&column| row[column].clone()), colour);
+            // The further lines of a long cell have nothing in the other parts.
+            lines.extend(Some(line).filter(|line| !line.is_empty()));
         }
     }
 

@@ -55,9 +55,25 @@ fn side<'a>(run: &'a Run, variant: Option<&'a str>, text: &str) -> Result<Side<'
     }
 }
 
+/// Why the first block that was left out was: `block 1 of my57 l.i0: its cell failed: ...`
+fn first_left_out(comparison: &Comparison) -> Option<String> {
+    let (base, new) = (&comparison.base.variant, &comparison.new.variant);
+    let mut all = comparison.steps.iter().flat_map(|step| {
+        let base = step.base_left_out.iter().map(move |one| (base, step, one));
+        base.chain(step.new_left_out.iter().map(move |one| (new, step, one)))
+    });
+    let (variant, step, one) = all.next()?;
+    let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
+    Some(format!("block {} of {variant} {}: {}{reason}", one.block, step.step, one.kind.words()))
+}
+
 fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
     if comparison.steps.iter().all(|step| step.ratio.is_none()) {
-        return Err(Ended::new(USAGE, "nothing was compared: no step is valid on both sides"));
+        let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
+        return Err(Ended::new(
+            USAGE,
+            format!("nothing was compared: no step is valid on both sides in the same block{why}"),
+        ));
     }
     if comparison.steps.iter().any(|step| fails(step, fail_on)) {
         return Err(Ended { code: SLOWER, message: None });
@@ -96,6 +112,8 @@ mod tests {
             margin: 0.02,
             base_rate: None,
             new_rate: None,
+            base_left_out: Vec::new(),
+            new_left_out: Vec::new(),
             base_blocks: 3,
             new_blocks: 3,
             ratios: Vec::new(),

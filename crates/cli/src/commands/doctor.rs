@@ -29,7 +29,7 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     } else {
         table(&calibration, &kept)
     };
-    terminal::out(&text)
+    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }
 }
 
 fn machine(args: &DoctorArgs) -> Result<(), Ended> {
@@ -48,7 +48,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     } else {
         finding::lines(&findings)
     };
-    terminal::out(&text)?;
+    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }?;
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {
         return Err(Ended { code: MACHINE, message: None });
     }

@@ -1,6 +1,6 @@
 //! `dbdyno list`: what there is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dbdyno_plan::{InsertBenchmark, MicroSequence, MicroStep, OltpTest};
 use dbdyno_record::{Outcome, Run, RunEvent};
@@ -8,28 +8,29 @@ use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_workloads::microbenchmarks;
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::cards;
+use crate::commands::{cards, list_json};
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
 pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
-    if args.what != Listed::Workloads && (args.name.is_some() || args.json) {
-        return Err(Ended::new(
-            USAGE,
-            "a name and --json go with `dbdyno list workloads` only; leave them out",
-        ));
+    if args.what != Listed::Workloads && args.name.is_some() {
+        return Err(Ended::new(USAGE, "a name goes with `dbdyno list workloads` only; leave it out"));
     }
     let text = match args.what {
         Listed::Workloads if args.name.is_some() || args.json => {
             cards::text(args.name.as_deref(), args.json)?
         }
         Listed::Workloads => workloads(),
+        Listed::Drivers if args.json => list_json::drivers()?,
         Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
+        Listed::Metrics if args.json => list_json::metrics()?,
         Listed::Metrics => metrics(),
+        Listed::Runs if args.json => list_json::runs(&run_dirs(&args.out))?,
         Listed::Runs => runs(&args.out),
+        Listed::Servers if args.json => super::servers::here_json()?,
         Listed::Servers => super::servers::here(),
     };
-    terminal::out(&text)
+    if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }
 }
 
 fn workloads() -> String {
@@ -69,21 +70,21 @@ fn metrics() -> String {
     format!("{}\n{}\n{}", pairs(columns), pairs(efficiency), pairs(costs))
 }
 
+/// The newest first.
+fn run_dirs(out: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
+    let mut dirs: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.join("manifest.json").exists()).collect();
+    dirs.sort_by(|one, other| other.cmp(one));
+    dirs
+}
+
 fn runs(out: &Path) -> String {
-    let mut names: Vec<_> = std::fs::read_dir(out)
-        .map(|entries| {
-            entries
-                .flatten()
-                .filter(|entry| entry.path().join("manifest.json").exists())
-                .map(|entry| entry.path())
-                .collect()
-        })
-        .unwrap_or_default();
-    names.sort();
-    if names.is_empty() {
+    let dirs = run_dirs(out);
+    if dirs.is_empty() {
         return format!("no runs in {}\n", out.display());
     }
-    let lines = names.iter().rev().map(|path| {
+    let lines = dirs.iter().map(|path| {
         let state = match Run::open(path) {
             Ok(run) => state(&run),
             Err(error) => error.to_string(),
@@ -93,20 +94,28 @@ fn runs(out: &Path) -> String {
     pairs(lines)
 }
 
-fn state(run: &Run) -> String {
-    let completed = run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count();
-    let ended = run.events.iter().rev().find_map(|event| match event {
+/// How many cells of a run completed.
+pub(super) fn completed(run: &Run) -> usize {
+    run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count()
+}
+
+/// How a run ended the last time; `None` for one that did not.
+pub(super) fn ended(run: &Run) -> Option<Outcome> {
+    run.events.iter().rev().find_map(|event| match event {
         RunEvent::Ended { outcome, .. } => Some(*outcome),
         _ => None,
-    });
-    let word = match ended {
+    })
+}
+
+fn state(run: &Run) -> String {
+    let word = match ended(run) {
         _ if run.is_going_on => "going on",
         Some(Outcome::Completed) => "complete",
         Some(Outcome::Failed) => "with failed cells; --resume with --failed repeats them",
         Some(Outcome::Interrupted) => "interrupted; --resume goes on",
         None => "not ended; --resume goes on",
     };
-    format!("{completed} of {} cells, {word}", run.manifest.order.len())
+    format!("{} of {} cells, {word}", completed(run), run.manifest.order.len())
 }
 
 /// Names and what they are, aligned.

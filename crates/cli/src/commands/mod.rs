@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod history;
 pub(crate) mod known_answer;
 pub(crate) mod list;
+mod list_json;
 pub(crate) mod overview;
 pub(crate) mod plan;
 mod plan_configs;

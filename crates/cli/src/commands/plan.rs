@@ -42,7 +42,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.json {
         return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }
-    terminal::out(&describe(&plan, &configs, &estimate))?;
+    terminal::out_folded(&describe(&plan, &configs, &estimate))?;
     if let Some(power) = power {
         terminal::out(&format!("\n{}", power.text()))?;
     }

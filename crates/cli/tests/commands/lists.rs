@@ -194,7 +194,7 @@ fn a_workload_that_is_none_is_refused_with_those_that_are() {
     let desk = Desk::new();
     let refusal = |args: &[&str]| desk.refusal(&desk.dbdyno(args));
     insta::assert_snapshot!(refusal(&["list", "workloads", "tpcc"]), @r#"exit 2: error: there is no workload "tpcc"; its name must be one of: insert-benchmark, microbenchmarks, oltp"#);
-    insta::assert_snapshot!(refusal(&["list", "drivers", "--json"]), @"exit 2: error: a name and --json go with `dbdyno list workloads` only; leave them out");
+    insta::assert_snapshot!(refusal(&["list", "drivers", "sqlite"]), @"exit 2: error: a name goes with `dbdyno list workloads` only; leave it out");
 }
 
 #[test]
@@ -218,6 +218,39 @@ fn every_column_of_the_reports_is_listed() {
         let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
         assert!(line.contains(unit), "{line}");
     }
+}
+
+#[test]
+fn drivers_metrics_servers_and_runs_are_listed_for_programs_too() {
+    let desk = Desk::new();
+    let listed = |what: &str| -> serde_json::Value {
+        let mut command = desk.command(&["list", what, "--json"]);
+        let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
+        serde_json::from_str(&ended.expect_ok().out).unwrap()
+    };
+    assert_eq!(listed("drivers")["drivers"][0]["name"], "sqlite");
+    let metrics = listed("metrics");
+    let count = dbdyno_report::METRICS.len()
+        + dbdyno_report::EFFICIENCY.len()
+        + dbdyno_report::COSTS.len()
+        + dbdyno_report::HOST_CHECK.len();
+    assert_eq!((&metrics["schema"], metrics["metrics"].as_array().unwrap().len()), (&1.into(), count));
+    assert_eq!(
+        (&metrics["metrics"][0]["table"], &metrics["metrics"][0]["unit"]),
+        (&"metrics".into(), &"rows/s".into())
+    );
+    assert_eq!(listed("servers")["servers"].as_array().unwrap().len(), 0);
+    assert_eq!(listed("runs"), serde_json::json!({ "schema": 1, "runs": [] }));
+    let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\n";
+    desk.write("p.toml", &crate::plan(variant, "read_write_time = \"1s\""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    std::fs::create_dir_all(desk.path("runs/0-broken")).unwrap();
+    desk.write("runs/0-broken/manifest.json", "{");
+    let runs = listed("runs")["runs"].clone();
+    let (run, broken) = (&runs[0], &runs[1]);
+    assert_eq!([&run["name"], &run["state"], &run["variants"][0]], ["test", "completed", "only"]);
+    assert_eq!((&run["cells_completed"], &run["cells_planned"]), (&1.into(), &1.into()));
+    assert!(broken["error"].as_str().unwrap().contains("manifest.json"), "{broken}");
 }
 
 #[test]

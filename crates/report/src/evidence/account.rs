@@ -5,14 +5,11 @@ use dbdyno_analyse::{
     WorkloadFindings,
 };
 
-use super::query_plans::cut;
 use super::{Column, Grid};
 use crate::number::{self, fixed};
 
 /// The differences that are explained in words; the others are in the tables.
 const TOLD: usize = 3;
-/// Longest text of a plan or a setting in the table; the tables of query plans and of classes have all of it.
-const WIDEST: usize = 30;
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product of the factors; each is what \
@@ -50,16 +47,15 @@ fn beside_rows(variant: &VariantStep) -> Vec<Vec<String>> {
     let row = |what: String, base: String, new: String| {
         vec![variant.variant.clone(), what, base, new, String::new()]
     };
-    let short = |text: &str| cut(text, WIDEST);
     let plans = query_plans
         .iter()
-        .map(|found| row(format!("plan of {}", found.statement), short(&found.base), short(&found.variant)));
+        .map(|found| row(format!("plan of {}", found.statement), found.base.clone(), found.variant.clone()));
     let stalls = stalls.iter().map(|found| {
         row(stall(found).to_owned(), stall_text(found, found.base), stall_text(found, found.variant))
     });
     let settings = settings
         .iter()
-        .map(|found| row(format!("set: {}", found.class), short(&found.base), short(&found.variant)));
+        .map(|found| row(format!("set: {}", found.class), found.base.clone(), found.variant.clone()));
     plans.chain(stalls).chain(settings).collect()
 }
 
@@ -197,7 +193,7 @@ mod tests {
         <b>&" | CPU an operation, kernel | 18.12 µs/op | 18.12 µs/op | 1.000
         <b>&" | CPUs waiting for IO | 1.0 % | 2.0 % | 0.990
         <b>&" | CPUs idle otherwise | 0.5 % | 1.5 % | 0.990
-        <b>&" | plan of range-pdc | Limit, then Index Only Scan u… | Limit, then Sort, then Seq Sc… |
+        <b>&" | plan of range-pdc | Limit, then Index Only Scan using pi1_pdc on pi1 | Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 |
         <b>&" | slowest second, of median | 90.0 % | 0.0 % |
         <b>&" | longest gap | 0 s | 3 s |
         <b>&" | seconds below half of median | 0.1 % | 12.5 % |

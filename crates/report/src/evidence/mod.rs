@@ -19,7 +19,7 @@ mod statements;
 mod steadiness;
 mod verdicts;
 
-use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep};
+use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, failure_words};
 use serde::Serialize;
 
 pub(crate) use account::explanations;
@@ -129,7 +129,7 @@ pub(crate) fn reason(validity: &Validity) -> String {
     match validity {
         Validity::Valid => String::new(),
         Validity::Invalid { reasons } => reasons.join("; "),
-        Validity::Failed { message } => message.clone(),
+        Validity::Failed { message } => failure_words(message),
         Validity::Interrupted => "it was stopped before its end".to_owned(),
     }
 }

@@ -4,9 +4,6 @@ use dbdyno_analyse::{StatementPlans, StepFindings};
 
 use super::{Column, Grid};
 
-/// Longest plan that is shown; a server's own words may be of any length, and the JSON report has all of them.
-const WIDEST: usize = 72;
-
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "As each server explained it when the step was over, without costs, estimates and values. Plans of different \
                 products cannot be compared.";
@@ -36,16 +33,8 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
 fn push(rows: &mut Vec<Vec<String>>, variant: &str, plans: &StatementPlans) {
     for (text, blocks) in &plans.plans {
         let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
-        rows.push(vec![plans.statement.clone(), variant.to_owned(), blocks.join(" "), cut(text, WIDEST)]);
+        rows.push(vec![plans.statement.clone(), variant.to_owned(), blocks.join(" "), text.clone()]);
     }
-}
-
-/// At most so many characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -62,5 +51,13 @@ mod tests {
         range-pdc | <b>&" | 1 3 | Limit, then Sort, then Seq Scan on pi1
         range-pdc | <b>&" | 2 | Seq Scan on pi1
         "#);
+    }
+
+    #[test]
+    fn plans_that_differ_at_their_end_are_whole() {
+        let mut step = fixture::with_other_plans().workloads[0].steps[4].clone();
+        let plan = format!("Limit, then {}Seq Scan on pi1", "Sort, then ".repeat(40));
+        step.variants[0].query_plans[0].plans[0].0.clone_from(&plan);
+        assert_eq!(grid(&step).rows[0][3], plan);
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::history_chart::history_chart;
 use crate::evidence::{Column, Grid};
-use crate::history::{HEADS, answers, method, row, title};
+use crate::history::{HEADS, answers, method, row, title, unit};
 
 #[derive(Serialize)]
 pub(super) struct HistoryPage {
@@ -74,13 +74,13 @@ fn view(history: &History, series: &Series, number: usize) -> SeriesView {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let workload = if several { format!("{} ", series.workload) } else { String::new() };
     let name = format!("{workload}{} · {}", series.step, series.variant);
-    let (unit, what) = match history.measure {
-        Measure::Rate => (series.rate_label.as_str(), series.rate_label.clone()),
-        Measure::Ratio => ("ratio", "ratio to the base of the same run".to_owned()),
+    let what = match history.measure {
+        Measure::Rate => series.rate_label.as_str(),
+        Measure::Ratio => "ratio to the base of the same run",
     };
     let caption = format!("{name}: {what} by run. The axis does not begin at zero.");
     let runs: Vec<(String, String)> =
         history.runs.iter().map(|run| (run.run_id.clone(), run.started.chars().take(10).collect())).collect();
-    let svg = history_chart(&caption, unit, series, &runs);
+    let svg = history_chart(&caption, unit(history, series), series, &runs);
     SeriesView { id: format!("s{number}"), name, caption, has_change: !series.changes.is_empty(), svg }
 }

@@ -12,10 +12,14 @@ use super::chart::{Line, chart};
 use super::svg::swatch;
 use super::sweep_charts::sweep_charts;
 use crate::evidence::{Grid, grids, has_blocks, problems};
-use crate::facts::{answers, host_line, option_text, run_line, target_line, title, variant_line};
+use crate::facts::{
+    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
+};
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 
+/// Steps that stand beside each other in a summary table; more of them, with their intervals, are wider than a screen.
+const COLUMNS_ABREAST: usize = 6;
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
@@ -30,6 +34,9 @@ pub(super) struct Page {
     variants: Vec<VariantView>,
     parity: Option<ParityView>,
     workloads: Vec<WorkloadView>,
+    /// Empty when no failed cell has left a log.
+    logs: Vec<[String; 2]>,
+    logs_title: &'static str,
     order: Vec<String>,
 }
 
@@ -73,24 +80,24 @@ struct SummaryView {
     caption: String,
     /// What the rows are.
     head: &'static str,
-    columns: Vec<ColumnLink>,
+    columns: Vec<HeadView>,
     rows: Vec<RowView>,
     /// Colour, sign, meaning.
     legend: Vec<[&'static str; 3]>,
     missing: Vec<String>,
 }
 
+/// Of a row or a column.
 #[derive(Serialize)]
-struct ColumnLink {
+struct HeadView {
     name: String,
-    /// The step's section; `None` when the column is no step.
+    /// The step's section; `None` for what is no step.
     target: Option<String>,
 }
 
 #[derive(Serialize)]
 struct RowView {
-    label: String,
-    is_target: bool,
+    head: HeadView,
     cells: Vec<CellView>,
 }
 
@@ -102,6 +109,8 @@ struct CellView {
     /// Interval and verdict; empty where there are none.
     judgement: String,
     note: String,
+    /// What was asked for, not what was measured.
+    is_target: bool,
 }
 
 #[derive(Serialize)]
@@ -146,6 +155,8 @@ impl Page {
                 classes: grid(parity),
             }),
             workloads,
+            logs: logs(findings).into_iter().map(|(cell, log)| [cell, log]).collect(),
+            logs_title: FAILURES,
             order: findings.run.order.clone(),
         }
     }
@@ -223,21 +234,34 @@ fn summary_view(
     step_id: &dyn Fn(usize) -> String,
 ) -> SummaryView {
     let table = section.table;
-    let link = |name: &String| ColumnLink {
+    let step = |name: &String| HeadView {
         name: name.clone(),
         target: workload.steps.iter().position(|step| step.name == *name).map(step_id),
     };
-    let row = |row: &TableRow| RowView {
-        label: row.label.clone(),
-        is_target: row.is_target,
-        cells: row.cells.iter().map(|cell| cell_view(row, cell)).collect(),
-    };
+    let label = |row: &TableRow| HeadView { name: row.label.clone(), target: None };
+    // A page is higher than wide, as a terminal: many steps stand below each other.
+    let (head, columns, rows): (_, Vec<HeadView>, Vec<RowView>) =
+        if section.turns && table.columns.len() > COLUMNS_ABREAST {
+            let of_step = |(at, name): (usize, &String)| RowView {
+                head: step(name),
+                cells: table.rows.iter().filter_map(|row| Some(cell_view(row, row.cells.get(at)?))).collect(),
+            };
+            let rows = table.columns.iter().enumerate().map(of_step);
+            (section.heads[1], table.rows.iter().map(label).collect(), rows.collect())
+        } else {
+            let of_row = |row: &TableRow| RowView {
+                head: label(row),
+                cells: row.cells.iter().map(|cell| cell_view(row, cell)).collect(),
+            };
+            let rows = table.rows.iter().map(of_row);
+            (section.heads[0], table.columns.iter().map(step).collect(), rows.collect())
+        };
     SummaryView {
         title: table.title.clone(),
         caption: table.caption.clone(),
-        head: section.heads[0],
-        columns: table.columns.iter().map(link).collect(),
-        rows: table.rows.iter().map(row).collect(),
+        head,
+        columns,
+        rows,
         legend: section
             .legend
             .iter()
@@ -254,6 +278,7 @@ fn cell_view(row: &TableRow, cell: &Cell) -> CellView {
         sign: mark_in(row, cell),
         judgement: judgement(cell),
         note: cell.note.clone(),
+        is_target: row.is_target,
     }
 }
 

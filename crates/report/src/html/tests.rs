@@ -160,6 +160,42 @@ fn a_coloured_cell_has_a_sign_and_its_reason() {
 }
 
 #[test]
+fn more_steps_than_fit_abreast_are_rows_and_few_are_columns() {
+    let page = page();
+    // Ten steps of two variants, and the six of them with a target.
+    let rates = "<thead><tr><th scope=\"col\">step</th><th scope=\"col\">rollback</th>";
+    let row = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th><td";
+    let targets =
+        "<thead><tr><th scope=\"col\">variant</th><th scope=\"col\"><a href=\"#w0s4\">qr100</a></th>";
+    assert_eq!([rates, row, targets].map(|text| page.matches(text).count()), [2, 2, 1]);
+    let target =
+        "<tr><th scope=\"row\">target</th><td class=\"grey target\" title=\"target\">400 <i></i></td>";
+    assert!(page.contains(target), "{target}");
+    let head =
+        page.split("<table class=\"summary\">").nth(1).and_then(|table| table.split("</table>").next());
+    let rows: Vec<usize> =
+        head.unwrap().split("<tr>").skip(2).map(|row| row.matches("<td").count()).collect();
+    assert_eq!(rows, [2; 10], "each step has a cell of each variant");
+}
+
+#[test]
+fn the_log_of_a_failed_cell_is_folded_and_keeps_its_lines() {
+    let page = page();
+    let log = "<details><summary>block 1 &lt;b&gt;&amp;&quot; insert-benchmark: server went away; its log is logs&#x2f;1.log</summary>\
+               <pre tabindex=\"0\">[ERROR] unknown variable &#x27;&lt;x&gt;=|1|&#x27;\n[ERROR] Aborting ``` [31m</pre></details>";
+    assert_eq!(page.matches(log).count(), 1);
+    assert!(page.contains("<a href=\"#logs\">Logs of failed cells</a>"));
+    let mut findings = fixture::findings();
+    findings.failures.clear();
+    assert!(!Html.render(&findings).expect("the template renders").contains("Logs of failed cells"));
+}
+
+#[test]
+fn labels_are_never_cut() {
+    assert!(!include_str!("page.css").contains("ellipsis"));
+}
+
+#[test]
 fn with_several_blocks_interval_and_verdict_stand_below_the_ratio() {
     let page = Html.render(&fixture::with_blocks(3)).expect("the template renders");
     let expected = "1.30 <i>+</i><small>1.274–1.327 faster</small></td>";

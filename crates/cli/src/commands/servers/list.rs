@@ -13,16 +13,26 @@ use crate::terminal;
 pub(super) fn show(args: &ServersListArgs) -> Result<(), Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let all = shown(&catalogue, args.here);
-    if !args.json {
-        return terminal::out(&text(&all, &catalogue));
+    if args.json {
+        return terminal::out(&json_text(&all, &catalogue)?);
     }
+    terminal::out_folded(&text(&all, &catalogue))
+}
+
+/// The servers that are here, for `dbdyno list servers --json`.
+pub(crate) fn here_json() -> Result<String, Ended> {
+    let catalogue = Catalogue::read().map_err(ended)?;
+    json_text(&shown(&catalogue, true), &catalogue)
+}
+
+fn json_text(all: &[Known], catalogue: &Catalogue) -> Result<String, Ended> {
     let value = json!({
         "folder": servers_dir(),
         "own_catalogue": catalogue.own_file,
         "servers": all.iter().map(server).collect::<Vec<_>>(),
     });
     let text = serde_json::to_string_pretty(&value).map_err(|error| Ended::new(OURS, error))?;
-    terminal::out(&text)
+    Ok(text + "\n")
 }
 
 /// The servers that are here, for `dbdyno list servers`.

@@ -10,7 +10,7 @@ use dbdyno_provision::fetch::{Catalogue, Entry, missing_tools};
 use dbdyno_provision::servers::{self, Card, Origin};
 use dbdyno_provision::{Error, list as names_in, servers_dir};
 
-pub(crate) use list::here;
+pub(crate) use list::{here, here_json};
 
 use crate::args::{ServersArgs, ServersVerb};
 use crate::exit::{Ended, INTERRUPTED, MACHINE, SERVER, USAGE};

@@ -1,0 +1,118 @@
+//! What failed in a cell: its own words on one line, and apart from them the lines of a log behind them.
+
+use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, StepEvent};
+use serde::Serialize;
+
+/// What leads from a failure's own words to the lines of a log.
+const LEADS_TO_LOG: &str = "; the end of its log";
+
+/// A cell that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    pub block: u32,
+    pub variant: String,
+    pub workload: String,
+    /// In one line.
+    pub message: String,
+    /// The end of the server's log, as it was recorded; `None` where the failure has brought none.
+    pub log: Option<String>,
+}
+
+/// The cells that failed, in the order in which they ran.
+pub(crate) fn failures(run: &Run) -> Vec<Failure> {
+    let failed = run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Failed));
+    let failure = |cell: &CellRecord| {
+        let message = end_message(cell);
+        Failure {
+            block: cell.id.block,
+            variant: cell.id.variant.clone(),
+            workload: cell.id.workload.clone(),
+            message: words(&message),
+            log: log(&message).or_else(|| log_of_step(cell)),
+        }
+    };
+    failed.map(failure).collect()
+}
+
+/// That of the step that failed.
+fn log_of_step(cell: &CellRecord) -> Option<String> {
+    let events = cell.steps.iter().flat_map(|step| &step.events);
+    let mut messages = events.filter_map(|event| match event {
+        StepEvent::Ended { outcome: Outcome::Failed, message, .. } => message.as_deref(),
+        _ => None,
+    });
+    messages.find_map(log)
+}
+
+/// What a message says itself: its first line, in which a log behind it is named by its path, without a full stop.
+pub fn words(message: &str) -> String {
+    let line = message.trim_start().lines().next().unwrap_or_default();
+    let line = line.trim_end().trim_end_matches(['.', ':']);
+    match line.split_once(LEADS_TO_LOG) {
+        Some((said, "")) => said.to_owned(),
+        Some((said, path)) => format!("{said}; its log is{path}"),
+        None => line.to_owned(),
+    }
+}
+
+/// The lines behind the first, as they were logged; `None` for a message of one line.
+fn log(message: &str) -> Option<String> {
+    let (_, log) = message.trim().split_once('\n')?;
+    Some(log.trim_end().to_owned()).filter(|log| !log.is_empty())
+}
+
+/// Why a cell ended as it did, as it was recorded.
+pub(crate) fn end_message(cell: &CellRecord) -> String {
+    let message = cell.events.iter().rev().find_map(|event| match event {
+        CellEvent::Ended { message, .. } => message.clone(),
+        _ => None,
+    });
+    message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, ended, failed_cell, load_step, run};
+
+    const DIED: &str =
+        "mysqld died at start (exit status: 1); the end of its log a.log:\n[ERROR] one\n\n[ERROR] two\n";
+
+    #[test]
+    fn a_failure_is_its_first_line_and_the_log_stands_apart() {
+        assert_eq!(words(DIED), "mysqld died at start (exit status: 1); its log is a.log");
+        assert_eq!(log(DIED).as_deref(), Some("[ERROR] one\n\n[ERROR] two"));
+        assert_eq!(
+            words("the server ended with signal 9; the end of its log:\nx"),
+            "the server ended with signal 9"
+        );
+        assert_eq!((words("server died.").as_str(), log("server died.")), ("server died", None));
+        assert_eq!((words("\nserver died.\n").as_str(), log("\nserver died.\n")), ("server died", None));
+        assert_eq!((words("").as_str(), log("")), ("", None));
+    }
+
+    #[test]
+    fn failed_cells_have_the_log_of_their_own_end_or_of_the_step_that_failed() {
+        let gone = ended(load_step(1_000), Outcome::Failed, "gone; the end of its log:\nsignal 11");
+        let cells = vec![
+            cell(1, "a", Vec::new()),
+            failed_cell(1, "b", Vec::new(), DIED),
+            failed_cell(2, "a", vec![gone], "gone"),
+            failed_cell(2, "b", Vec::new(), "no room"),
+        ];
+        let found = failures(&run(&["a", "b"], 2, cells));
+        let logs: Vec<_> = found.iter().map(|one| (one.message.as_str(), one.log.as_deref())).collect();
+        assert_eq!(
+            logs,
+            [
+                (
+                    "mysqld died at start (exit status: 1); its log is a.log",
+                    Some("[ERROR] one\n\n[ERROR] two")
+                ),
+                ("gone", Some("signal 11")),
+                ("no room", None)
+            ]
+        );
+        assert_eq!((found[1].block, found[1].variant.as_str()), (2, "a"));
+    }
+}

@@ -1,0 +1,163 @@
+//! Which blocks of a step are in no comparison, and why: invalid, failed, interrupted, or never run.
+
+use dbdyno_record::{CellRecord, Outcome};
+use serde::Serialize;
+
+use crate::compare::Side;
+use crate::failure::{end_message, words};
+use crate::{StepFindings, StepRun, Validity};
+
+/// A block of one side whose figures of a step are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub block: u32,
+    pub kind: LeftOutKind,
+    /// In the words of the report; of a failure its first line, without the log behind it.
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftOutKind {
+    /// The step ran to its end, and its figures may not be used.
+    Invalid,
+    /// The step itself failed.
+    Failed,
+    /// The cell failed before the step.
+    CellFailed,
+    /// The step was stopped, or its cell before it.
+    Interrupted,
+    /// The cell has not begun.
+    DidNotRun,
+    /// Nothing ended in it: no ratio can be formed with a rate of zero.
+    ZeroRate,
+}
+
+impl LeftOutKind {
+    /// `invalid`, `its cell failed`
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Failed => "failed",
+            Self::CellFailed => "its cell failed",
+            Self::Interrupted => "interrupted",
+            Self::DidNotRun => "its cell did not run",
+            Self::ZeroRate => "rate of zero",
+        }
+    }
+}
+
+/// Of one side and step, in the order of blocks; empty when each of its blocks can be compared.
+pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<LeftOut> {
+    let variant = step.variants.iter().find(|variant| variant.variant == side.variant);
+    let runs = variant.map_or(&[][..], |variant| variant.runs.as_slice());
+    let is_own = |id: &dbdyno_record::CellId| id.variant == side.variant && id.workload == workload;
+    let cells: Vec<&CellRecord> = side.run.cells.iter().filter(|cell| is_own(&cell.id)).collect();
+    let mut blocks: Vec<u32> = cells.iter().map(|cell| cell.id.block).collect();
+    blocks.extend(side.run.manifest.order.iter().filter(|id| is_own(id)).map(|id| id.block));
+    blocks.sort_unstable();
+    blocks.dedup();
+    let of_block = |block: u32| {
+        let (kind, reason) = match runs.iter().find(|run| run.block == block) {
+            Some(run) => of_run(run)?,
+            None => of_cell(cells.iter().find(|cell| cell.id.block == block).copied())?,
+        };
+        Some(LeftOut { block, kind, reason })
+    };
+    blocks.into_iter().filter_map(of_block).collect()
+}
+
+fn of_run(run: &StepRun) -> Option<(LeftOutKind, String)> {
+    match &run.validity {
+        Validity::Valid if run.rate > 0.0 => None,
+        Validity::Valid => Some((LeftOutKind::ZeroRate, String::new())),
+        Validity::Invalid { reasons } => Some((LeftOutKind::Invalid, reasons.join("; "))),
+        Validity::Failed { message } => Some((LeftOutKind::Failed, words(message))),
+        Validity::Interrupted => Some((LeftOutKind::Interrupted, String::new())),
+    }
+}
+
+/// Of a cell without the step. One that completed had none to run: loads whose data are restored run once.
+fn of_cell(cell: Option<&CellRecord>) -> Option<(LeftOutKind, String)> {
+    let Some(cell) = cell else { return Some((LeftOutKind::DidNotRun, String::new())) };
+    match cell.outcome() {
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Failed) => Some((LeftOutKind::CellFailed, words(&end_message(cell)))),
+        Some(Outcome::Interrupted) | None => Some((LeftOutKind::Interrupted, String::new())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{Run, StepEvent};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+    use crate::{CompareChoices, Comparison, compare};
+
+    fn text(all: &[LeftOut]) -> String {
+        let line = |one: &LeftOut| format!("{} {}: {:?}", one.block, one.kind.words(), one.reason);
+        all.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn compared(run: &Run) -> Comparison {
+        let side = |variant| Side { run, variant };
+        compare(side("a"), side("b"), CompareChoices::default()).unwrap()
+    }
+
+    #[test]
+    fn each_block_without_figures_says_why() {
+        let mut invalid = load_step(1_000);
+        invalid.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
+        let mut cells: Vec<_> =
+            (1..=5).map(|block| cell(block, "a", vec![load_step(1_000), query_step(100, 10)])).collect();
+        cells.push(cell(1, "b", vec![invalid]));
+        cells.push(cell(2, "b", vec![ended(load_step(1_000), Outcome::Failed, "server gone:\n[ERROR] x")]));
+        cells.push(failed_cell(3, "b", Vec::new(), "died at start; the end of its log l:\n[ERROR] y"));
+        cells.push(cell(4, "b", vec![load_step(1_000)]));
+        let found = compared(&run(&["a", "b"], 5, cells));
+        assert_snapshot!(text(&found.steps[0].new_left_out), @r#"
+        1 invalid: "clock jumped"
+        2 failed: "server gone"
+        3 its cell failed: "died at start; its log is l"
+        5 its cell did not run: ""
+        "#);
+        assert_eq!(text(&found.steps[0].base_left_out), "");
+        assert_eq!(found.steps[0].base_blocks, 1);
+        assert_snapshot!(text(&found.steps[1].new_left_out), @r#"
+        3 its cell failed: "died at start; its log is l"
+        5 its cell did not run: ""
+        "#);
+    }
+
+    #[test]
+    fn rates_of_different_blocks_do_not_stand_beside_each_other() {
+        let invalid = |rate| {
+            let mut step = load_step(rate);
+            step.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
+            step
+        };
+        let cells = vec![
+            cell(1, "a", vec![invalid(1_000)]),
+            cell(1, "b", vec![load_step(2_000)]),
+            cell(2, "a", vec![load_step(1_000)]),
+            cell(2, "b", vec![invalid(2_000)]),
+        ];
+        let found = compared(&run(&["a", "b"], 2, cells));
+        let step = &found.steps[0];
+        assert_eq!((step.base_rate, step.new_rate, step.ratio), (None, None, None));
+        let out = (text(&step.base_left_out), text(&step.new_left_out));
+        assert_eq!(out, ("1 invalid: \"clock jumped\"".to_owned(), "2 invalid: \"clock jumped\"".to_owned()));
+    }
+
+    #[test]
+    fn the_rate_of_the_valid_side_stays() {
+        let cells =
+            vec![cell(1, "a", vec![load_step(1_000)]), failed_cell(1, "b", Vec::new(), "server died")];
+        let found = compared(&run(&["a", "b"], 1, cells));
+        let step = &found.steps[0];
+        assert_eq!((step.base_rate, step.new_rate, step.verdict), (Some(1_000.0), None, None));
+        assert_eq!(text(&step.new_left_out), "1 its cell failed: \"server died\"");
+    }
+}

@@ -1,0 +1,69 @@
+//! What is in no comparison and why, one line a side and reason.
+
+use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind};
+
+use super::step_name;
+use crate::facts::one_line;
+
+/// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share it.
+pub(super) fn lines(comparison: &Comparison) -> Vec<String> {
+    let mut all: Vec<(String, Vec<usize>)> = Vec::new();
+    for (at, step) in comparison.steps.iter().enumerate() {
+        let sides = [
+            (format!("base {}", comparison.base.variant), &step.base_left_out),
+            (format!("new {}", comparison.new.variant), &step.new_left_out),
+        ];
+        for (side, left_out) in sides {
+            for text in by_kind(left_out) {
+                let line = format!("{side}: {text}");
+                match all.iter_mut().find(|(known, _)| *known == line) {
+                    Some((_, steps)) => steps.push(at),
+                    None => all.push((line, vec![at])),
+                }
+            }
+        }
+    }
+    let line = |(line, steps): &(String, Vec<usize>)| {
+        one_line(&format!("{} of {line}", steps_text(comparison, steps)))
+    };
+    all.iter().map(line).collect()
+}
+
+/// Neighbours as `first to last`, others by name.
+fn steps_text(comparison: &Comparison, steps: &[usize]) -> String {
+    let name = |at: &usize| step_name(comparison, &comparison.steps[*at]);
+    match steps {
+        [first, .., last] if steps.len() > 2 && last - first + 1 == steps.len() => {
+            format!("{} to {}", name(first), name(last))
+        }
+        _ => steps.iter().map(name).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Blocks of one kind together, with the first one's reason: those of all blocks would hide the table.
+fn by_kind(left_out: &[LeftOut]) -> Vec<String> {
+    let mut kinds: Vec<LeftOutKind> = Vec::new();
+    for one in left_out {
+        if !kinds.contains(&one.kind) {
+            kinds.push(one.kind);
+        }
+    }
+    let text = |kind: LeftOutKind| {
+        let blocks: Vec<&LeftOut> = left_out.iter().filter(|one| one.kind == kind).collect();
+        let numbers: Vec<String> = blocks.iter().map(|one| one.block.to_string()).collect();
+        let (reason, same) = match blocks.as_slice() {
+            [first, others @ ..] => {
+                (first.reason.as_str(), others.iter().all(|one| one.reason == first.reason))
+            }
+            [] => ("", true),
+        };
+        let places = if numbers.len() == 1 { "block" } else { "blocks" };
+        let because = match (reason, same) {
+            ("", _) => String::new(),
+            (reason, true) => format!(": {reason}"),
+            (reason, false) => format!("; block {}: {reason}", numbers[0]),
+        };
+        format!("{} in {places} {}{because}", kind.words(), numbers.join(", "))
+    };
+    kinds.into_iter().map(text).collect()
+}

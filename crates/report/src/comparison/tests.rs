@@ -1,0 +1,183 @@
+//! Comparisons of the fixture in each of their formats.
+
+use dbdyno_analyse::statistics::describe::group;
+use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind};
+
+use super::*;
+use crate::fixture;
+
+/// Of the new variant, whose last block failed in the last step and whose second cell failed.
+fn left_out_of(step: &str) -> Vec<LeftOut> {
+    let cell = LeftOut { block: 2, kind: LeftOutKind::CellFailed, reason: "server <went> away".to_owned() };
+    let rows = |block| LeftOut {
+        block,
+        kind: LeftOutKind::Invalid,
+        reason: format!("rows of table {block}: 399950 instead of 400000"),
+    };
+    match step {
+        "qp500" => vec![rows(1), rows(3)],
+        "qp1000" => vec![LeftOut { block: 1, kind: LeftOutKind::DidNotRun, reason: String::new() }, cell],
+        "qr1000" => vec![cell],
+        _ => Vec::new(),
+    }
+}
+
+pub(super) fn comparison() -> Comparison {
+    let findings = fixture::with_blocks(3);
+    let workload = &findings.workloads[0];
+    let side = |variant: usize| ComparedSide {
+        run_id: findings.run.run_id.clone(),
+        variant: findings.variants[variant].name.clone(),
+        version_text: findings.variants[variant].version_text.clone(),
+    };
+    let step = |step: &dbdyno_analyse::StepFindings| {
+        let (base, new) = (&step.variants[0], &step.variants[1]);
+        ComparedStep {
+            workload: workload.name.clone(),
+            step: step.name.clone(),
+            rate_label: step.rate_label.clone(),
+            margin: 0.02,
+            ratios: Vec::new(),
+            target_missed: false,
+            decided: None,
+            base_left_out: Vec::new(),
+            new_left_out: left_out_of(step.name.as_str()),
+            base_rate: base.rate,
+            new_rate: new.rate,
+            base_blocks: 3,
+            new_blocks: 3,
+            ratio: new.ratio.as_ref().map(|ratio| ratio.value),
+            inference: new.ratio.as_ref().and_then(|ratio| ratio.inference.clone()),
+            verdict: new.verdict.or(Some(Verdict::Invalid)),
+        }
+    };
+    let steps: Vec<ComparedStep> = workload.steps.iter().skip(4).map(step).collect();
+    let notes =
+        vec!["Measured with a debug build of dbdyno: its numbers are not worth comparing.".to_owned()];
+    let ratios = group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>());
+    Comparison { base: side(0), new: side(1), paired: true, margin: 0.02, notes, ratios, steps }
+}
+
+#[test]
+fn a_terminal_gets_the_table_and_the_count_last() {
+    insta::assert_snapshot!(comparison_terminal(&comparison(), TerminalOptions::PLAIN), @r#"
+    dbdyno compare: <b>&" against rollback
+    Note: Measured with a debug build of dbdyno: its numbers are not worth comparing.
+    Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
+      20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
+    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
+      blocks; so it need not be the quotient of the two medians.
+
+    step    base    new       unit  ratio  95 % interval    verdict  adjusted p
+    ───────────────────────────────────────────────────────────────────────────
+    qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123
+    qp100   9400  12220  queries/s  1.300    1.274–1.327     faster       0.012
+    qr500   8100   7857  queries/s  0.970    0.921–1.021  undecided       0.123
+    qp500   8500     NA  queries/s     NA             NA    invalid          NA
+    qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012
+    qp1000  7100     NA  queries/s     NA             NA    invalid          NA
+
+    Left out:
+    - qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
+    - qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
+    - qp1000 of new <b>&": its cell did not run in block 1
+
+    Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
+    Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
+    "#);
+}
+
+#[test]
+fn steps_that_missed_their_target_are_counted_where_there_are_some() {
+    let mut comparison = comparison();
+    comparison.steps[1].verdict = Some(Verdict::Missed);
+    assert_eq!(answer(&comparison), "Steps: 1 slower, 0 faster, 0 same, 1 missed, 2 undecided, 2 invalid.");
+}
+
+#[test]
+fn a_pull_request_gets_the_count_first() {
+    insta::assert_snapshot!(comparison_markdown(&comparison()), @r#"
+    ### dbdyno compare: &lt;b>&amp;" against rollback
+
+    **Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.**
+
+    > Measured with a debug build of dbdyno: its numbers are not worth comparing.
+
+    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it need not be the quotient of the two medians.
+
+    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | qr100 | 9000 | 9360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 |
+    | qp100 | 9400 | 12220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 |
+    | qr500 | 8100 | 7857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 |
+    | qp500 | 8500 | NA | queries/s | NA | NA | invalid | NA |
+    | qr1000 | 7000 | 5600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 |
+    | qp1000 | 7100 | NA | queries/s | NA | NA | invalid | NA |
+
+    Left out:
+
+    - qp500 of new &lt;b>&amp;": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
+    - qr1000, qp1000 of new &lt;b>&amp;": its cell failed in block 2: server &lt;went> away
+    - qp1000 of new &lt;b>&amp;": its cell did not run in block 1
+
+    Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
+
+    Base rollback (3.50.2, run 20240401T101112Z-quickstart); new &lt;b>&amp;" (3.50.2, run 20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
+    "#);
+}
+
+#[test]
+fn what_rates_and_ratios_are_is_said_of_each_way_to_compare() {
+    let mut comparison = comparison();
+    comparison.paired = false;
+    assert!(rates_and_ratios(&comparison).contains("geometric mean of new's blocks"));
+    for step in &mut comparison.steps {
+        (step.base_blocks, step.new_blocks) = (1, 1);
+    }
+    assert!(rates_and_ratios(&comparison).starts_with("Base and new: rate of the one block."));
+}
+
+#[test]
+fn steps_with_a_margin_of_their_own_are_named() {
+    let mut comparison = comparison();
+    comparison.steps[1].margin = 0.05;
+    assert_eq!(margins(&comparison), "2.0 % (qp100 5.0 %)");
+}
+
+#[test]
+fn a_program_gets_everything_unrounded() {
+    let text = comparison_json(&comparison()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(text.starts_with("{\n  \"schema\": 1,\n  \"base\""), "{text}");
+    assert_eq!(value["steps"][0]["verdict"], "undecided");
+    assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
+    let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);
+    assert_eq!(
+        (&invalid["new_rate"], invalid["base_left_out"].as_array().map(Vec::len)),
+        (&().into(), Some(0))
+    );
+    assert_eq!((&left_out["kind"], &left_out["block"]), (&"invalid".into(), &1.into()));
+}
+
+#[test]
+fn a_variant_that_never_started_has_no_version_in_the_method() {
+    let mut comparison = comparison();
+    comparison.new.version_text.clear();
+    assert!(method(&comparison).contains("new <b>&\" (run 2024"), "{}", method(&comparison));
+}
+
+#[test]
+fn neighbouring_steps_that_are_left_out_for_the_same_reason_share_a_line() {
+    let mut comparison = comparison();
+    for step in &mut comparison.steps {
+        step.new_left_out = left_out_of("qr1000");
+    }
+    let line = "qr100 to qp1000 of new <b>&\": its cell failed in block 2: server <went> away";
+    assert_eq!(left_out::lines(&comparison), [line]);
+}
+
+#[test]
+fn the_ratio_of_one_step_is_no_group() {
+    let ratios = group(&[1.5]).unwrap();
+    assert_eq!(group_line(&ratios), None);
+}
