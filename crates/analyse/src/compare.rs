@@ -231,7 +231,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
     let steps = findings
         .workloads
         .iter()
-        .flat_map(|workload| workload.steps.iter().filter_map(move |step| compared(&workload.name, step)));
+        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
     steps.collect()
 }
 
@@ -267,7 +267,7 @@ fn apart(
     let steps = base
         .workloads
         .iter()
-        .flat_map(|workload| workload.steps.iter().filter_map(move |step| compared(&workload.name, step)));
+        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
     steps.collect()
 }
 

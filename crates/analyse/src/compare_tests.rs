@@ -35,6 +35,18 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
     assert_eq!(turned.steps[0].verdict, Some(Verdict::Faster));
 }
 
+#[test]
+fn a_warm_up_is_no_comparison() {
+    let mut run = run_of("x", &STEADY);
+    for cell in &mut run.cells {
+        cell.steps[0].spec.is_warm_up = true;
+    }
+    let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
+    let names: Vec<&str> = found.steps.iter().map(|step| step.step.as_str()).collect();
+    assert!(!names.is_empty() && !names.contains(&"l.i0"), "{names:?}");
+    assert!(found.ratios.is_none());
+}
+
 /// A run of `a` and `b` in `qr100`: queries and written rows a second.
 fn run_with_target(id: &str, a: (u64, u64), b: (u64, u64)) -> Run {
     let cells = (1..=3).flat_map(|block| {

@@ -110,6 +110,11 @@ pub struct WorkloadFindings {
 }
 
 impl WorkloadFindings {
+    /// Steps that are compared: all but warm-ups.
+    pub fn judged_steps(&self) -> impl Iterator<Item = &StepFindings> {
+        self.steps.iter().filter(|step| !step.is_warm_up)
+    }
+
     /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where there is no ratio.
     pub fn most_ratio_blocks(&self, base: &str) -> usize {
         let variants = self.steps.iter().flat_map(|step| &step.variants);

@@ -227,7 +227,7 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
     for (position, found) in findings.iter().enumerate() {
         for workload in &found.workloads {
             for (step, variant) in
-                workload.steps.iter().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
+                workload.judged_steps().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
             {
                 if choices.variant.is_some_and(|asked| asked != variant.variant)
                     || (choices.measure == Measure::Ratio && variant.variant == found.run.base)
