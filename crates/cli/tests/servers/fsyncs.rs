@@ -62,13 +62,28 @@ fn binary_log(prefix: &str, (alone, beside): (Range<f64>, Range<f64>)) {
         desk.write(&format!("{name}.cnf"), &format!("{MY_CNF}{options}"));
         variant(name, prefix, &format!("my_cnf = \"{name}.cnf\""))
     });
-    // Long enough for many commits also on a disk that other tests keep busy: of few of them, one sync more is a difference.
-    let (found, _) = measured(&desk, &variants.concat(), 3);
-    for (Found { all, engine }, (name, _, redo, binlog)) in found.iter().zip(options) {
-        assert!(redo.contains(engine), "{prefix} {name}: engine {engine}, not {redo:?}");
-        let of_binlog = all.unwrap() - engine;
-        assert!((of_binlog - binlog).abs() < 0.03, "{prefix} {name}: binary log {of_binlog}, not {binlog}");
+    // Commits are counted by the client and syncs by the server, at moments that a hold-up sets apart: the longer, the less that is.
+    let mut faults = Vec::new();
+    for seconds in [3, 10, 30] {
+        let (found, _) = measured(&desk, &variants.concat(), seconds);
+        faults = found.iter().zip(&options).filter_map(fault_of).collect();
+        if faults.is_empty() {
+            return;
+        }
+        std::fs::remove_dir_all(desk.run_dir()).unwrap();
     }
+    panic!("{prefix}: {}", faults.join("; "));
+}
+
+/// Name, option file, and syncs for a commit: of the redo log, between bounds, and of the binary log.
+type Expected = (&'static str, String, Range<f64>, f64);
+
+fn fault_of((Found { all, engine }, (name, _, redo, binlog)): (&Found, &Expected)) -> Option<String> {
+    let of_binlog = all.unwrap() - engine;
+    let is_right = redo.contains(engine) && (of_binlog - binlog).abs() < 0.03;
+    (!is_right).then(|| {
+        format!("{name}: engine {engine}, expected {redo:?}, binary log {of_binlog}, expected {binlog}")
+    })
 }
 
 #[test]
