@@ -1,8 +1,10 @@
 //! The A/A table: the base against itself under a second name, and what its scatter lets the run see.
 
-use crate::forecast::forecast;
 use crate::judge::Rules;
-use crate::verdict::{Inference, Verdict};
+use crate::numbered::numbered;
+use crate::statistics::power::USUAL_POWER;
+use crate::statistics::power_same::margin_for_same;
+use crate::verdict::{Inference, LEVEL, Verdict};
 use crate::{Cell, Colour, Ratio, StepFindings, Table, TableRow, VariantStep};
 
 /// Columns are steps; `None` for a run without A/A.
@@ -12,7 +14,7 @@ pub(crate) fn control(steps: &[StepFindings], rules: Rules<'_>) -> Option<Table>
         let variant = step.variants.iter().find(|variant| variant.variant == again);
         let found = variant.and_then(|variant| Some((variant, variant.ratio.as_ref()?)));
         match found {
-            Some((variant, ratio)) => cells(variant, ratio, step.margin),
+            Some((variant, ratio)) => cells(variant, ratio),
             None => std::array::from_fn(|_| nothing("no block in which both are valid")),
         }
     };
@@ -30,7 +32,7 @@ pub(crate) fn control(steps: &[StepFindings], rules: Rules<'_>) -> Option<Table>
     })
 }
 
-fn cells(variant: &VariantStep, ratio: &Ratio, margin: f64) -> [Cell; 4] {
+fn cells(variant: &VariantStep, ratio: &Ratio) -> [Cell; 4] {
     let shown = Cell {
         value: Some(ratio.value),
         text: format!("{:.3}", ratio.value),
@@ -38,7 +40,7 @@ fn cells(variant: &VariantStep, ratio: &Ratio, margin: f64) -> [Cell; 4] {
         verdict: variant.verdict,
         ..nothing("")
     };
-    let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len(), margin));
+    let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
     let [noise, detects, same] = match seen {
         Some(figures) => figures.map(|fraction| Cell {
             value: Some(100.0 * fraction),
@@ -51,10 +53,10 @@ fn cells(variant: &VariantStep, ratio: &Ratio, margin: f64) -> [Cell; 4] {
 }
 
 /// Noise, the difference that is found and the margin within which sameness is shown, as fractions.
-fn seen(inference: &Inference, blocks: usize, margin: f64) -> Option<[f64; 3]> {
-    let deviation = inference.paired.as_ref()?.deviation;
-    let seen = forecast(deviation, u32::try_from(blocks).ok()?, 1, margin, margin);
-    Some([deviation.exp_m1(), seen.detects?, seen.same_within?])
+fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
+    let paired = inference.paired.as_ref()?;
+    let same_within = margin_for_same(paired.deviation, u32::try_from(blocks).ok()?, LEVEL, USUAL_POWER)?;
+    Some([paired.deviation.exp_m1(), paired.detectable_ratio - 1.0, same_within.exp_m1()])
 }
 
 fn nothing(note: &str) -> Cell {
@@ -79,7 +81,7 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
     } else {
         format!(
             " Of {} {} a difference, which would be false; {} same, {} undecided{}.",
-            if verdicts.len() == 1 { "1 step".to_owned() } else { format!("{} steps", verdicts.len()) },
+            numbered(verdicts.len(), "step"),
             match of(&[Verdict::Faster, Verdict::Slower]) {
                 0 => "none shows".to_owned(),
                 1 => "1 shows".to_owned(),

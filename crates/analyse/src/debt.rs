@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::counters::Counters;
 use crate::levels::{is_bytes, megabytes, value, words};
+use crate::numbered::numbered;
 use crate::{StepFindings, StepRun, WorkloadFindings};
 
 /// Less growth than this is an idle server's.
@@ -129,8 +130,7 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     }
     let more = match all.len().saturating_sub(STEPS_NAMED) {
         0 => String::new(),
-        1 => "; and 1 more step".to_owned(),
-        more => format!("; and {more} more steps"),
+        more => format!("; and {}", numbered(more, "more step")),
     };
     let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
     Some(format!(

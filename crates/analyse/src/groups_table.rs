@@ -1,9 +1,9 @@
 //! The summary's tables of groups of steps: a row a group, a column a figure.
 
 use crate::groups::GroupFindings;
+use crate::numbered::numbered;
 use crate::ratio::ratio_text;
 use crate::tables::{absent, listed};
-use crate::valid_runs;
 use crate::{Cell, Colour, Table, TableRow, colours};
 
 /// Figures of published tables, then the geometric mean, then which steps are at both ends.
@@ -20,7 +20,7 @@ pub(crate) fn tables(groups: &[GroupFindings], base: &str) -> Vec<Table> {
 fn table(groups: &[GroupFindings], base: &str) -> Table {
     let first = &groups[0];
     let connections =
-        first.connections.map_or_else(String::new, |number| format!(", {}", valid_runs::connections(number)));
+        first.connections.map_or_else(String::new, |number| format!(", {}", numbered(number, "connection")));
     let several = groups.iter().any(|group| group.variant != first.variant);
     let row = |group: &GroupFindings| TableRow {
         label: if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() },

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use crate::cell_warnings::sentence;
+use crate::numbered::numbered;
 use crate::valid_runs::all_runs;
 use crate::{Validity, WorkloadFindings};
 
@@ -98,13 +99,11 @@ impl Shared<'_> {
         if self.runs == 1 {
             return format!("Invalid, not used: {}: {reason}.", self.place);
         }
-        let counted =
-            |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
         format!(
             "Invalid, not used: {} of {all} runs of steps ({}, {}), first {}: {reason}. Each is named at its step.",
             self.runs,
-            counted(self.steps.len(), "step"),
-            counted(self.variants.len(), "variant"),
+            numbered(self.steps.len(), "step"),
+            numbered(self.variants.len(), "variant"),
             self.place,
         )
     }

@@ -2,7 +2,8 @@
 
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 
-use crate::valid_runs::{connections, counted, valid_runs};
+use crate::numbered::numbered;
+use crate::valid_runs::{counted, valid_runs};
 use crate::{ClientReach, KindResult, WorkloadFindings};
 
 /// Share of the client's calibrated rate from which a step is called the client's own.
@@ -51,7 +52,7 @@ pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
              here with {} (dbdyno doctor --client; {:.0} % or more makes a step invalid); give the client more CPUs \
              (host.client_cpus) or threads (host.client_threads), or the server fewer",
             reach.statements_per_second,
-            connections(reach.connections),
+            numbered(reach.connections, "connection"),
             100.0 * share,
             reach.could_per_second,
             reach.could_connections,
@@ -81,7 +82,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         counted(wrong.len()),
         worst.place(),
         reach.statements_per_second,
-        connections(reach.connections),
+        numbered(reach.connections, "connection"),
         100.0 * share(reach),
         reach.could_per_second,
         reach.could_connections,

@@ -1,7 +1,8 @@
 //! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
 
+use crate::numbered::numbered;
 use crate::scans::SCAN;
-use crate::valid_runs::{RunOfStep, connections, counted, valid_runs};
+use crate::valid_runs::{RunOfStep, counted, valid_runs};
 use crate::{KindResult, StepRun, WorkloadFindings};
 
 /// A sentence for all such runs, which names the worst, and one for those that scan.
@@ -36,7 +37,7 @@ type Short<'a> = (RunOfStep<'a>, &'a KindResult);
 fn worst(short: &[Short<'_>]) -> Option<(String, String)> {
     let each = |kind: &KindResult| kind.operations as f64 / f64::from(kind.connections.max(1));
     let (found, kind) = short.iter().min_by(|one, other| each(one.1).total_cmp(&each(other.1)))?;
-    let connections = connections(kind.connections);
+    let connections = numbered(kind.connections, "connection");
     Some((counted(short.len()), format!("{}: {} on {connections}", found.place(), kind.operations)))
 }
 

@@ -5,6 +5,7 @@ use dbdyno_record::{CellRecord, Run, StepRecord};
 use crate::counters::{Change, Counters, STATUS, change as change_between, greatest};
 use crate::fsyncs;
 use crate::measured::Measured;
+use crate::numbered::numbered;
 use crate::span::Span;
 
 /// Sessions of the load that had not ended at the last sample. That sample alone has it, and only of servers whose sessions
@@ -39,7 +40,7 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
     let of_variant = |name: &str| {
         let cells = run.cells.iter().filter(|cell| cell.id.variant == name);
         let count: usize = cells.map(untold).sum();
-        (count > 0).then(|| format!("{name}, {count} {}", if count == 1 { "step" } else { "steps" }))
+        (count > 0).then(|| format!("{name}, {}", numbered(count, "step")))
     };
     let names: Vec<String> =
         run.manifest.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect();

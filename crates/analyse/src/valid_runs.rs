@@ -60,8 +60,3 @@ pub(crate) fn worst(
 pub(crate) fn counted(runs: usize) -> String {
     if runs == 1 { "1 run of a step".to_owned() } else { format!("{runs} runs of steps") }
 }
-
-/// `1 connection`, `16 connections`
-pub(crate) fn connections(number: u32) -> String {
-    if number == 1 { "1 connection".to_owned() } else { format!("{number} connections") }
-}

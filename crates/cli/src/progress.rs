@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
-use dbdyno_plan::Estimate;
+use dbdyno_plan::{Estimate, grouped};
 use dbdyno_record::{CellId, Interval, StepSpec, Unit};
 use dbdyno_sample::{Mark, Sampler};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -212,19 +212,6 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// 1234567 as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,10 +251,5 @@ mod tests {
         progress.cell(&id("wal"), 1);
         progress.cell_over();
         assert_eq!(progress.position.get(), progress.total);
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }
 }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::count_words::{grouped, numbered};
 use crate::estimate_data::by_data_mode;
 use crate::speed::{Size, Speed, assumed};
 use crate::{InsertBenchmark, Plan, Variant, VariantKind, Verify, estimate_microbenchmarks, estimate_oltp};
@@ -175,8 +176,8 @@ impl Forecast<'_> {
             Verify::Off => return None,
         };
         let once = rows_us(self.benchmark.load_rows, self.speed.verify_row_us);
-        let unit = if times == 1 { "check" } else { "checks" };
-        let detail = format!("{times} {unit} of {} rows", grouped(self.benchmark.loaded_rows()));
+        let checks = numbered(times as u64, "check");
+        let detail = format!("{checks} of {} rows", grouped(self.benchmark.loaded_rows()));
         Some(step("verify", &detail, self.all_clients(once * times as f64)))
     }
 
@@ -227,18 +228,6 @@ pub(crate) fn step(name: &str, detail: &str, duration: Duration) -> StepEstimate
 /// At most 1e15 seconds, so that sums of steps and cells cannot overflow whatever an unchecked plan says.
 pub(crate) fn seconds(value: f64) -> Duration {
     Duration::from_secs_f64(value.min(1e15))
-}
-
-/// A number with commas between groups of three digits.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = digits
-        .as_bytes()
-        .rchunks(3)
-        .rev()
-        .map(|group| std::str::from_utf8(group).expect("decimal digits are ASCII"))
-        .collect();
-    groups.join(",")
 }
 
 #[cfg(test)]
@@ -369,10 +358,5 @@ mod tests {
         (benchmark.data_length_min, benchmark.data_length_max) = (u32::MAX, u32::MAX);
         plan.blocks = u32::MAX;
         assert!(estimate(&plan).duration > Duration::from_secs(1 << 40));
-    }
-
-    #[test]
-    fn digits_are_grouped_by_three() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped).join(" "), "0 999 1,000 1,234,567");
     }
 }

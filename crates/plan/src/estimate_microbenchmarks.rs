@@ -1,6 +1,7 @@
 //! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed speeds.
 
-use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
+use crate::count_words::{grouped, numbered};
+use crate::estimate::{CellEstimate, StepEstimate, seconds, step};
 use crate::estimate_oltp::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
 use crate::speed::{Speed, assumed};
 use crate::{MicroLength, MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
@@ -32,8 +33,7 @@ pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate
     };
     if checks > 0 {
         let each = options.loaded_rows() as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
-        let unit = if checks == 1 { "check" } else { "checks" };
-        let detail = format!("{checks} {unit} of {} rows", grouped(options.loaded_rows()));
+        let detail = format!("{} of {} rows", numbered(checks, "check"), grouped(options.loaded_rows()));
         steps.push(step("verify", &detail, seconds(each * checks as f64)));
     }
     let written = writing.map(|rung| options.length(&rung.step).unwrap_or_default()).sum();
@@ -48,8 +48,7 @@ pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate
 }
 
 fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> StepEstimate {
-    let unit = if rung.connections == 1 { "connection" } else { "connections" };
-    let on = format!("on {} {unit}", rung.connections);
+    let on = format!("on {}", numbered(rung.connections, "connection"));
     if let Some(length) = options.length(&rung.step) {
         let length = length + options.warmup_of(&rung.step);
         return step(&rung.name, &format!("{} {on}", PlanDuration(length)), length);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::estimate::{CellEstimate, StepEstimate, grouped, seconds, step};
+use crate::count_words::{grouped, numbered};
+use crate::estimate::{CellEstimate, StepEstimate, seconds, step};
 use crate::speed::{Size, Speed, assumed};
 use crate::{LoadMethod, Oltp, Variant, Verify};
 
@@ -69,17 +70,20 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
         let at = rate.map_or_else(String::new, |rate| format!(" at {rate}/s"));
-        let unit = if connections == 1 { "connection" } else { "connections" };
         let what = oltp
             .events
             .map_or_else(|| oltp.time.to_string(), |events| format!("{} operations", grouped(events)));
-        steps.push(step(&name, &format!("{what} on {connections} {unit}{at}"), length(oltp, connections)));
+        steps.push(step(
+            &name,
+            &format!("{what} on {}{at}", numbered(connections, "connection")),
+            length(oltp, connections),
+        ));
     }
     let checks = checks(oltp);
     if checks > 0 {
         let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
-        let unit = if checks == 1 { "check" } else { "checks" };
-        steps.push(step("verify", &format!("{checks} {unit} of {detail}"), seconds(each * checks as f64)));
+        let times = numbered(checks, "check");
+        steps.push(step("verify", &format!("{times} of {detail}"), seconds(each * checks as f64)));
     }
     steps
 }

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{
     Colour, Failure, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
-    parity,
+    numbered, parity,
 };
 use serde_json::Value;
 
@@ -16,8 +16,7 @@ pub(crate) fn title(findings: &Findings) -> String {
 
 /// When, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
-    let mut blocks =
-        if run.blocks_planned == 1 { "1 block".to_owned() } else { format!("{} blocks", run.blocks_planned) };
+    let mut blocks = numbered(run.blocks_planned, "block");
     if let Some(budget) = &run.budget {
         blocks.push_str(&format!(
             " and {} further within {}, looked at {}",
@@ -135,11 +134,13 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
         };
         let named = |verdict: Verdict| match of(verdict).as_slice() {
             [] => format!("{} in no step", verdict.word()),
-            steps => format!("{} in {} ({})", verdict.word(), steps_text(steps.len()), steps.join(", ")),
+            steps => {
+                format!("{} in {} ({})", verdict.word(), numbered(steps.len(), "step"), steps.join(", "))
+            }
         };
         let counted = |verdict: Verdict| match of(verdict).len() {
             0 => format!("{} in no step", verdict.word()),
-            count => format!("{} in {}", verdict.word(), steps_text(count)),
+            count => format!("{} in {}", verdict.word(), numbered(count, "step")),
         };
         let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
         let mut text = format!(
@@ -155,7 +156,7 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
             [] => {}
             steps => text.push_str(&format!(
                 ", target missed in {} ({}: not slower, beside fewer background writes than {} kept up)",
-                steps_text(steps.len()),
+                numbered(steps.len(), "step"),
                 steps.join(", "),
                 run.base
             )),
@@ -163,10 +164,10 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
         // A load whose data are restored afterwards has one, whatever the plan's blocks.
         let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
         if once > 0 {
-            text.push_str(&format!(", one block only in {}", steps_text(once)));
+            text.push_str(&format!(", one block only in {}", numbered(once, "step")));
         }
         if without > 0 {
-            text.push_str(&format!(", no ratio in {}", steps_text(without)));
+            text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
         }
         text.push('.');
         let verdict_of = |step: &str| {
@@ -216,19 +217,15 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
         "{} against {}: more than 5 % above in {}{most}{beside}, more than 5 % below in {}{least}, within 5 % of it in {}",
         row.label,
         run.base,
-        steps_text(above.len()),
-        steps_text(below.len()),
-        steps_text(near)
+        numbered(above.len(), "step"),
+        numbered(below.len(), "step"),
+        numbered(near, "step")
     );
     if without > 0 {
-        text.push_str(&format!(", no ratio in {}", steps_text(without)));
+        text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
     }
     text.push('.');
     text
-}
-
-fn steps_text(count: usize) -> String {
-    if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
 /// The background rate that a step had to keep, if it had one.

@@ -1,6 +1,6 @@
 //! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
 
-use dbdyno_analyse::{Change, History, Measure, Reach, Series, Verdict, p_text};
+use dbdyno_analyse::{Change, History, Measure, Reach, Series, Verdict, numbered, p_text};
 use serde::Serialize;
 
 use crate::facts::one_line;
@@ -79,11 +79,7 @@ pub fn history_json(history: &History) -> Result<String, Error> {
 }
 
 pub(crate) fn title(history: &History) -> String {
-    one_line(&format!("dbdyno history: {}, {}", history.name, runs_text(history.runs.len())))
-}
-
-fn runs_text(count: usize) -> String {
-    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+    one_line(&format!("dbdyno history: {}, {}", history.name, numbered(history.runs.len(), "run")))
 }
 
 /// What the values are, and how changes are judged.

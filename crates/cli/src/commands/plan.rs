@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use dbdyno_analyse::numbered;
 use dbdyno_plan::{
     Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
 };
@@ -58,8 +59,8 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
     let mut text = format!(
         "plan {}: {} x {}\n\n",
         plan.name,
-        count(plan.variants.len(), "variant"),
-        count(plan.blocks as usize, "block")
+        numbered(plan.variants.len(), "variant"),
+        numbered(plan.blocks as usize, "block")
     );
     let width = plan.variants.iter().map(|variant| variant.name.len()).max().unwrap_or(0);
     for variant in &plan.variants {
@@ -125,10 +126,6 @@ fn disk(estimate: &Estimate) -> String {
         ),
         _ => format!("{here} here; about {there} where the server by address keeps its data"),
     }
-}
-
-fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 fn server(kind: &VariantKind) -> String {

@@ -1,5 +1,6 @@
 //! `dbdyno plan`: what becomes of the variants' intents on their servers.
 
+use dbdyno_analyse::numbered;
 use dbdyno_plan::{Plan, Variant};
 
 use crate::configs::{self, VariantConfig};
@@ -32,9 +33,8 @@ pub(crate) fn section(plan: &Plan, whole: bool) -> Result<String, Ended> {
 
 fn summary(variant: &Variant, config: &VariantConfig) -> String {
     let options = config.rendered.settings.len() + config.rendered.initdb.len();
-    let plural = if options == 1 { "" } else { "s" };
     let title = &config.rendered.title;
-    let mut text = format!("  {}: {options} option{plural} for {title}\n", variant.name);
+    let mut text = format!("  {}: {} for {title}\n", variant.name, numbered(options, "option"));
     for note in &config.notes {
         text.push_str(&format!("    {note}\n"));
     }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dbdyno_analyse::numbered;
 use dbdyno_plan::Plan;
 use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
@@ -113,12 +114,11 @@ impl Tally {
             return Err(Ended { code: INTERRUPTED, message: None });
         }
         if self.failed > 0 {
-            let cells = if self.failed == 1 {
-                "1 cell failed".to_owned()
-            } else {
-                format!("{} cells failed", self.failed)
-            };
-            return Err(Ended::new(SERVER, format!("{cells}; the report says why, what completed is in it")));
+            let cells = numbered(self.failed, "cell");
+            return Err(Ended::new(
+                SERVER,
+                format!("{cells} failed; the report says why, what completed is in it"),
+            ));
         }
         Ok(())
     }

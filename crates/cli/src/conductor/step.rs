@@ -5,6 +5,7 @@ use std::path::Path;
 use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
+use dbdyno_plan::grouped;
 use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
 };
@@ -16,7 +17,7 @@ use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
 use crate::exit::{Ended, MACHINE, OURS};
-use crate::progress::{Watcher, grouped};
+use crate::progress::Watcher;
 use crate::time;
 
 /// What one step runs with.

@@ -1,9 +1,8 @@
 //! A calibration as an aligned table, and as JSON.
 
+use dbdyno_plan::grouped;
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
 use serde_json::Value;
-
-use crate::progress::grouped;
 
 const HEADS: [&str; 7] =
     ["protocol", "connections", "rate (1/s)", "client CPU (us)", "load thread", "server CPUs", "limit"];

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::{Findings, StepNoise, analyse, host_class, noise, pooled};
+use dbdyno_analyse::{Findings, StepNoise, analyse, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
 
 use crate::exit::{Ended, USAGE};
@@ -127,7 +127,7 @@ pub(super) fn of_host(manifest: &Manifest) -> Option<Known> {
     };
     let steps: Vec<StepNoise> = runs.iter().flat_map(|stored| &stored.steps).cloned().collect();
     let kind = kind(&steps);
-    let count = if runs.len() == 1 { "1 run".to_owned() } else { format!("{} runs", runs.len()) };
+    let count = numbered(runs.len(), "run");
     Some(Known { steps, from: format!("{kind} {count} on this host{what}") })
 }
 

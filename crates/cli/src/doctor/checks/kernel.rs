@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use dbdyno_plan::grouped;
+
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
-use crate::progress::grouped;
 
 /// A timer that is later than this is seen in paced loads.
 const LATE: Duration = Duration::from_micros(500);

@@ -2,8 +2,9 @@
 
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
+use dbdyno_plan::grouped;
+
 use crate::doctor::finding::Finding;
-use crate::progress::grouped;
 use crate::time;
 
 /// The most connections that dbdyno is made for, and some room.
