@@ -3,12 +3,14 @@
 use dbdyno_record::{StepEvent, Unit};
 use serde::Serialize;
 
+use crate::counters::change;
 use crate::fsyncs::{self, Binlog};
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::rates::unit_of;
 use crate::reads;
+use crate::span::Span;
 use crate::steal;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
@@ -51,18 +53,18 @@ pub struct Cost {
 
 /// CPU of one process for one unit of the headline, in microseconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cpu {
-    total_us: Option<f64>,
-    user_us: Option<f64>,
-    kernel_us: Option<f64>,
+pub(crate) struct Cpu {
+    pub(crate) total_us: Option<f64>,
+    pub(crate) user_us: Option<f64>,
+    pub(crate) kernel_us: Option<f64>,
 }
 
 /// Each figure is `None` where its source was not sampled or nothing was done. `syncs` and `events` are what
 /// [`fsyncs::per_commit`] asks for.
 pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
     let has_server = step.hosting == Hosting::Process;
-    let server = if has_server { process(step, "server") } else { Cpu::default() };
-    let client = process(step, "client");
+    let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
+    let client = process(step, "client", step.window);
     let switches =
         step.change("switches", &["voluntary_switches", "involuntary_switches"]).filter(|_| has_server);
     Cost {
@@ -99,12 +101,13 @@ fn write_amplification(step: &Measured<'_>) -> Option<f64> {
     Some(written / user_bytes)
 }
 
-/// The process's exact CPU clock, split in the proportion of its tick-based user and kernel times: the clock knows no
+/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the proportion of its tick-based user and kernel times: the clock knows no
 /// split, and the ticks (10 ms each) do not add up to the clock.
-fn process(step: &Measured<'_>, source: &str) -> Cpu {
-    let total_us = step.change(source, &["cpu_us"]).and_then(|change| step.per_headline_unit(change));
-    let user = step.change(source, &["cpu_user_us"]).map(|change| change.value);
-    let kernel = step.change(source, &["cpu_kernel_us"]).map(|change| change.value);
+pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
+    let change = |key: &str| change(step.counters, source, &[key], span);
+    let total_us = change("cpu_us").and_then(|change| step.per_headline_unit(change));
+    let user = change("cpu_user_us").map(|change| change.value);
+    let kernel = change("cpu_kernel_us").map(|change| change.value);
     let Some(((total, user), kernel)) = total_us.zip(user).zip(kernel) else {
         return Cpu { total_us, ..Cpu::default() };
     };

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
+use crate::WorkloadFindings;
+use crate::cost::{Cpu, process};
 use crate::counters::change;
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::valid_runs::{counted, valid_runs};
-use crate::{Cost, WorkloadFindings};
 
 /// Share of the host's CPU below which an unexplained rest is not told: what published tables do not colour either. Above it,
 /// a figure of the whole host (`cpups`, `cpupq`) may differ between variants by something that is neither server nor client.
@@ -51,17 +52,19 @@ impl HostCheck {
 }
 
 /// `None` where processes were not sampled, and for a server of which nothing was seen here.
-pub(crate) fn host_check(step: &Measured<'_>, cost: &Cost) -> Option<HostCheck> {
+pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
     // Processes are sampled seldom, so all is over the time between two of their samples.
     let all = step.change("processes", &["cpu_us"])?;
     let per_unit =
         |source, keys: &[&str]| step.per_headline_unit(change(step.counters, source, keys, all.between)?);
-    let server_us = match step.hosting {
-        Hosting::Process => cost.server_cpu_us?,
+    let server = match step.hosting {
+        Hosting::Process => process(step, "server", all.between),
         // Of a server out of sight: if it is on this host, it is one of the others.
-        Hosting::Embedded | Hosting::Nothing | Hosting::External => 0.0,
+        Hosting::Embedded | Hosting::Nothing | Hosting::External => {
+            Cpu { total_us: Some(0.0), ..Cpu::default() }
+        }
     };
-    let client_us = cost.client_cpu_us?;
+    let (server_us, client_us) = (server.total_us?, process(step, "client", all.between).total_us?);
     let busy = change(step.counters, "host", &HOST_BUSY, all.between)?;
     let host_us = step.per_headline_unit(busy).filter(|us| *us > 0.0)?;
     let all_us = step.per_headline_unit(all)?;
@@ -72,8 +75,8 @@ pub(crate) fn host_check(step: &Measured<'_>, cost: &Cost) -> Option<HostCheck> 
     let ticks = (busy.value / TICK_US).max(1.0);
     Some(HostCheck {
         host_us,
-        server_user_us: cost.server_user_us,
-        server_kernel_us: cost.server_kernel_us,
+        server_user_us: server.user_us,
+        server_kernel_us: server.kernel_us,
         client_us,
         // The sum of processes counts in ticks, the two clocks do not.
         others_us: (all_us - server_us - client_us).max(0.0),

@@ -52,13 +52,18 @@ pub(crate) fn rate(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
 
 /// Units that `kind` did between two counter samples, so that a cost and the work it paid for cover the same time.
 ///
-/// A step that is one piece of work answers once, at the end, and a long scan seldom; their units are spread evenly over the
-/// window instead.
+/// A step that is one piece of work answers once, at the end: its units are spread evenly over the window instead. Long scans
+/// count with the parts that lie between the samples, in the warm-up too.
 pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: Span, between: Span) -> f64 {
-    if is_too_sparse(spec, intervals, window) || scans::are_cut(spec, kind) {
+    let tally = if scans::are_cut(spec, kind) {
+        let end_us = intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0);
+        scans::scanned(spec, intervals, kind, Span::new(0, end_us).overlap(between))
+    } else if is_too_sparse(spec, intervals, window) {
         return rate(spec, intervals, kind, window) * window.overlap(between).seconds();
-    }
-    amount(unit_of(spec, kind), &tally(intervals, kind, between))
+    } else {
+        tally(intervals, kind, between)
+    };
+    amount(unit_of(spec, kind), &tally)
 }
 
 /// Rate and greatest times of each whole second, the headline kind first, all clients together.

@@ -143,6 +143,16 @@ mod tests {
     }
 
     #[test]
+    fn samples_that_hold_the_warm_up_hold_its_scans() {
+        // Window of 10 s behind a warm-up of 5 s, samples at the step's beginning and a little behind the window's end.
+        let window = (5 * SECOND, 15 * SECOND);
+        let step = scan_step(&[(3 * SECOND, ROWS)], window);
+        let between = Span { from_us: -50_000, to_us: 15_040_000 };
+        let found = work(&step.spec, &step.intervals, SCAN, Span::new(window.0, window.1), between);
+        assert!((found - 15.0e6 / 3.0).abs() < 1e-6, "{found}");
+    }
+
+    #[test]
     fn of_short_scans_the_count_stands() {
         // 10 ms of service, and 10 ms of the client's own between two scans: 50 scans a second, not 100.
         let mut step = scan_step(&[(20_000, ROWS)], (0, 20 * SECOND));

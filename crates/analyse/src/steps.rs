@@ -75,7 +75,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         rate: measured.headline_rate(),
         kinds,
         efficiency: efficiency(&measured, &metrics),
-        host_check: host_check(&measured, &cost),
+        host_check: host_check(&measured),
         metrics,
         cost,
         client_reach,

@@ -22,6 +22,8 @@ pub struct Config {
     pub status: Option<Endpoint>,
     /// Time between two samples; must not be zero.
     pub interval: Duration,
+    /// Time from the barrier to the begin of the common window, where every source is read.
+    pub warmup: Duration,
     /// CPUs that the sampler's threads may run on; `None` = wherever the caller may.
     pub cpus: Option<Vec<u32>>,
 }
@@ -37,6 +39,7 @@ impl Default for Config {
             database_dir: None,
             status: None,
             interval: Duration::from_secs(1),
+            warmup: Duration::ZERO,
             cpus: None,
         }
     }

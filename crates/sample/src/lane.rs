@@ -26,6 +26,8 @@ pub(crate) struct Spec {
     /// Its sources by name, read in this order.
     pub(crate) sources: Vec<(&'static str, Open)>,
     pub(crate) interval: Duration,
+    /// From the barrier to the begin of the common window.
+    pub(crate) warmup: Duration,
     pub(crate) cpus: Option<Vec<u32>>,
     /// Counts this lane's rounds as the sampler's samples.
     pub(crate) counts_samples: bool,
@@ -56,6 +58,7 @@ struct Lane {
     number: usize,
     outlets: Vec<Outlet>,
     interval: Duration,
+    warmup: Duration,
     tally: Arc<Tally>,
     counts_samples: bool,
     barrier: Option<Instant>,
@@ -81,8 +84,8 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
         }
     }
     let headers = outlets.iter().map(Outlet::header).collect();
-    let Spec { number, interval, counts_samples, .. } = spec;
-    let mut lane = Lane { number, outlets, interval, tally, counts_samples, barrier: None };
+    let Spec { number, interval, warmup, counts_samples, .. } = spec;
+    let mut lane = Lane { number, outlets, interval, warmup, tally, counts_samples, barrier: None };
     if events.send(Event::Opened { headers, warnings }).is_err() {
         return;
     }
@@ -103,6 +106,7 @@ impl Lane {
     /// Does as it is told until it is told to stop.
     fn follow(&mut self, commands: &Receiver<Command>) {
         let mut next_tick: Option<Instant> = None;
+        let mut window_begin: Option<Instant> = None;
         loop {
             let wait = next_tick.map(|tick| tick.saturating_duration_since(Instant::now()));
             let command = match wait {
@@ -120,12 +124,15 @@ impl Lane {
                     self.barrier = Some(barrier);
                     self.sample(Moment::Boundary, None);
                     next_tick = Some(tick_after(Instant::now(), barrier, self.interval));
+                    // Without a warm-up the window begins with the sample just taken.
+                    window_begin = (!self.warmup.is_zero()).then(|| barrier + self.warmup);
                 }
                 Ok(Command::Mark(_held)) => self.sample(Moment::Boundary, None),
                 Ok(Command::Stop) => return self.sample(Moment::Last, None),
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
-                    self.sample(Moment::Tick, next_tick);
+                    let begins = window_begin.take_if(|begin| next_tick >= Some(*begin)).is_some();
+                    self.sample(if begins { Moment::Boundary } else { Moment::Tick }, next_tick);
                     next_tick =
                         self.barrier.map(|barrier| tick_after(Instant::now(), barrier, self.interval));
                 }

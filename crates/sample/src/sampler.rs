@@ -228,6 +228,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         number,
         sources,
         interval: config.interval,
+        warmup: config.warmup,
         cpus: config.cpus.clone(),
         counts_samples: number == 0,
     });
@@ -307,9 +308,28 @@ mod tests {
         let reads = Reads::default();
         let fake = Fake { name, wait: Box::new(wait), reads: reads.clone() };
         let sources = vec![source(name, move || Ok(fake))];
-        let spec =
-            Spec { name, number, sources, interval: INTERVAL, cpus: None, counts_samples: number == 0 };
+        let spec = Spec {
+            name,
+            number,
+            sources,
+            interval: INTERVAL,
+            warmup: Duration::ZERO,
+            cpus: None,
+            counts_samples: number == 0,
+        };
         (spec, reads)
+    }
+
+    #[test]
+    fn where_the_window_begins_behind_a_warm_up_every_source_is_read_however_costly() {
+        let recording = Recording::new();
+        let (mut lane, reads) = fake_lane(0, "quick", || ());
+        lane.warmup = 3 * INTERVAL;
+        let sampler = Sampler::start_lanes(vec![lane], Arc::default(), |header| recording.counters(header));
+        let (sampler, begin) = (sampler.unwrap(), Instant::now() + 3 * INTERVAL);
+        sampler.begin(begin - 3 * INTERVAL);
+        wait_for("the window's beginning", || reads.at_boundaries() == 3);
+        assert!(reads.get().iter().rfind(|read| read.moment == Moment::Boundary).unwrap().began >= begin);
     }
 
     #[test]

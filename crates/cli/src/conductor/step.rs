@@ -1,6 +1,7 @@
 //! One step: sampler, load, verification, record.
 
 use std::path::Path;
+use std::time::Duration;
 
 use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
@@ -46,7 +47,8 @@ impl StepRun<'_, '_> {
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
         let conductor = self.conductor;
         let before = self.debt(session, &mut writer, "before the step")?;
-        let sampler = self.sampler(&mut writer)?;
+        let warmup = workload.warmup(self.index);
+        let sampler = self.sampler(&mut writer, warmup)?;
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
         let step = Step {
@@ -54,7 +56,7 @@ impl StepRun<'_, '_> {
             lanes: workload.lanes(self.index),
             threads: self.threads(),
             connections: self.connections(),
-            warmup: workload.warmup(self.index),
+            warmup,
             time_cap: workload.time_cap(self.index),
             cancel: &conductor.cancel,
         };
@@ -201,14 +203,14 @@ impl StepRun<'_, '_> {
     }
 
     /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.
-    fn sampler(&self, writer: &mut StepWriter) -> Result<Sampler, Ended> {
+    fn sampler(&self, writer: &mut StepWriter, warmup: Duration) -> Result<Sampler, Ended> {
         const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and the server's own counters were not \
                            measured, and nobody saw whether the client was the limit";
         if !self.conductor.plan.host.sampling {
             writer.event(&StepEvent::Warning { text: OFF.to_owned() })?;
             return Ok(Sampler::off());
         }
-        let sampler = Sampler::start(&self.sampler_config(), |header| writer.counters(header))
+        let sampler = Sampler::start(&self.sampler_config(warmup), |header| writer.counters(header))
             .map_err(|error| Ended::new(MACHINE, error))?;
         for text in sampler.warnings() {
             writer.event(&StepEvent::Warning { text: text.clone() })?;
@@ -216,8 +218,9 @@ impl StepRun<'_, '_> {
         Ok(sampler)
     }
 
-    fn sampler_config(&self) -> Config {
+    fn sampler_config(&self, warmup: Duration) -> Config {
         Config {
+            warmup,
             server_pid: self.database.pid(),
             server_tree: self.database.is_process_tree(),
             server_cgroup: self.database.cgroup().map(|group| group.folder().to_path_buf()),

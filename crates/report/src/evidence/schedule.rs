@@ -15,7 +15,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     let figures = [
         ("asked", "1/s", "Operations due, all connections together."),
         ("reached", "1/s", "Operations answered without an error."),
-        ("backlog", "greatest", "Operations due and not sent, at the end of any second."),
+        ("backlog", "at a second's end", "Operations due and not sent at the end of a second, the most of any second; within a second there may have been more."),
         ("dropped", "", "Operations that became due and were never sent."),
         ("lag p50", "", ""),
         ("lag p99", "", "Above 1 ms and 10 % of the response time's p99 the step is invalid."),
