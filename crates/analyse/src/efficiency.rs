@@ -31,7 +31,7 @@ pub(crate) fn efficiency(step: &Measured<'_>, row: &MetricRow) -> Efficiency {
     let whole_machine_us = |percent: f64| percent * f64::from(step.cpus) * 1e4;
     let written = step.change("disk", &["written_bytes"]).and_then(|change| step.per_headline_unit(change));
     Efficiency {
-        o_s: Some(step.headline_rate() * statements),
+        o_s: step.in_window(step.headline_rate() * statements),
         cpu_o: of(row.cpupq).filter(|_| step.cpus > 0).map(|us| us / whole_machine_us(1.0)),
         cs_o: of(row.cspq),
         r_o: of(row.rpq),

@@ -52,6 +52,11 @@ pub(crate) struct Measured<'a> {
 }
 
 impl Measured<'_> {
+    /// `figure`, unless the step did not come to a common window: then it is not known, and not 0.
+    pub(crate) fn in_window(&self, figure: f64) -> Option<f64> {
+        (self.window.seconds() > 0.0).then_some(figure)
+    }
+
     pub(crate) fn headline_rate(&self) -> f64 {
         rates::rate(self.spec, self.intervals, &self.spec.headline.kind, self.window)
     }

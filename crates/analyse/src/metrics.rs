@@ -20,9 +20,9 @@ pub(crate) const HOST_BUSY: [&str; 5] =
 pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
     let queries = step.spec.headline.unit == Unit::Operations;
     let mut row = MetricRow {
-        ips: Some(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
-        qps: Some(if queries { step.headline_rate() } else { 0.0 }),
-        maxop: Some(greatest_service_time_seconds(step)),
+        ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
+        qps: step.in_window(if queries { step.headline_rate() } else { 0.0 }),
+        maxop: step.in_window(greatest_service_time_seconds(step)),
         p50: throughput_percentile(step.spec, step.intervals, step.window, 50.0),
         p99: throughput_percentile(step.spec, step.intervals, step.window, 99.0),
         tag: tag.to_owned(),

@@ -15,6 +15,9 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// All of a step, whether it came to a window or not.
+    pub(crate) const ALWAYS: Self = Self { from_us: 0, to_us: i64::MAX };
+
     pub(crate) fn new(from_us: u64, to_us: u64) -> Self {
         Self { from_us: signed(from_us), to_us: signed(to_us) }
     }

@@ -121,6 +121,8 @@ fn add_reason(validity: Validity, reason: String) -> Validity {
 /// The figures of one kind, and what is wrong with its histograms.
 fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult, Vec<String>) {
     let sum = tally(&step.intervals, &spec.kind, window);
+    // What failed in a step that did not come to a window is all the same what its reader looks for.
+    let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
     let done = done(&step.spec, &step.intervals, &spec.kind, window);
     let mut faults = Vec::new();
     let mut histogram = |clock| {
@@ -142,9 +144,9 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         pace: spec.pace.clone(),
         operations: sum.operations.round() as u64,
         rows: sum.rows.round() as u64,
-        failed: sum.failed,
-        dropped: sum.dropped,
-        errors: sum.errors,
+        failed: wrong.failed,
+        dropped: wrong.dropped,
+        errors: wrong.errors,
         operations_per_second: per_second(done.operations, window),
         rows_per_second: per_second(done.rows, window),
         statements_per_second: per_second(done.operations, window) * f64::from(spec.statements_per_operation),
@@ -295,9 +297,14 @@ mod tests {
     fn a_step_that_never_reached_a_window_has_no_rate() {
         let mut step = read_write_step();
         step.events.truncate(1);
+        step.intervals[0].failed = 4;
+        step.intervals[0].errors.lost = 4;
         let run = step_run(&step, around());
         assert_eq!((run.validity, run.rate, run.window_seconds), (Validity::Interrupted, 0.0, 0.0));
         assert_eq!((run.kinds[0].operations, run.seconds.len(), run.metrics.p50), (0, 0, None));
+        assert_eq!((run.metrics.qps, run.metrics.maxop, run.efficiency.o_s), (None, None, None));
+        let kind = run.kinds.iter().find(|kind| kind.kind == step.intervals[0].kind).unwrap();
+        assert_eq!((kind.failed, kind.errors.lost), (4, 4), "what went wrong is told all the same");
     }
 
     #[test]
