@@ -14,7 +14,7 @@ const TOLD: usize = 3;
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product of the factors; each is what \
                 its cause alone does to the rate. Without a factor: what else is not like the base, with medians over the blocks. It \
-                says where to look; none of it is a test.";
+                says where to look; none of it is a test. Idle is what the server left of its CPUs, to the client and others too.";
     let figures = [
         ("base", "", "Mean over the blocks: µs an operation, or % of the CPUs' time."),
         ("variant", "", "The same of the variant."),
