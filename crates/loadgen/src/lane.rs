@@ -145,7 +145,7 @@ pub struct LaneEnd {
     pub rows: u64,
     /// Attempts that the server asked to try again.
     pub retries: u64,
-    /// Numbers of the operations that failed, in order.
+    /// Numbers of the operations that failed, in order; the first ones only, if there are very many.
     pub failed_numbers: Vec<u64>,
     /// Those of the failed operations whose outcome nobody knows: the connection was lost while they were on their way.
     pub unknown_numbers: Vec<u64>,
@@ -153,4 +153,11 @@ pub struct LaneEnd {
     pub reconnects: u64,
     /// All operations of its limit were sent, or it was ended by its client's deciding lane.
     pub complete: bool,
+}
+
+impl LaneEnd {
+    /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones, nobody knows. Of a lane of a step that completed.
+    pub fn unlisted(&self) -> u64 {
+        (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
+    }
 }

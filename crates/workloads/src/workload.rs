@@ -119,6 +119,13 @@ pub trait Workload {
         session: &mut AnySession,
     ) -> impl Future<Output = Result<Vec<Check>, Error>>;
 
+    /// Why [`Workload::verify`] has compared nothing of `table`.
+    fn unchecked(&self, _table: &str) -> String {
+        "a connection was lost while a statement was on its way, or failed statements had done a part of their work; nobody knows what \
+         is in it"
+            .to_owned()
+    }
+
     /// Work that belongs behind step `index` (cleanup before the next one).
     fn after(
         &mut self,

@@ -159,11 +159,8 @@ impl StepRun<'_, '_> {
             Ok(checks) => {
                 for check in checks {
                     if check.parts.is_empty() {
-                        let text = format!(
-                            "the content of table {} was not checked: a connection was lost while a statement was on its \
-                             way, and nobody knows what became of it",
-                            check.table
-                        );
+                        let why = workload.unchecked(&check.table);
+                        let text = format!("the content of table {} was not checked: {why}", check.table);
                         writer.event(&StepEvent::Warning { text })?;
                         continue;
                     }

@@ -70,6 +70,7 @@ mod tests {
             statements: 30,
             rows_per_statement: 100,
             failed: Vec::new(),
+            unlisted: 0,
         });
         table.deleted = 1_000;
         let of = |name: &str| {

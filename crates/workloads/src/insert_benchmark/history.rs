@@ -13,6 +13,9 @@ pub(crate) struct Inserted {
     pub(crate) rows_per_statement: u32,
     /// Statements that failed: their rows are not there.
     pub(crate) failed: Vec<u64>,
+    /// How many more of them failed: the rows of so many are not there, and nobody knows which.
+    #[serde(default)]
+    pub(crate) unlisted: u64,
 }
 
 /// Everything that happened to one client's table.
@@ -28,7 +31,7 @@ pub(crate) struct TableHistory {
     /// the table grows, which the count of what is left cannot tell.
     pub(crate) deletes: Deletes,
     /// A connection was lost while a statement that changes rows was on its way: nobody knows what is in the table.
-    pub(crate) unknown: bool,
+    pub(crate) lost: bool,
     /// An INSERT was rolled back, and the ids it had drawn are lost.
     pub(crate) gaps: bool,
 }
@@ -43,6 +46,19 @@ pub(crate) struct Deletes {
 impl TableHistory {
     pub(crate) fn rows_inserted(&self) -> u64 {
         self.inserted.iter().map(Inserted::rows).sum()
+    }
+
+    /// Why nobody can say what must be in the table.
+    pub(crate) fn unknown(&self) -> Option<&'static str> {
+        if self.lost {
+            return Some(
+                "a connection was lost while a statement was on its way, and nobody knows what became of it",
+            );
+        }
+        let is_unlisted = self.inserted.iter().any(|inserted| inserted.unlisted > 0);
+        is_unlisted.then_some(
+            "so many INSERTs failed that not all of them were noted, and nobody knows which rows are missing",
+        )
     }
 }
 
@@ -86,7 +102,7 @@ impl History {
             (1..).take(self.clients.len()).map(|client| self.in_table(client) >= lead).collect();
         for lane in &end.lanes {
             let table = &mut self.clients[lane.client as usize - 1];
-            table.unknown |= kinds[lane.kind] != "query" && !lane.unknown_numbers.is_empty();
+            table.lost |= kinds[lane.kind] != "query" && !lane.unknown_numbers.is_empty();
             match kinds[lane.kind] {
                 "insert" => {
                     table.gaps |= lane.retries > 0 || !lane.failed_numbers.is_empty();
@@ -95,21 +111,25 @@ impl History {
                         statements: lane.started,
                         rows_per_statement: step.rows_per_commit,
                         failed: lane.failed_numbers.clone(),
+                        unlisted: lane.unlisted(),
                     });
                 }
                 // The index step inserts one full statement before it builds.
-                "index" if lane.started > 0 => table.inserted.push(Inserted {
-                    step: index,
-                    statements: 1,
-                    rows_per_statement: step.rows_per_commit,
-                    failed: Vec::new(),
-                }),
+                "index" if lane.started > 0 => {
+                    table.gaps |= lane.retries > 0;
+                    table.inserted.push(Inserted {
+                        step: index,
+                        statements: 1,
+                        rows_per_statement: step.rows_per_commit,
+                        failed: Vec::new(),
+                        unlisted: 0,
+                    });
+                }
                 "delete" => {
                     table.strays |= lane.rows != lane.started * u64::from(step.rows_per_commit);
                     table.deleted += lane.rows;
                     if never_empty[lane.client as usize - 1] {
-                        let answered = lane.started - lane.failed_numbers.len() as u64;
-                        table.deletes.due += answered * u64::from(step.rows_per_commit);
+                        table.deletes.due += lane.done * u64::from(step.rows_per_commit);
                         table.deletes.done += lane.rows;
                     }
                 }
@@ -122,7 +142,7 @@ impl History {
 impl Inserted {
     /// Rows that are or were in the table.
     pub(crate) fn rows(&self) -> u64 {
-        (self.statements - self.failed.len() as u64) * u64::from(self.rows_per_statement)
+        (self.statements - self.failed.len() as u64 - self.unlisted) * u64::from(self.rows_per_statement)
     }
 }
 
@@ -168,6 +188,29 @@ mod tests {
     fn deletes_that_took_too_few_rows_are_known() {
         assert_eq!(deletes(20, &end(1, 8, 390, &[])), Deletes { due: 400, done: 390 });
         assert_eq!(deletes(20, &end(1, 8, 350, &[3])), Deletes { due: 350, done: 350 });
+    }
+
+    /// `lane` failed more often than it has a list for.
+    fn unlisted(mut lane: StepEnd, more: u64) -> StepEnd {
+        lane.lanes[0].done -= more;
+        lane
+    }
+
+    #[test]
+    fn deletes_that_failed_are_not_due_listed_or_not() {
+        assert_eq!(deletes(20, &unlisted(end(1, 8, 300, &[3]), 1)), Deletes { due: 300, done: 300 });
+    }
+
+    #[test]
+    fn a_table_without_rows_of_inserts_that_no_list_names_is_unknown_and_its_rows_are_counted() {
+        let steps = steps::plan(&Options { clients: 1, ..Options::default() });
+        let mut history = History::new(1);
+        history.add(0, &steps[0], &end(0, 20, 1_700, &[3, 4, 5]));
+        assert_eq!((history.of(1).unknown(), history.in_table(1)), (None, 1_700));
+        history.add(2, &steps[2], &unlisted(end(0, 10, 300, &[0, 1, 2]), 1));
+        let why = history.of(1).unknown().expect("a reason");
+        assert!(why.contains("so many INSERTs failed"), "{why}");
+        assert_eq!(history.in_table(1), 1_700 + 300);
     }
 
     #[test]

@@ -215,6 +215,12 @@ impl Workload for InsertBenchmark {
         Ok(checks)
     }
 
+    fn unchecked(&self, table: &str) -> String {
+        let clients = 1..=self.shared.options.clients;
+        let reasons = clients.filter(|client| Setup::table(*client) == table);
+        reasons.filter_map(|client| self.history.of(client).unknown()).map(str::to_owned).collect()
+    }
+
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         self.drop_binlog(session).await?;
         if self.settles_after(index) {
