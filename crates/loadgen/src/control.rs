@@ -174,7 +174,8 @@ impl Control {
     }
 
     fn end_window(&self, at_ns: u64) {
-        // Only the first one counts; the loser's time is later or equal.
+        // Only the first one that gets here counts, although the time of another may be earlier by what lies between a look at
+        // the clock and this line: books may have been cut at the first by now, and those of all threads need the same cuts.
         let _ = self.window_end_ns.compare_exchange(u64::MAX, at_ns, Ordering::AcqRel, Ordering::Acquire);
     }
 
@@ -233,6 +234,14 @@ pub(crate) fn since(start: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_that_has_ended_is_not_moved() {
+        let control = Control::new(1, &[], WindowRule::FirstEnded);
+        control.end_window(105);
+        control.end_window(100);
+        assert_eq!((control.window_end_ns(), control.window_cut_ns()), (Some(105), Some(105)));
+    }
 
     #[tokio::test]
     async fn nobody_waits_to_close_longer_than_the_limit_or_after_it_was_allowed() {

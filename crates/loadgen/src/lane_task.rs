@@ -19,7 +19,7 @@ use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Pac
 const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
 const MOST_REFUSALS: u32 = 100;
-/// Only the first failed numbers are kept: a step with more is beyond checking.
+/// Only the first failed numbers are kept; [`LaneEnd::unlisted`] tells of the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
 /// One lane between barrier and end.
@@ -159,7 +159,10 @@ impl LaneTask {
             (Pace::Shared(schedule), Some(walk)) => {
                 let due_by_now = || walk.due_before(self.bounds, self.shared.control.now_ns());
                 let taken = schedule.take(due_by_now);
-                self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);
+                if taken.dropped > 0 {
+                    self.shared.tick();
+                    self.shared.recorder.borrow_mut().dropped(self.index, taken.dropped);
+                }
                 taken.number
             }
             _ => count,
@@ -180,8 +183,10 @@ impl LaneTask {
         is_in_time.then_some(Operation { number, due })
     }
 
-    /// Prepares an operation, over a new connection when this one is lost and another may be opened.
+    /// Prepares an operation, again if the server says so, and over a new connection when this one is lost and another may be
+    /// opened.
     async fn make_ready<L: Lane>(&mut self, lane: &mut L, number: u64) -> Next {
+        let mut retries = 0;
         loop {
             let Err(failure) = lane.prepare(number, &mut self.notes).await else {
                 if !self.notes.lookups.is_empty() {
@@ -194,6 +199,11 @@ impl LaneTask {
             let next = match (self.shared.lost, failure.class) {
                 (LostConnections::Reconnect(how), ErrorClass::Lost) => {
                     self.reconnect(lane, &how, failure, now_ns).await
+                }
+                (_, ErrorClass::Retry) => {
+                    retries += 1;
+                    self.end.retries += 1;
+                    self.try_again(number, retries)
                 }
                 _ => self.give_up(&failure),
             };
@@ -252,6 +262,19 @@ impl LaneTask {
             }
         }
         self.write_failed(number);
+        self.retried_enough(number)
+    }
+
+    /// Whether an operation that cannot be made ready is tried once more; it failed `retries` times.
+    fn try_again(&self, number: u64, retries: u32) -> Next {
+        match retries {
+            _ if self.shared.control.is_stopping() => Next::GiveUp,
+            MOST_RETRIES.. => self.retried_enough(number),
+            _ => Next::GoOn,
+        }
+    }
+
+    fn retried_enough(&self, number: u64) -> Next {
         self.shared
             .fail(format!("operation {number} was refused {MOST_RETRIES} times with a request to try again"));
         Next::GiveUp

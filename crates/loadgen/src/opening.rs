@@ -19,12 +19,12 @@ pub(crate) struct Opening {
 }
 
 /// Opens `lanes`, each with its number among all lanes of the step, and measures how long each took; the first failure
-/// stops the step, and those whose turn comes after a stop stay closed.
+/// stops the step, and those whose turn comes after a stop stay closed. In the place of a lane whose task broke is none.
 pub(crate) async fn open_all<L: Lane + 'static>(
     shared: &Rc<Shared>,
     opening: &Opening,
     lanes: impl Iterator<Item = (usize, L)>,
-) -> (Vec<L>, Histogram<u64>) {
+) -> (Vec<Option<L>>, Histogram<u64>) {
     let places = Rc::new(Semaphore::new(opening.connections.at_once.max(1)));
     let tasks: Vec<_> = lanes
         .map(|(number, lane)| {
@@ -46,11 +46,12 @@ pub(crate) async fn open_all<L: Lane + 'static>(
                 if let Some(took_us) = took_us {
                     record(&mut logins, took_us);
                 }
-                open.push(lane);
+                open.push(Some(lane));
             }
             Err(error) => {
                 shared.fail(format!("a connection's task failed: {error}"));
                 shared.control.abandon();
+                open.push(None);
             }
         }
     }

@@ -96,7 +96,9 @@ impl Recorder {
     }
 
     /// Makes every cut that lies at or before `now_ns`. Must be called before anything that happened at `now_ns` is
-    /// written down: the state at a cut is the state before the first event after it.
+    /// written down: the state at a cut is the state before the first event after it. The end of a window that ends with a
+    /// count is known to other threads only when the last lane's thread has said it: what they have written down by then stays
+    /// before the cut, and a second that they have handed over stays whole.
     pub(crate) fn advance(&mut self, now_ns: u64, window_end_ns: Option<u64>) {
         loop {
             let second = (self.cut_ns / SECOND_NS + 1) * SECOND_NS;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use tokio::runtime::LocalOptions;
+use tokio::runtime::{LocalOptions, LocalRuntime};
 
 use crate::abandon::Abandon;
 use crate::collector::Message;
@@ -76,19 +77,14 @@ impl Drop for ReleaseOnPanic {
 
 /// Body of a load thread.
 pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
-    if let Some(cpus) = &job.cpus {
-        pin(cpus);
-    }
-    let runtime =
-        match tokio::runtime::Builder::new_current_thread().enable_all().build_local(LocalOptions::default())
-        {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                job.control.stop(StopReason::Failed(format!("cannot start an event loop: {error}")));
-                let _ = job.messages.send(Message::WorkerEnded { ends: Vec::new() });
-                return;
-            }
-        };
+    let runtime = match runtime(job.cpus.as_deref()) {
+        Ok(runtime) => runtime,
+        Err(reason) => {
+            job.control.stop(StopReason::Failed(reason));
+            let _ = job.messages.send(Message::WorkerEnded { ends: Vec::new() });
+            return;
+        }
+    };
     let messages = job.messages.clone();
     let _release = ReleaseOnPanic(Arc::clone(&job.control));
     let timer = {
@@ -105,6 +101,20 @@ pub(crate) fn run<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>) {
     };
     // A closed channel means that the collector has failed, and it says why itself.
     let _ = messages.send(Message::WorkerEnded { ends });
+}
+
+/// The event loop of this thread, which runs on `cpus` from now on.
+fn runtime(cpus: Option<&[u32]>) -> Result<LocalRuntime, String> {
+    if let Some(cpus) = cpus {
+        pin(cpus).map_err(|error| {
+            let list: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            let advice = "see which CPUs this process may use (taskset -p, the control group's cpuset) and change client_cpus";
+            format!("a load thread cannot run on the client's CPUs {}: {error}; {advice}", list.join(","))
+        })?;
+    }
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let built = builder.enable_all().build_local(LocalOptions::default());
+    built.map_err(|error| format!("cannot start an event loop: {error}"))
 }
 
 async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) -> Vec<LaneEnd> {
@@ -134,6 +144,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     let mut walks = Walks::default();
     let mut tasks = Vec::new();
     for (index, ((lane, spec), number)) in lanes.into_iter().zip(specs).zip(numbers).enumerate() {
+        let Some(lane) = lane else { continue };
         let due = walks.of(&spec.pace);
         let task = LaneTask::new(Rc::clone(&shared), index, number, spec, due);
         tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
@@ -194,11 +205,10 @@ async fn cut_each_second(shared: Rc<Shared>) {
     }
 }
 
-fn pin(cpus: &[u32]) {
+fn pin(cpus: &[u32]) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
-        // A CPU that this machine lacks was refused when the plan was checked against the host.
-        let _ = set.set(cpu as usize);
+        set.set(cpu as usize)?;
     }
-    let _ = sched_setaffinity(Pid::from_raw(0), &set);
+    sched_setaffinity(Pid::from_raw(0), &set)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Limit, Pace};
+use dbdyno_loadgen::{Limit, Pace, Threads};
 use dbdyno_record::{ErrorClass, Outcome};
 
 use crate::support::{Act, Behaviour, Options, answers, even, lane, run_step, spec};
@@ -22,6 +22,19 @@ fn a_lane_that_panics_fails_the_step_and_does_not_hang_it() {
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.message.expect("a reason").contains("panic"));
     assert!(began.elapsed() < Duration::from_secs(20), "the other's schedule takes 100 s");
+}
+
+#[test]
+fn a_thread_that_cannot_run_on_its_cpus_fails_the_step_and_says_so() {
+    // No kernel is built for as many.
+    for cpu in [8_191, 1_000_000] {
+        let threads = Threads { cpus: Some(vec![cpu]), ..Threads::default() };
+        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(1)), answers(Duration::ZERO))];
+        let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options { threads, ..Options::default() });
+        assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
+        let message = end.message.expect("a reason");
+        assert!(message.contains(&format!("CPUs {cpu}:")) && message.contains("client_cpus"), "{message}");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, Threads};
-use dbdyno_record::{ErrorClass, Outcome, StepEvent};
+use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
+use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
     Act, Behaviour, HANGS, Options, answers, even, lane, once_undisturbed, percentile, run_opened, run_step,
@@ -177,6 +177,29 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
     assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
     assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+}
+
+/// One lane whose first operation is asked `times` times to be made ready again.
+fn not_ready(times: u32) -> (StepEnd, StepRecord) {
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
+    run_step(&spec(1, &["insert"]), lanes, Options { not_ready: times, ..Options::default() })
+}
+
+#[test]
+fn what_is_asked_to_try_again_before_it_is_sent_is_made_ready_again() {
+    let (end, record) = not_ready(2);
+    assert_eq!((end.outcome, end.message), (Outcome::Completed, None));
+    assert_eq!((end.lanes[0].retries, end.lanes[0].done), (2, 10));
+    assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
+    assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+}
+
+#[test]
+fn what_is_never_made_ready_fails_the_step() {
+    let (end, _) = not_ready(u32::MAX);
+    assert_eq!(end.outcome, Outcome::Failed);
+    let message = end.message.expect("a reason");
+    assert!(message.contains("operation 0 was refused 1000 times"), "{message}");
 }
 
 #[test]

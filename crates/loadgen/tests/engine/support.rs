@@ -39,6 +39,8 @@ struct Pretend {
     /// Attempts to open the connection that are still to fail.
     refusals: u32,
     attempts: u32,
+    /// How often an operation is still asked to be made ready again.
+    not_ready: u32,
     opened: Opened,
     closing: Duration,
     closed: Arc<Mutex<Vec<Instant>>>,
@@ -64,6 +66,10 @@ impl Lane for Pretend {
         self.attempts = 0;
         if number == 0 {
             notes.lookup("min_id", Duration::from_micros(7), Some(3_000_000_000));
+        }
+        if self.not_ready > 0 {
+            self.not_ready -= 1;
+            return Err(failure(ErrorClass::Retry));
         }
         Ok(())
     }
@@ -192,6 +198,8 @@ pub(crate) struct Options {
     pub(crate) closed: Arc<Mutex<Vec<Instant>>>,
     /// How long the end of the window is looked at.
     pub(crate) looking: Duration,
+    /// How often the first operation of each lane is asked to be made ready again.
+    pub(crate) not_ready: u32,
 }
 
 impl Default for Options {
@@ -207,6 +215,7 @@ impl Default for Options {
             closing: Duration::ZERO,
             closed: Arc::default(),
             looking: Duration::ZERO,
+            not_ready: 0,
         }
     }
 }
@@ -231,12 +240,22 @@ pub(crate) fn run_opened(
     let mut step = cell.step("step").expect("a step");
     step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() })
         .expect("an event");
-    let closing = options.closing;
+    let (closing, not_ready) = (options.closing, options.not_ready);
     let lanes = lanes
         .into_iter()
         .map(|(lane, behaviour, open)| {
             let (opened, closed) = (Arc::clone(&options.opened), Arc::clone(&options.closed));
-            (lane, move || Pretend { behaviour, open, refusals: 0, attempts: 0, opened, closing, closed })
+            let build = move || Pretend {
+                behaviour,
+                open,
+                refusals: 0,
+                attempts: 0,
+                not_ready,
+                opened,
+                closing,
+                closed,
+            };
+            (lane, build)
         })
         .collect();
     let (barrier, window_ended) = (options.barrier, options.window_ended);
