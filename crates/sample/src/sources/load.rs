@@ -2,7 +2,7 @@
 //! the client was the limit.
 //!
 //! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
-//! the first 64, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
+//! the 64 with the least numbers, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
 //! ended keeps what it was last seen with.
 
 use std::fs;
@@ -16,8 +16,8 @@ use crate::proc_file::ProcFile;
 
 /// How the names of load threads begin.
 const PREFIX: &str = "load-";
-/// Threads that are read; a blocking driver has one a connection, and the first ones tell enough.
-const MOST_THREADS: usize = 64;
+/// Threads with counters of their own. A blocking driver has one a connection: hundreds of them would fill the record.
+const MOST_NAMED: usize = 64;
 
 /// The load threads of this process.
 #[derive(Debug, Default)]
@@ -27,9 +27,10 @@ pub(crate) struct Load {
 
 #[derive(Debug)]
 struct Thread {
-    /// Keys of its counters, made once.
-    cpu_key: String,
-    delay_key: String,
+    /// Of its name `load-N`.
+    number: u32,
+    /// Keys of its counters, made once; `None` for one that is only in the sums.
+    keys: Option<[String; 2]>,
     file: ProcFile,
     last: Times,
 }
@@ -54,13 +55,14 @@ impl Load {
         let Ok(tasks) = fs::read_dir("/proc/self/task") else { return };
         for task in tasks.flatten() {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-            let name = name.trim_end();
-            if !name.starts_with(PREFIX) || self.threads.len() == MOST_THREADS {
-                continue;
-            }
+            let Some(Ok(number)) = name.trim_end().strip_prefix(PREFIX).map(str::parse) else { continue };
             let Ok(file) = ProcFile::open(task.path().join("schedstat")) else { continue };
-            let (cpu_key, delay_key) = (format!("{name}.cpu_us"), format!("{name}.run_delay_us"));
-            self.threads.push(Thread { cpu_key, delay_key, file, last: Times::default() });
+            self.threads.push(Thread { number, keys: None, file, last: Times::default() });
+        }
+        self.threads.sort_by_key(|thread| thread.number);
+        for thread in self.threads.iter_mut().take(MOST_NAMED) {
+            let key = |counter| format!("{PREFIX}{}.{counter}", thread.number);
+            thread.keys = Some([key("cpu_us"), key("run_delay_us")]);
         }
     }
 }
@@ -71,7 +73,7 @@ impl Source for Load {
     }
 
     fn about(&self) -> Map<String, Value> {
-        about([("most_threads", MOST_THREADS.into())])
+        about([("most_threads", MOST_NAMED.into())])
     }
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
@@ -86,8 +88,10 @@ impl Source for Load {
             }
             sum.cpu_us += thread.last.cpu_us;
             sum.run_delay_us += thread.last.run_delay_us;
-            values.set(&thread.cpu_key, thread.last.cpu_us);
-            values.set(&thread.delay_key, thread.last.run_delay_us);
+            if let Some([cpu_key, delay_key]) = &thread.keys {
+                values.set(cpu_key, thread.last.cpu_us);
+                values.set(delay_key, thread.last.run_delay_us);
+            }
         }
         values.set("cpu_us", sum.cpu_us);
         values.set("run_delay_us", sum.run_delay_us);
@@ -114,6 +118,32 @@ mod tests {
         assert_eq!(parse("1234567 89000 5\n"), Some(Times { cpu_us: 1234, run_delay_us: 89 }));
         assert_eq!(parse("12"), None);
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn all_load_threads_are_summed_and_those_with_the_least_numbers_are_named() {
+        let (begin, begun) = channel::<()>();
+        let wait = std::sync::Arc::new(std::sync::Barrier::new(71));
+        for number in (1_000..1_070).rev() {
+            let (begin, wait) = (begin.clone(), std::sync::Arc::clone(&wait));
+            let body = move || {
+                begin.send(()).unwrap();
+                wait.wait();
+            };
+            std::thread::Builder::new().name(format!("load-{number}")).spawn(body).unwrap();
+        }
+        begun.iter().take(70).for_each(drop);
+        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        load.read(Moment::Boundary, &mut values).unwrap();
+        wait.wait();
+        let numbers: Vec<u32> = load.threads.iter().map(|thread| thread.number).collect();
+        assert!(numbers.len() >= 70 && numbers.is_sorted(), "{numbers:?}");
+        let sum: i64 = load.threads.iter().map(|thread| thread.last.cpu_us).sum();
+        assert_eq!(values.map()["cpu_us"], sum);
+        for (index, number) in numbers.iter().enumerate() {
+            let is_named = values.map().contains_key(&format!("load-{number}.cpu_us"));
+            assert_eq!(is_named, index < MOST_NAMED, "{number}");
+        }
     }
 
     #[test]
