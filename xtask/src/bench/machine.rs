@@ -1,6 +1,8 @@
 //! Facts of this machine and moment that the runs do not record themselves.
 
 use jiff::Timestamp;
+use nix::sched::{CpuSet, sched_getaffinity};
+use nix::unistd::Pid;
 
 /// When a measurement began, and how busy the machine was.
 #[derive(Debug, Clone)]
@@ -18,26 +20,34 @@ pub(super) fn now() -> Moment {
     }
 }
 
-/// CPUs of this machine that we may use.
+/// How many CPUs of this machine we may use.
 pub(super) fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    ours().len()
 }
 
-/// CPUs of the server and of the client: half of the machine's each; `None` for both when there is only one.
+/// Numbers of the CPUs that we may use: in a container or a cpuset they need not begin with 0.
+fn ours() -> Vec<u32> {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+    let numbers = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
+    let ours: Vec<u32> = numbers.filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    if ours.is_empty() { vec![0] } else { ours }
+}
+
+/// CPUs of the server and of the client: half of ours each; `None` for both when there is only one.
 pub(super) fn halves() -> (Option<Vec<u32>>, Option<Vec<u32>>) {
-    split(u32::try_from(cpus()).unwrap_or(1))
+    split(&ours())
 }
 
-fn split(cpus: u32) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
-    match cpus / 2 {
-        0 => (None, None),
-        half => (Some((0..half).collect()), Some((half..cpus).collect())),
+fn split(cpus: &[u32]) -> (Option<Vec<u32>>, Option<Vec<u32>>) {
+    match cpus.split_at(cpus.len() / 2) {
+        ([], _) => (None, None),
+        (server, client) => (Some(server.to_vec()), Some(client.to_vec())),
     }
 }
 
 /// `2,3` as `taskset` and plans read it; all CPUs for `None`.
 pub(super) fn list(cpus: Option<&[u32]>) -> String {
-    let all: Vec<u32> = (0..u32::try_from(self::cpus()).unwrap_or(1)).collect();
+    let all = ours();
     let cpus = cpus.unwrap_or(&all);
     cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
@@ -48,8 +58,9 @@ mod tests {
 
     #[test]
     fn server_and_client_share_no_cpu_where_there_are_two() {
-        assert_eq!(split(5), (Some(vec![0, 1]), Some(vec![2, 3, 4])));
-        assert_eq!(split(1), (None, None));
+        assert_eq!(split(&[4, 5, 6, 7, 9]), (Some(vec![4, 5]), Some(vec![6, 7, 9])));
+        assert_eq!(split(&[3]), (None, None));
         assert_eq!(list(Some(&[2, 3])), "2,3");
+        assert_eq!(list(None).split(',').count(), cpus());
     }
 }
