@@ -8,6 +8,7 @@
 use dbdyno_record::HostInfo;
 use serde::Serialize;
 
+use crate::hosts::cpu_list;
 use crate::measured::Hosting;
 use crate::ratio::valid;
 use crate::{Ratio, StepRun};
@@ -101,13 +102,9 @@ pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Opti
     list.as_deref().map_or(Some(host.cpus), cpus_in).filter(|cpus| *cpus > 0)
 }
 
-/// How many CPUs a list like `0-3,8` names.
+/// How many CPUs a list like `0-3,8` names; one that it names twice is one.
 fn cpus_in(list: &str) -> Option<u32> {
-    let of_part = |part: &str| -> Option<u32> {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        last.trim().parse::<u32>().ok()?.checked_sub(first.trim().parse().ok()?)?.checked_add(1)
-    };
-    list.split(',').map(of_part).sum()
+    u32::try_from(cpu_list(list)?.len()).ok()
 }
 
 /// CPU of the database; embedded, the client is a part of it.
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn cpu_lists_are_counted() {
-        assert_eq!([cpus_in("0-1"), cpus_in("0-3, 8"), cpus_in("5")], [Some(2), Some(5), Some(1)]);
+        assert_eq!([cpus_in("0-1"), cpus_in("0-3, 2,8"), cpus_in("5")], [Some(2), Some(5), Some(1)]);
         assert_eq!([cpus_in("3-1"), cpus_in("x")], [None, None]);
         let of = |hosting, is_external| cpus(hosting, is_external, &host("0-1"));
         assert_eq!((of(Hosting::Process, false), of(Hosting::External, true)), (Some(2), None));

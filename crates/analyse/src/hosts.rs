@@ -81,12 +81,12 @@ fn shared_cpus(host: &HostInfo) -> Option<String> {
 }
 
 /// The CPUs of a list such as `0-3,8`; `None` when it is not one.
-fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
+pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if last > GREATEST_CPU {
+        if first > last || last > GREATEST_CPU {
             return None;
         }
         cpus.extend(first..=last);
