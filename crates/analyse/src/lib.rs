@@ -60,6 +60,7 @@ mod rates;
 mod ratio;
 mod reach;
 mod reads;
+mod refused;
 mod relative;
 mod relative_metrics;
 mod scans;

@@ -15,6 +15,7 @@ use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
 use crate::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_target};
 use crate::reach::{self, reach};
+use crate::refused;
 use crate::schedule::{self, schedule};
 use crate::span::{Span, tally};
 use crate::statements::statements;
@@ -68,9 +69,12 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     } else {
         Vec::new()
     };
+    let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
+    let refused = headline.filter_map(|kind| refused::fault(kind, &step.events));
+    let faults = faults.into_iter().flatten().chain(refused).chain(limited);
     StepRun {
         block: around.block,
-        validity: faults.into_iter().flatten().chain(limited).fold(validity(step), add_reason),
+        validity: faults.fold(validity(step), add_reason),
         window_seconds: window.seconds(),
         rate: measured.headline_rate(),
         kinds,
