@@ -65,14 +65,14 @@ pub const METRICS: &[MetricColumn] = &[
         "1/s",
         0,
         |m| m.p50,
-        "Median of the headline rate by second: half of the seconds were at least this fast.",
+        "Rate of client 1 in its median second: it was at least this fast in half of the seconds. Not a response time.",
     ),
     column(
         "p99",
         "1/s",
         0,
         |m| m.p99,
-        "A slow second: 99 % of the seconds were at least this fast. Not a response time.",
+        "Rate of client 1 in a slow second: it was at least this fast in 99 % of them. Not a response time.",
     ),
 ];
 
