@@ -3,7 +3,7 @@
 use dbdyno_record::{StepEvent, Unit};
 use serde::Serialize;
 
-use crate::counters::change;
+use crate::counters::{STATUS, change};
 use crate::fsyncs::{self, Binlog};
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
@@ -12,6 +12,11 @@ use crate::rates::unit_of;
 use crate::reads;
 use crate::span::Span;
 use crate::steal;
+
+/// The statement as which a planned reconnection is counted.
+const RECONNECT: &str = "reconnect";
+/// New threads for each connection that was opened again, from which on the switches of those that ended are missed.
+const NEW_THREADS_SHARE: f64 = 0.01;
 
 /// CPU and IO charged to who used them, for one unit of the step's headline.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -65,8 +70,9 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
     let client = process(step, "client", step.window);
-    let switches =
-        step.change("switches", &["voluntary_switches", "involuntary_switches"]).filter(|_| has_server);
+    let switches = step
+        .change("switches", &["voluntary_switches", "involuntary_switches"])
+        .filter(|_| has_server && !loses_switches(step, events));
     Cost {
         server_cpu_us: server.total_us,
         server_user_us: server.user_us,
@@ -87,6 +93,30 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         sampler_core_share: step.change("sampler", &["cpu_us"]).map(|change| change.per_second() / 1e6),
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
         load_thread_wait_share: headroom::longest_wait(step),
+    }
+}
+
+/// Whether connections of the load ended in the step and took their switches along: what a process or thread did between the last
+/// reading and its end is seen by nobody. PostgreSQL has a process for each. Other servers keep threads for the next connection, and
+/// tell how many they have made anew.
+fn loses_switches(step: &Measured<'_>, events: &[StepEvent]) -> bool {
+    let reopened: u64 = events.iter().map(reopened).sum();
+    let by_process = || {
+        step.counters.get("server").is_some_and(|server| server.header.about.contains_key("with_children"))
+    };
+    let by_new_thread = || {
+        let created = step.change(STATUS, &["Threads_created"]);
+        created.is_some_and(|created| created.value > NEW_THREADS_SHARE * reopened as f64)
+    };
+    reopened > 0 && (by_process() || by_new_thread())
+}
+
+/// Connections that an event says were opened anew.
+fn reopened(event: &StepEvent) -> u64 {
+    match event {
+        StepEvent::Reconnected { .. } => 1,
+        StepEvent::Statement { statement, done, .. } if statement == RECONNECT => *done,
+        _ => 0,
     }
 }
 
@@ -166,6 +196,40 @@ mod tests {
         assert_eq!((cost.server_user_us, cost.server_kernel_us), (Some(1_500.0), Some(500.0))); // 3 : 1
         assert_eq!(cost.client_cpu_us, Some(500.0)); // 250000 / 500
         assert_eq!((cost.client_user_us, cost.client_kernel_us), (Some(450.0), Some(50.0))); // 9 : 1
+    }
+
+    #[test]
+    fn switches_of_connections_that_ended_meanwhile_are_not_known() {
+        let step = read_write_step();
+        let statement = |done| StepEvent::Statement {
+            kind: "query".to_owned(),
+            statement: RECONNECT.to_owned(),
+            from_us: 0,
+            to_us: 2_500_000,
+            done,
+            empty: done,
+            rows: 0,
+        };
+        let found = |counters: &Counters, done| {
+            let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
+            let measured =
+                Measured { spec, intervals, counters, window: Span::new(0, 2_500_000), hosting, cpus: 4 };
+            cost(&measured, None, &[statement(done)]).server_switches
+        };
+        let mut counters = counters();
+        assert_eq!(
+            (found(&counters, 0), found(&counters, 9)),
+            (Some(2.0), Some(2.0)),
+            "threads that are kept"
+        );
+        let created = |count| [(0, vec![6]), (2_500_000, vec![count])];
+        counters.extend(series("status", &["Threads_created"], &created(7)));
+        assert_eq!(found(&counters, 100), Some(2.0), "one of a hundred");
+        counters.extend(series("status", &["Threads_created"], &created(8)));
+        assert_eq!((found(&counters, 0), found(&counters, 100)), (Some(2.0), None));
+        counters.remove("status");
+        counters.get_mut("server").unwrap().header.about.insert("with_children".to_owned(), true.into());
+        assert_eq!((found(&counters, 0), found(&counters, 9)), (Some(2.0), None));
     }
 
     #[test]

@@ -12,6 +12,13 @@ pub(crate) type Counters = BTreeMap<String, CounterSeries>;
 /// The source of a server's own counters.
 pub(crate) const STATUS: &str = "status";
 
+/// Sources that look at one process by its number, and have no samples after its end.
+const PROCESS: [&str; 2] = ["server", "switches"];
+/// How long before the window's end the last sample of a process lies at least that ended in it.
+const ENDED_US: i64 = 500_000;
+/// A server's own time since its start.
+const UPTIME: &str = "Uptime";
+
 /// The increase of one counter, or of a sum of counters, between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Change {
@@ -28,11 +35,15 @@ impl Change {
 
 /// The increase of the sum of `keys` of `source` over `window`.
 ///
-/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest sample, or when a
-/// counter went back (its server was restarted): a server's own at any sample between, for it may have passed its old
-/// value again. The kernel's may: its time of waiting for IO goes back a little now and then.
+/// `None` when the source or one of the keys was not sampled, when both edges have the same nearest sample, when the
+/// server's process ended in the window, or when a counter went back (its server was restarted): a server's own at any sample
+/// between, for it may have passed its old value again. The kernel's may: its time of waiting for IO goes back a little now and then.
 pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: Span) -> Option<Change> {
     let series = counters.get(source)?;
+    let is_restarted = source == STATUS && falls(series, UPTIME, window.from_us, window.to_us);
+    if is_restarted || (PROCESS.contains(&source) && ends_before(series, keys.first()?, window.to_us)) {
+        return None;
+    }
     let (mut value, mut between) = (0, None);
     for key in keys {
         let (from_us, first) = series.nearest(key, window.from_us)?;
@@ -44,6 +55,11 @@ pub(crate) fn change(counters: &Counters, source: &str, keys: &[&str], window: S
         between = Some(Span { from_us, to_us });
     }
     Some(Change { value: value as f64, between: between? })
+}
+
+/// Whether there is no sample at the end of the window, as there is of a process that lives: one is taken when the window ends.
+fn ends_before(series: &CounterSeries, key: &str, end_us: i64) -> bool {
+    series.values(key).last().is_some_and(|(last_us, _)| last_us < end_us - ENDED_US)
 }
 
 fn falls(series: &CounterSeries, key: &str, from_us: i64, to_us: i64) -> bool {
@@ -99,6 +115,25 @@ mod tests {
             change(&kernel, "host", &["cpu_iowait_us"], Span::new(0, 2_000_000)).unwrap().value,
             400.0
         );
+    }
+
+    #[test]
+    fn a_process_that_ended_in_the_window_has_no_change() {
+        let samples = [(0, vec![10]), (1_000_000, vec![20]), (2_000_000, vec![30])];
+        let counters = series("server", &["cpu_us"], &samples);
+        let until = |to_us| change(&counters, "server", &["cpu_us"], Span::new(0, to_us));
+        assert_eq!(until(2_400_000).unwrap().value, 20.0);
+        assert_eq!(until(9_000_000), None, "what it used in 2 s is not what 9 s of work cost");
+        let disk = series("disk", &["cpu_us"], &samples);
+        assert!(change(&disk, "disk", &["cpu_us"], Span::new(0, 9_000_000)).is_some());
+    }
+
+    #[test]
+    fn a_server_that_counts_its_time_anew_was_restarted_however_much_it_counted_since() {
+        let samples = [(0, vec![50, 100]), (1_000_000, vec![51, 200]), (2_000_000, vec![1, 900])];
+        let counters = series(STATUS, &["Uptime", "Queries"], &samples);
+        let until = |to_us| change(&counters, STATUS, &["Queries"], Span::new(0, to_us));
+        assert_eq!((until(1_000_000).unwrap().value, until(2_000_000)), (100.0, None));
     }
 
     #[test]

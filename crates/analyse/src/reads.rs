@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn a_server_that_is_sampled_seldom_is_compared_over_its_own_time() {
-        // Reads began after a second, and the server's last sample was then.
+        // Reads began after a second, and the server's nearest sample to the end was then.
         let mut counters = read("disk", &[(0, 0), (1_300_000, 0), (2_500_000, 20 * MIB)]);
-        counters.extend(read("server", &[(0, 0), (1_300_000, 0)]));
+        counters.extend(read("server", &[(0, 0), (1_300_000, 0), (3_900_000, 0)]));
         assert_eq!(figures(Hosting::Process, &counters), (Some(0.0), None));
         counters.extend(read("disk", &[(0, 0), (1_300_000, 8 * MIB), (2_500_000, 20 * MIB)]));
-        counters.extend(read("server", &[(0, 0), (1_300_000, 6 * MIB)]));
+        counters.extend(read("server", &[(0, 0), (1_300_000, 6 * MIB), (3_900_000, 6 * MIB)]));
         assert_eq!(figures(Hosting::Process, &counters).1, Some(0.25));
     }
 
