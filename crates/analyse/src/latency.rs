@@ -40,8 +40,13 @@ fn inside<'a>(
     window: Span,
 ) -> impl Iterator<Item = &'a HistogramSpan> + Clone {
     spans.iter().filter(move |span| {
-        span.kind == kind && span.clock == clock && window.share_of(span.from_us, span.to_us) > 0.5
+        span.kind == kind && span.clock == clock && counts_in(window, span.from_us, span.to_us)
     })
+}
+
+/// Whether a histogram of `[from_us, to_us)` counts in the window.
+pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
+    window.share_of(from_us, to_us) > 0.5
 }
 
 /// Whether service and response times were recorded as the same, which they are in a closed loop: what is due when it is

@@ -68,6 +68,7 @@ mod schedule;
 mod settling;
 mod short_steps;
 mod span;
+mod standstill;
 mod statements;
 pub mod statistics;
 mod steadiness;
@@ -83,6 +84,7 @@ mod valid_runs;
 mod validity;
 mod verdict;
 mod warnings;
+mod whole;
 mod workloads;
 
 use dbdyno_record::{Manifest, Run, StepRecord};

@@ -2,6 +2,8 @@
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
+use crate::span::Span;
+
 /// Losses of connections in one step. Times are seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Outage {
@@ -73,14 +75,56 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
     };
     let at_least = if outage.is_cut { "at least " } else { "" };
     Some(format!(
-        "Outage in block {} {} {}: {:.1} s, {at_least}{}{lost}; connections were lost for {:.1} s in all. Rates and times hold it.",
+        "Outage in block {} {} {}: {:.1} s, {at_least}{}{lost}; connections were lost for {:.1} s in all. {}",
         cell.id.block,
         cell.id.variant,
         step.name,
         outage.seconds,
         times(outage.reconnects, "reconnect"),
         outage.connection_seconds,
+        held_by(step),
     ))
+}
+
+/// Which figures hold an outage. An operation that failed has no time, and a connection that is lost sends nothing: in a closed loop
+/// nothing is due meanwhile.
+fn held_by(step: &StepRecord) -> &'static str {
+    let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
+    match has_schedule {
+        true => {
+            "Rates hold it, and response times of what was due meanwhile by a schedule and answered later; service times do not, and \
+             what failed has no time."
+        }
+        false => {
+            "Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing."
+        }
+    }
+}
+
+/// The longest time within `window` in which every connection of the headline's kind was lost, so that nothing can have been answered.
+pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
+    let headline = &step.spec.headline.kind;
+    let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);
+    let connections = per_client.map_or(0, |kind| kind.connections_per_client * step.spec.clients);
+    let mut turns: Vec<(u64, i64)> = Vec::new();
+    for event in &step.events {
+        if let StepEvent::Reconnected { at_us, kind, down_us, .. } = event
+            && kind == headline
+        {
+            turns.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
+        }
+    }
+    // Of a connection that is back and lost again in the same microsecond the end comes first.
+    turns.sort_unstable();
+    let (mut lost, mut longest) = (0, Span::new(0, 0));
+    for (turn, next) in turns.iter().zip(turns.iter().skip(1)) {
+        lost += turn.1;
+        let span = window.overlap(Span::new(turn.0, next.0));
+        if lost >= i64::from(connections) && span.seconds() > longest.seconds() {
+            longest = span;
+        }
+    }
+    longest
 }
 
 #[cfg(test)]
@@ -110,7 +154,7 @@ mod tests {
         assert_eq!(told(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
-        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates and times hold it.");
+        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
     }
 
     #[test]
@@ -119,7 +163,32 @@ mod tests {
         let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
         assert!(length_us >= 500_000, "{length_us}");
         let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
-        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates and times hold it.");
+        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
+    }
+
+    #[test]
+    fn what_holds_an_outage_is_said_by_the_pace_of_the_operations() {
+        let mut step = load_step(1_000);
+        step.events.extend([lost(1_000_000), back(1_500_000, 500_000)]);
+        let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap();
+        assert!(of(&step).ends_with("a lost connection sends nothing."), "{}", of(&step));
+        step.spec.kinds[0].pace = "poisson 2/s".to_owned();
+        assert!(of(&step).contains("response times of what was due meanwhile"), "{}", of(&step));
+    }
+
+    #[test]
+    fn the_time_without_any_connection_is_that_in_which_all_were_lost_at_once() {
+        let longest = |clients, events: &[StepEvent]| {
+            let mut step = load_step(1_000);
+            step.spec.clients = clients;
+            step.events.extend(events.iter().cloned());
+            longest_without_any(&step, Span::new(0, 2_000_000)).seconds()
+        };
+        // From 0.2 to 1.4 s and from 0.5 to 1.7 s.
+        let two = [back(1_400_000, 1_200_000), back(1_700_000, 1_200_000)];
+        assert_eq!((longest(2, &two), longest(3, &two)), (0.9, 0.0));
+        assert_eq!(longest(1, &[back(2_900_000, 2_000_000)]), 1.1, "what lies in the window");
+        assert_eq!(longest(1, &[]), 0.0);
     }
 
     #[test]

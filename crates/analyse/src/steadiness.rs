@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::SecondPoint;
+use crate::span::Span;
 use crate::statistics::describe::median;
 use crate::statistics::series::{longest_gap, modes, period, share_below_half_median};
 use crate::statistics::warm_up::{WarmUp, warm_up};
@@ -21,7 +22,8 @@ pub struct Steadiness {
     pub worst_rate: f64,
     /// The slowest second's rate ÷ the median second's; `None` when the median is 0.
     pub worst_share: Option<f64>,
-    /// Longest run of whole seconds in which nothing was done.
+    /// Longest run of whole seconds in which nothing was done; or the longest time in which all connections were lost, where that is
+    /// longer, without its part of a second.
     pub longest_gap_seconds: usize,
     /// Share of seconds below half of the median.
     pub share_below_half_median: f64,
@@ -43,8 +45,8 @@ pub(crate) fn rates_of(points: &[SecondPoint], kind: &str, tail_from: Option<u64
     wanted.map(|point| point.rate).collect()
 }
 
-/// Of one rate a second; `None` for fewer than ten.
-pub(crate) fn steadiness(rates: &[f64]) -> Option<Steadiness> {
+/// Of one rate a second; `None` for fewer than ten. In `without_any` no connection was open.
+pub(crate) fn steadiness(rates: &[f64], without_any: Span) -> Option<Steadiness> {
     if rates.len() < MIN_SECONDS {
         return None;
     }
@@ -57,7 +59,7 @@ pub(crate) fn steadiness(rates: &[f64]) -> Option<Steadiness> {
         median_rate: median,
         worst_rate,
         worst_share: (median > 0.0).then(|| worst_rate / median),
-        longest_gap_seconds: longest_gap(rates),
+        longest_gap_seconds: longest_gap(rates).max(without_any.seconds() as usize),
         share_below_half_median: share_below_half_median(rates)?,
         warm_up_seconds: match warm_up {
             Some(WarmUp::EndsAfter(seconds)) => Some(seconds),
@@ -78,7 +80,7 @@ mod tests {
     fn a_stall_of_three_seconds_is_in_every_figure_that_it_concerns() {
         let mut rates = vec![100.0; 20];
         rates[7..10].fill(0.0);
-        let found = steadiness(&rates).unwrap();
+        let found = steadiness(&rates, Span::new(0, 0)).unwrap();
         assert_eq!(found.median_rate, 100.0);
         assert_eq!((found.seconds, found.worst_rate, found.worst_share), (20, 0.0, Some(0.0)));
         assert_eq!((found.longest_gap_seconds, found.share_below_half_median), (3, 0.15));
@@ -88,13 +90,20 @@ mod tests {
     #[test]
     fn a_run_that_only_gets_faster_is_never_steady() {
         let rates: Vec<f64> = (0..100).map(|second| 1_000.0 + 5.0 * f64::from(second)).collect();
-        let found = steadiness(&rates).unwrap();
+        let found = steadiness(&rates, Span::new(0, 0)).unwrap();
         assert_eq!((found.never_steady, found.warm_up_seconds), (true, None));
     }
 
     #[test]
     fn fewer_than_ten_seconds_have_no_figures() {
-        assert!(steadiness(&[1.0; 9]).is_none());
+        assert!(steadiness(&[1.0; 9], Span::new(0, 0)).is_none());
+    }
+
+    #[test]
+    fn an_outage_between_two_busy_parts_of_seconds_is_a_gap() {
+        let gap =
+            |from_us, to_us| steadiness(&[100.0; 20], Span::new(from_us, to_us)).unwrap().longest_gap_seconds;
+        assert_eq!((gap(7_500_000, 8_530_000), gap(7_500_000, 8_400_000)), (1, 0));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
+use crate::outages::longest_without_any;
 use crate::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_target};
 use crate::reach::{self, reach};
 use crate::refused;
@@ -21,6 +22,7 @@ use crate::span::{Span, tally};
 use crate::statements::statements;
 use crate::steadiness::{rates_of, steadiness};
 use crate::validity::validity;
+use crate::whole::times_fault;
 use crate::{ClientReach, KindResult, StepRun, Validity};
 
 /// What a step does not say of itself.
@@ -53,8 +55,10 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         hosting: around.hosting,
         cpus: around.cpus,
     };
+    let of_records = validity(step);
+    let is_sound = of_records == Validity::Valid;
     let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
-        step.spec.kinds.iter().map(|spec| kind_result(step, spec, window)).unzip();
+        step.spec.kinds.iter().map(|spec| kind_result(step, spec, window, is_sound)).unzip();
     let (lookups, lookup_seconds) = lookups(step);
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
     let target = step.spec.target.as_ref();
@@ -74,7 +78,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let faults = faults.into_iter().flatten().chain(refused).chain(limited);
     StepRun {
         block: around.block,
-        validity: faults.fold(validity(step), add_reason),
+        validity: faults.fold(of_records, add_reason),
         window_seconds: window.seconds(),
         rate: measured.headline_rate(),
         kinds,
@@ -87,8 +91,11 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
         lookups,
         lookup_seconds,
-        steadiness: steadiness(&rates_of(&seconds, &step.spec.headline.kind, tail_from_second))
-            .filter(|_| telling),
+        steadiness: steadiness(
+            &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),
+            longest_without_any(step, window),
+        )
+        .filter(|_| telling),
         seconds,
         tail_from_second,
         debt: debt(&step.counters),
@@ -122,8 +129,14 @@ fn add_reason(validity: Validity, reason: String) -> Validity {
     }
 }
 
-/// The figures of one kind, and what is wrong with its histograms.
-fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult, Vec<String>) {
+/// The figures of one kind, and what is wrong with its histograms. Whether they hold a time for each operation is asked where all else
+/// of the records `is_sound`.
+fn kind_result(
+    step: &StepRecord,
+    spec: &KindSpec,
+    window: Span,
+    is_sound: bool,
+) -> (KindResult, Vec<String>) {
     let sum = tally(&step.intervals, &spec.kind, window);
     // What failed in a step that did not come to a window is all the same what its reader looks for.
     let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
@@ -142,6 +155,14 @@ fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span) -> (KindResult,
         false => latency(histogram(Clock::Response).as_ref()),
     };
     let lag = histogram(Clock::Lag);
+    let counted = [(Clock::Service, &service_latency), (Clock::Response, &response_latency)];
+    if faults.is_empty() && is_sound {
+        faults.extend(
+            counted
+                .into_iter()
+                .find_map(|(clock, times)| times_fault(step, &spec.kind, clock, times.count, window)),
+        );
+    }
     let result = KindResult {
         kind: spec.kind.clone(),
         connections: spec.connections_per_client * step.spec.clients,

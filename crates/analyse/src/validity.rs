@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
 use crate::Validity;
+use crate::{standstill, whole};
 
 /// Judges one step from its records alone.
 ///
 /// A step that did not end is interrupted. One that ran to its end is valid unless a record says otherwise: damage, an
-/// `invalid` event, a failed content check, no common window, or operations that do not add up.
+/// `invalid` event, a failed content check, no common window, records that are not whole, operations that do not add up, or a
+/// time in which dbdyno itself stood still.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match step.outcome() {
         None | Some(Outcome::Interrupted) => return Validity::Interrupted,
@@ -20,15 +22,16 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         Some(Outcome::Completed) => {}
     }
     let mut reasons: Vec<String> = step.invalid_reasons().into_iter().map(str::to_owned).collect();
-    reasons.extend(step.checks().into_iter().filter_map(failed_check));
+    reasons.extend(step.checks().into_iter().filter(|check| !is_told(step, check)).filter_map(failed_check));
     if step.window().is_none_or(|(from_us, to_us)| to_us <= from_us) {
         reasons.push("no common window was recorded".to_owned());
     }
     match &step.damaged {
         Some(damage) => reasons.push(damage.clone()),
         // With lines missing, sums are bound to disagree and would only repeat the damage.
-        None => reasons.extend(accounting_faults(&step.intervals)),
+        None => reasons.extend(account_faults(step)),
     }
+    reasons.extend(standstill::fault(step));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }
 
@@ -39,14 +42,26 @@ fn end_message(step: &StepRecord) -> Option<&str> {
     })
 }
 
+/// What is wrong with the operations: of files that are not whole, nothing more than that.
+fn account_faults(step: &StepRecord) -> Vec<String> {
+    let missing = whole::faults(step);
+    if missing.is_empty() { accounting_faults(&step.intervals) } else { missing }
+}
+
+/// Whether the record itself calls the step invalid for this check: it does so for each that failed.
+fn is_told(step: &StepRecord, check: &Check) -> bool {
+    let of_table = format!("table {}: ", check.table);
+    step.invalid_reasons().iter().any(|reason| reason.starts_with(&of_table))
+}
+
 fn failed_check(check: &Check) -> Option<String> {
     let parts: Vec<_> = check
         .parts
         .iter()
         .filter(|part| part.expected != part.actual)
-        .map(|part| format!("{} is {}, expected {}", part.name, part.actual, part.expected))
+        .map(|part| format!("{} is {}, must be {}", part.name, part.actual, part.expected))
         .collect();
-    (!parts.is_empty()).then(|| format!("table {}: {}", check.table, parts.join(", ")))
+    (!parts.is_empty()).then(|| format!("table {}: {}", check.table, parts.join("; ")))
 }
 
 /// Running sums of one client and kind.
@@ -144,7 +159,9 @@ mod tests {
         let part = |name: &str, expected, actual| CheckPart { name: name.to_owned(), expected, actual };
         let parts = vec![part("rows", 2000, 1999), part("sum(price)", 5, 5)];
         step.events.push(StepEvent::Check(Check { table: "pi1".to_owned(), parts, duration_us: 9 }));
-        assert_eq!(reasons(&step), ["table pi1: rows is 1999, expected 2000"]);
+        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"]);
+        step.events.push(StepEvent::Invalid { reason: "table pi1: rows is 1999, must be 2000".to_owned() });
+        assert_eq!(reasons(&step), ["table pi1: rows is 1999, must be 2000"], "told once");
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::reach;
 use crate::reads;
 use crate::settling;
 use crate::short_steps;
+use crate::standstill;
 use crate::steal;
 use crate::targets;
 use crate::told_late;
@@ -56,6 +57,7 @@ pub(crate) fn warnings(
         all.extend(targets::warnings(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
+    all.extend(steps(run).filter_map(|(cell, step)| standstill::warning(cell, step)));
     all.extend(short_steps::warnings(workloads));
     all.extend(empty_deletes::warnings(workloads));
     all.extend(settling::warnings(run));
