@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_record::{CellRecord, Outcome, Run, RunEvent};
+use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
 
 use crate::failure::{end_message, words};
 
@@ -18,14 +18,56 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
     let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
     all.extend(repeated(run));
     let planned = run.manifest.order.len();
+    let lost = lost_records(run);
     let missing =
         run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
+    let missing = missing - lost.iter().filter(|(_, is_whole_cell)| *is_whole_cell).count();
+    all.extend(lost.into_iter().map(|(text, _)| text));
     if run.is_going_on {
         all.insert(0, going_on(run));
     } else if missing > 0 {
         all.push(format!("{missing} of {planned} cells did not run."));
     }
     all
+}
+
+/// Cells that the run says have completed and whose records are not all there, and whether nothing of them is: a directory that was copied
+/// in part. Steps that load are left out of a cell whose data came from a snapshot.
+fn lost_records(run: &Run) -> Vec<(String, bool)> {
+    let lost = |id: &CellId| {
+        let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
+            let text =
+                format!("Records are missing: {id} completed, and its folder is not in the run directory.");
+            return Some((text, true));
+        };
+        let workload = run.manifest.workloads.iter().find(|workload| workload.name == id.workload)?;
+        let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
+        let is_restore =
+            |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "restore");
+        let is_restored = !cell.steps.is_empty() && cell.events.iter().any(is_restore);
+        let loads = workload.steps.iter().take_while(|name| is_restored && !is_there(name)).count();
+        let lost: Vec<&str> =
+            workload.steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
+        let text = format!(
+            "Records are missing: {id} completed, and the run directory has none of {}.",
+            lost.join(", ")
+        );
+        (!lost.is_empty()).then_some((text, false))
+    };
+    completed(run).into_iter().filter_map(lost).collect()
+}
+
+/// Cells whose last end was a good one, by the events of the run.
+fn completed(run: &Run) -> Vec<&CellId> {
+    let mut completed: Vec<&CellId> = Vec::new();
+    for event in &run.events {
+        match event {
+            RunEvent::CellEnded { cell, outcome: Outcome::Completed, .. } => completed.push(cell),
+            RunEvent::CellSetAside { cell, .. } => completed.retain(|known| *known != cell),
+            _ => {}
+        }
+    }
+    completed
 }
 
 /// How far a run is that is being written.
@@ -80,11 +122,10 @@ pub(crate) fn sentence(message: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::CellId;
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::fixtures::{cell, run};
+    use crate::fixtures::{cell, cell_id, load_step, query_step, run};
 
     fn warnings_of(run: &Run) -> String {
         warnings(run).join("\n")
@@ -102,6 +143,33 @@ mod tests {
     }
 
     #[test]
+    fn a_completed_cell_whose_records_are_not_all_there_is_told() {
+        let whole = || vec![load_step(1_000), query_step(400, 200)];
+        let completed = |block| RunEvent::CellEnded {
+            at: String::new(),
+            cell: cell_id(block, "a"),
+            outcome: Outcome::Completed,
+            message: None,
+        };
+        let told = |cells: Vec<CellRecord>| {
+            let mut run = run(&["a"], 2, cells);
+            run.events = vec![completed(1), completed(2)];
+            warnings_of(&run)
+        };
+        assert_eq!(told(vec![cell(1, "a", whole()), cell(2, "a", whole())]), "");
+        let mut restored = cell(2, "a", vec![query_step(400, 200)]);
+        let (at, name, details) = (String::new(), "restore".to_owned(), serde_json::Map::new());
+        restored.events.insert(1, CellEvent::Work { at, name, duration_us: 1, details });
+        assert_eq!(told(vec![cell(1, "a", whole()), restored.clone()]), "");
+        restored.steps.clear();
+        assert_snapshot!(told(vec![cell(1, "a", whole()), restored]), @"Records are missing: block 2 a insert-benchmark completed, and the run directory has none of l.i0, qr100.");
+        assert_snapshot!(told(vec![cell(1, "a", vec![query_step(400, 200)])]), @r"
+        Records are missing: block 1 a insert-benchmark completed, and the run directory has none of l.i0.
+        Records are missing: block 2 a insert-benchmark completed, and its folder is not in the run directory.
+        ");
+    }
+
+    #[test]
     fn of_a_long_failure_its_beginning_is_told() {
         assert_eq!(beginning("server died\nlog"), "server died");
         assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
@@ -109,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_failed_cell_that_was_repeated_is_told_with_its_failure() {
-        let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
+        let steps = vec![load_step(1_000), query_step(400, 200)];
+        let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
         let (one, two) = (run.cells[0].id.clone(), run.cells[1].id.clone());
         let at = String::new;
         let ended = |cell: &CellId, outcome| RunEvent::CellEnded {

@@ -65,6 +65,7 @@ mod relative;
 mod relative_metrics;
 mod scans;
 mod schedule;
+mod sessions;
 mod settling;
 mod short_steps;
 mod span;

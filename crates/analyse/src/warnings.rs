@@ -20,6 +20,7 @@ use crate::outages;
 use crate::parity::Parity;
 use crate::reach;
 use crate::reads;
+use crate::sessions;
 use crate::settling;
 use crate::short_steps;
 use crate::standstill;
@@ -51,6 +52,7 @@ pub(crate) fn warnings(
         all.push(format!("The base {:?} is no variant of this run: there are no ratios.", run.manifest.base));
     }
     all.extend(cell_warnings::warnings(run));
+    all.extend(sessions::warnings(run));
     all.extend(run.warnings.iter().cloned());
     all.extend(invalid_runs::warnings(workloads));
     for step in workloads.iter().flat_map(|workload| &workload.steps) {
@@ -132,7 +134,9 @@ fn recorded_warnings(run: &Run) -> Vec<String> {
         }
     };
     for event in &run.events {
-        if let RunEvent::Warning { text, .. } = event {
+        if let RunEvent::Warning { text, .. } = event
+            && !is_over(run, text)
+        {
             tell(text, String::new());
         }
     }
@@ -156,6 +160,16 @@ fn recorded_warnings(run: &Run) -> Vec<String> {
         _ => format!("{text} ({place})"),
     };
     told.into_iter().map(|(text, first)| place(text, first)).collect()
+}
+
+/// Whether a resume said that it would not run the load of a cell again, and a later one had to: the load is in the cell then.
+fn is_over(run: &Run, text: &str) -> bool {
+    let is_of = |cell: &&CellRecord| text.starts_with(&format!("the load of {} was done before", cell.id));
+    run.cells.iter().find(is_of).is_some_and(|cell| {
+        let workload = run.manifest.workloads.iter().find(|workload| workload.name == cell.id.workload);
+        let first = workload.and_then(|workload| workload.steps.first());
+        first.is_some_and(|first| cell.steps.iter().any(|step| step.name == *first))
+    })
 }
 
 /// The dearest step of those in which sampling cost more than it may.
@@ -242,6 +256,18 @@ mod tests {
         swap is on
         no block device (2 times, first in block 1 a insert-benchmark l.i0)
         ");
+    }
+
+    #[test]
+    fn a_load_that_was_run_again_after_all_is_not_said_to_be_elsewhere() {
+        let told = |steps| {
+            let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
+            let text = "the load of block 1 a insert-benchmark was done before the run was stopped and is not run again";
+            run.events.push(RunEvent::Warning { at: String::new(), text: text.to_owned() });
+            warnings_of(&run)
+        };
+        assert!(told(vec![query_step(400, 200)]).contains("is not run again"));
+        assert_eq!(told(vec![load_step(1_000), query_step(400, 200)]), "");
     }
 
     #[test]
