@@ -324,6 +324,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         lookups: 0,
         lookup_seconds: 0.0,
         seconds: Vec::new(),
+        has_telling_seconds: true,
         tail_from_second: None,
         steadiness: None,
         debt: None,

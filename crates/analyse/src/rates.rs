@@ -66,16 +66,18 @@ pub(crate) fn work(spec: &StepSpec, intervals: &[Interval], kind: &str, window: 
     amount(unit_of(spec, kind), &tally)
 }
 
-/// Rate and greatest times of each whole second, the headline kind first, all clients together.
+/// Rate and greatest times of each whole second, the headline kind first, all clients together. Seconds are counted from the
+/// window's first whole one.
 pub(crate) fn seconds(spec: &StepSpec, intervals: &[Interval], window: Span) -> Vec<SecondPoint> {
     let mut kinds: Vec<&str> = spec.kinds.iter().map(|kind| kind.kind.as_str()).collect();
     kinds.sort_by_key(|kind| *kind != spec.headline.kind);
+    let first = window.whole_seconds().start;
     let of_kind = |kind: &str| -> Vec<SecondPoint> {
         let unit = unit_of(spec, kind);
         by_second(intervals, kind, None, window)
             .into_iter()
             .map(|(second, sum)| SecondPoint {
-                second,
+                second: second - first,
                 kind: kind.to_owned(),
                 rate: amount_of_second(unit, &sum),
                 service_max_us: sum.service_max_us,
@@ -267,6 +269,15 @@ mod tests {
         let kept = seconds_on_target(&spec, &target, &intervals, Span::new(0, 4_500_000));
         assert_eq!(kept, Some(0.75));
         assert_eq!(seconds_on_target(&spec, &target, &intervals, Span::new(0, 900_000)), None);
+    }
+
+    #[test]
+    fn seconds_are_counted_from_the_begin_of_the_window_not_of_the_warm_up() {
+        let step = read_write_step();
+        let points = seconds(&step.spec, &step.intervals, Span::new(1_000_000, 2_500_000));
+        let queries: Vec<_> =
+            points.iter().filter(|p| p.kind == "query").map(|p| (p.second, p.rate)).collect();
+        assert_eq!(queries, [(0, 210.0)]);
     }
 
     #[test]

@@ -118,8 +118,9 @@ pub(crate) fn tally_by_client(intervals: &[Interval], kind: &str, span: Span) ->
 pub(crate) struct Second {
     pub(crate) operations: f64,
     pub(crate) rows: f64,
-    pub(crate) service_max_us: u64,
-    pub(crate) response_max_us: u64,
+    /// Greatest times of the operations answered; `None` where none was, which is not a time of 0.
+    pub(crate) service_max_us: Option<u64>,
+    pub(crate) response_max_us: Option<u64>,
 }
 
 /// What `kind` did in each whole second of `window`: one entry a second, also where nothing was done.
@@ -143,8 +144,10 @@ pub(crate) fn by_second(
             let sum = &mut seconds[(second - whole.start) as usize].1;
             sum.operations += interval.done as f64 * share;
             sum.rows += interval.rows as f64 * share;
-            sum.service_max_us = sum.service_max_us.max(interval.service_max_us);
-            sum.response_max_us = sum.response_max_us.max(interval.response_max_us);
+            if interval.done > 0 {
+                sum.service_max_us = sum.service_max_us.max(Some(interval.service_max_us));
+                sum.response_max_us = sum.response_max_us.max(Some(interval.response_max_us));
+            }
         }
     }
     seconds
@@ -210,6 +213,20 @@ mod tests {
         let first: Vec<_> =
             by_second(&intervals, "insert", Some(1), window).into_iter().map(|(_, sum)| sum.rows).collect();
         assert_eq!(first, [150.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_second_without_an_answer_has_no_greatest_time() {
+        let timed = |second: u64, client, done, max_us| Interval {
+            service_max_us: max_us,
+            response_max_us: max_us + 5,
+            ..interval(second * 1_000_000, (second + 1) * 1_000_000, client, done)
+        };
+        let intervals = [timed(0, 1, 3, 70), timed(0, 2, 1, 90), timed(1, 1, 0, 0), timed(2, 1, 1, 0)];
+        let seconds = by_second(&intervals, "insert", None, Span::new(0, 3_000_000));
+        let times: Vec<_> =
+            seconds.iter().map(|(_, sum)| (sum.service_max_us, sum.response_max_us)).collect();
+        assert_eq!(times, [(Some(90), Some(95)), (None, None), (Some(0), Some(5))]);
     }
 
     #[test]

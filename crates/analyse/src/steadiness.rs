@@ -112,8 +112,8 @@ mod tests {
             second,
             kind: kind.to_owned(),
             rate,
-            service_max_us: 0,
-            response_max_us: 0,
+            service_max_us: None,
+            response_max_us: None,
         };
         let points =
             [(3, "insert", 7.0), (4, "insert", 8.0), (5, "insert", 1.0), (3, "delete", 9.0)].map(point);

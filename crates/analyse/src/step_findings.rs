@@ -36,7 +36,9 @@ pub struct StepRun {
     pub lookup_seconds: f64,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
-    /// The second from which on clients had done their share, in a step that ends by a count: the rate counts the rest, figures by
+    /// Whether single seconds of the headline kind say something: not of one piece of work, nor of long scans.
+    pub has_telling_seconds: bool,
+    /// The second, counted as those of `seconds`, from which on clients had done their share, in a step that ends by a count: the rate counts the rest, figures by
     /// second do not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tail_from_second: Option<u64>,
@@ -167,10 +169,12 @@ pub struct MetricRow {
 /// One whole second of the window.
 #[derive(Debug, Clone, Serialize)]
 pub struct SecondPoint {
+    /// From 0, the first whole second of the window: what the clients did before it, such as a warm-up, is not counted.
     pub second: u64,
     pub kind: String,
     /// Rows for writers, operations for queries.
     pub rate: f64,
-    pub service_max_us: u64,
-    pub response_max_us: u64,
+    /// Greatest times of the operations answered in it; `None` where none was.
+    pub service_max_us: Option<u64>,
+    pub response_max_us: Option<u64>,
 }

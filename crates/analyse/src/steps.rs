@@ -63,7 +63,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
-    let tail_from_second = tail_from(&step.spec, &step.intervals, window);
+    let first_second = window.whole_seconds().start;
+    let tail_from_second = tail_from(&step.spec, &step.intervals, window).map(|second| second - first_second);
     let telling = has_telling_seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
     let cost = cost(&measured, around.syncs, &step.events);
@@ -97,6 +98,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         )
         .filter(|_| telling),
         seconds,
+        has_telling_seconds: telling,
         tail_from_second,
         debt: debt(&step.counters),
         group_memory: group_memory(&measured),

@@ -41,11 +41,10 @@ pub(crate) fn with_blocks(blocks: u32) -> Findings {
 
 /// As many variants, blocks and seconds as asked for, to see what a big run does to a report.
 pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
-    let order = (1..=blocks)
-        .flat_map(|block| names.iter().map(move |name| format!("{block} {name} insert-benchmark")));
+    let of_block = |block| names.iter().map(move |name| format!("{block} {name} insert-benchmark"));
     Findings {
         failures: failures::failures(names.last().unwrap_or(&"")),
-        run: run_summary(blocks, names.len(), order.collect()),
+        run: run_summary(blocks, names.len(), (1..=blocks).flat_map(of_block).collect()),
         variants: names.iter().map(|name| variant(name)).collect(),
         parity: Some(parity(names)),
         workloads: vec![judged(workload(names, blocks, seconds), blocks)],
@@ -283,6 +282,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         host_check: (!failed).then(host_check),
         client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
+        has_telling_seconds: step != 1,
         tail_from_second: None,
         lookups: 8,
         lookup_seconds: 0.012,
@@ -299,13 +299,14 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
 
 fn point(second: u64, kind: &str, rate: f64, variant: usize, block: u32) -> SecondPoint {
     let wave = (second as f64 * 0.9 + variant as f64 + f64::from(block)).sin();
+    let quick_us = 1_000 + (second * 53) % 700 + 300 * variant as u64;
     let dip = if variant == 0 && second % 13 == 9 { 0.35 } else { 1.0 };
     SecondPoint {
         second,
         kind: kind.into(),
         rate: (rate * dip * (1.0 + 0.06 * wave)).round(),
-        service_max_us: 900 + (second * 37) % 400,
-        response_max_us: if dip < 1.0 { 48_000 } else { 1_000 + (second * 53) % 700 + 300 * variant as u64 },
+        service_max_us: Some(900 + (second * 37) % 400),
+        response_max_us: Some(if dip < 1.0 { 48_000 } else { quick_us }),
     }
 }
 

@@ -7,6 +7,7 @@ mod history_chart;
 mod history_page;
 mod page;
 mod scale;
+mod second_charts;
 mod svg;
 mod sweep_charts;
 

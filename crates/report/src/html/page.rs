@@ -2,16 +2,14 @@
 
 use std::collections::HashSet;
 
-use dbdyno_analyse::{
-    Cell, Findings, StepFindings, StepRun, TableRow, Validity, VariantSummary, WorkloadFindings,
-};
+use dbdyno_analyse::{Cell, Findings, StepFindings, TableRow, VariantSummary, WorkloadFindings};
 use serde::Serialize;
 
 use super::bars::bars;
-use super::chart::{Line, chart};
+use super::second_charts::second_charts;
 use super::svg::swatch;
 use super::sweep_charts::sweep_charts;
-use crate::evidence::{Grid, grids, has_blocks, problems};
+use crate::evidence::{Grid, grids, problems};
 use crate::facts::{
     FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
 };
@@ -121,6 +119,10 @@ struct StepView {
     target_line: Option<String>,
     problems: Vec<String>,
     charts: Vec<ChartView>,
+    /// Runs that are not in the charts.
+    chart_notes: Vec<String>,
+    /// Why there are no charts; empty where there are.
+    no_chart: String,
     /// The rate itself stays open, the rest of the evidence is folded.
     rate: Option<Grid>,
     evidence: Vec<Grid>,
@@ -132,6 +134,12 @@ struct ChartView {
     caption: String,
     /// SVG.
     svg: String,
+}
+
+impl ChartView {
+    fn new((caption, svg): (String, String)) -> Self {
+        Self { caption, svg }
+    }
 }
 
 impl Page {
@@ -216,7 +224,7 @@ fn workload_view(
             .sweeps
             .iter()
             .flat_map(|sweep| sweep_charts(sweep, names))
-            .map(|(caption, svg)| ChartView { caption, svg })
+            .map(ChartView::new)
             .collect(),
         steps: steps.map(|(at, step)| step_view(step, names, step_id(at), points)).collect(),
         deviations: workload
@@ -286,64 +294,18 @@ fn step_view(step: &StepFindings, names: &[String], id: String, points: usize) -
     let mut evidence = grids(step);
     // `grids` begins with the rate by variant, unless the step never ran anywhere.
     let rate = (evidence.first().is_some_and(|grid| grid.title == "Rate")).then(|| evidence.remove(0));
+    let by_second = second_charts(step, names, points);
     StepView {
         id,
         name: step.name.clone(),
         rate_label: step.rate_label.clone(),
         target_line: target_line(step),
         problems: problems(step),
-        charts: charts(step, names, points),
+        charts: by_second.charts.into_iter().map(ChartView::new).collect(),
+        chart_notes: by_second.notes,
+        no_chart: by_second.none,
         rate,
         evidence,
         statements: step.statements.iter().map(|(kind, text)| [kind.clone(), text.clone()]).collect(),
     }
-}
-
-/// Rate and longest response time of the headline's kind, second by second.
-fn charts(step: &StepFindings, names: &[String], points: usize) -> Vec<ChartView> {
-    let mut rates = Vec::new();
-    let mut times = Vec::new();
-    for variant in &step.variants {
-        let number = names.iter().position(|name| *name == variant.variant).unwrap_or(0);
-        for run in &variant.runs {
-            let line =
-                |points| Line { variant: number, name: variant.variant.clone(), block: run.block, points };
-            let (rate, time) = series(run, &step.headline_kind);
-            rates.push(line(rate));
-            times.push(line(time));
-        }
-    }
-    let mut views = Vec::new();
-    // A step that answers once, at its end, has no course to show.
-    if !rates.iter().any(|line| line.points.iter().filter(|(_, rate)| *rate > 0.0).count() > 1) {
-        return views;
-    }
-    let blocks = if has_blocks(step) { " One line a block." } else { "" };
-    let mut add = |caption: String, unit: &str, lines: &[Line]| {
-        if let Some(svg) = chart(&caption, unit, lines, points) {
-            views.push(ChartView { caption, svg });
-        }
-    };
-    add(format!("{}: {} by second.{blocks}", step.name, step.rate_label), &step.rate_label, &rates);
-    add(format!("{}: longest response time of each second, in ms.{blocks}", step.name), "ms", &times);
-    views
-}
-
-type Points = Vec<(f64, f64)>;
-
-/// Rate and longest response time (ms) of a run's headline kind. A failed run has no common window, so none.
-#[expect(clippy::cast_precision_loss, reason = "drawn to a tenth of a pixel")]
-fn series(run: &StepRun, headline_kind: &str) -> (Points, Points) {
-    let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
-    if !ran {
-        return (Vec::new(), Vec::new());
-    }
-    run.seconds
-        .iter()
-        .filter(|point| point.kind == headline_kind)
-        .map(|point| {
-            let second = point.second as f64;
-            ((second, point.rate), (second, point.response_max_us as f64 / 1e3))
-        })
-        .unzip()
 }

@@ -17,9 +17,13 @@ pub(super) fn sweep_charts(sweep: &Sweep, names: &[String]) -> Vec<(String, Stri
     let rates = lines(sweep, names, |rung| Some(rung.median_rate));
     let times = lines(sweep, names, |rung| Some((rung.p95_us? / 1e3).log10()));
     let greatest = values(&rates).fold(0.0, f64::max);
-    let caption = |what: &str| format!("{}: {what}, by connections.", sweep.test);
-    let rate_caption = caption(&format!("{} of {}", sweep.rate_label, sweep.rate_of.text()));
-    let time_caption = caption("95th percentile of response times in ms");
+    let caption = |what: &str, lines: &[Line]| {
+        let has_gaps = lines.iter().flat_map(|line| &line.points).any(|point| point.1.is_none());
+        let gaps = if has_gaps { " ×: no valid value there." } else { "" };
+        format!("{}: {what}, by connections.{gaps}", sweep.test)
+    };
+    let rate_caption = caption(&format!("{} of {}", sweep.rate_label, sweep.rate_of.text()), &rates);
+    let time_caption = caption("95th percentile of response times in ms", &times);
     let rate =
         chart_on(&rate_caption, (&across, &Axis::from_zero(&sweep.rate_label, greatest, 4)), &rates, POINTS);
     let (up, times) = decades(times);
@@ -52,15 +56,15 @@ fn lines(sweep: &Sweep, names: &[String], value: fn(&SweepRung) -> Option<f64>) 
             .connections
             .iter()
             .zip(&of.rungs)
-            .filter_map(|(number, rung)| Some((place(sweep, *number), value(rung.as_ref()?)?)))
-            .filter(|(_, value)| value.is_finite())
+            .map(|(number, rung)| (place(sweep, *number), rung.as_ref().and_then(value)))
+            .map(|(at, value)| (at, value.filter(|value| value.is_finite())))
             .collect(),
     };
     sweep.variants.iter().enumerate().map(line).collect()
 }
 
 fn values(lines: &[Line]) -> impl Iterator<Item = f64> {
-    lines.iter().flat_map(|line| &line.points).map(|point| point.1)
+    lines.iter().flat_map(|line| &line.points).filter_map(|point| point.1)
 }
 
 /// Lines of logarithms moved to an axis of whole powers of ten, from the one below the least value to the one above the greatest.
@@ -68,8 +72,8 @@ fn decades(mut lines: Vec<Line>) -> (Axis, Vec<Line>) {
     let least = values(&lines).fold(f64::INFINITY, f64::min).floor();
     let greatest = values(&lines).fold(f64::NEG_INFINITY, f64::max).ceil();
     let (first, end) = if least.is_finite() { (least, (greatest - least).max(1.0)) } else { (0.0, 1.0) };
-    for point in lines.iter_mut().flat_map(|line| &mut line.points) {
-        point.1 -= first;
+    for value in lines.iter_mut().flat_map(|line| &mut line.points).filter_map(|point| point.1.as_mut()) {
+        *value -= first;
     }
     let powers = std::iter::successors(Some(0.0), |power| (power + 1.0 <= end).then_some(power + 1.0));
     let ticks = powers.map(|power| (power, tick_text(10_f64.powf(first + power)))).collect();
@@ -92,8 +96,8 @@ mod tests {
         assert_eq!(
             captions,
             [
-                "read-only: transactions/s of the median second, by connections.",
-                "read-only: 95th percentile of response times in ms, by connections.",
+                "read-only: transactions/s of the median second, by connections. ×: no valid value there.",
+                "read-only: 95th percentile of response times in ms, by connections. ×: no valid value there.",
             ]
         );
         for (_, svg) in &charts {
@@ -102,6 +106,7 @@ mod tests {
                 assert!(svg.contains(&format!(">{label}</text>")), "{label}: {svg}");
             }
             assert_eq!(svg.matches("class=\"m s").count(), 7, "a marker a rung: {svg}");
+            assert_eq!(svg.matches("class=\"x s1").count(), 1, "a cross for the one without a value: {svg}");
             assert!(svg.contains(">connections</text>") && !svg.contains("block"), "{svg}");
         }
         // 0.5 ms to 2 s: powers of ten from 0.1 to 10,000.
@@ -114,7 +119,28 @@ mod tests {
     fn the_chart_of_scans_says_that_its_rates_are_of_the_whole_window() {
         let scans = Sweep { rate_of: RateOf::Window, ..fixture::sweep() };
         let charts = sweep_charts(&scans, &fixture::NAMES.map(str::to_owned));
-        assert_eq!(charts[0].0, "read-only: transactions/s of the whole window, by connections.");
+        assert!(charts[0].0.starts_with("read-only: transactions/s of the whole window, by connections."));
+    }
+
+    #[test]
+    fn the_line_breaks_at_a_rung_without_a_valid_value_and_a_lone_rung_is_a_dot() {
+        let mut sweep = fixture::sweep();
+        sweep.variants[0].rungs[1] = None;
+        for rung in &mut sweep.variants[1].rungs[1..] {
+            *rung = None;
+        }
+        for (caption, svg) in sweep_charts(&sweep, &fixture::NAMES.map(str::to_owned)) {
+            let path = |class: &str| {
+                let found = svg.split(class).nth(1).and_then(|rest| rest.split(" d=\"").nth(1));
+                found.and_then(|rest| rest.split('"').next()).unwrap_or("?").to_owned()
+            };
+            let first = path("class=\"l s0\"");
+            assert_eq!((first.matches('M').count(), first.matches('L').count()), (1, 1), "{caption} {first}");
+            assert_eq!(path("class=\"l s1\""), "", "{caption}");
+            assert_eq!(svg.matches("class=\"m s0").count(), 3, "{caption}");
+            assert_eq!(svg.matches("class=\"m s1").count(), 1, "{caption}");
+            assert_eq!(svg.matches("class=\"x s").count(), 4, "{caption}");
+        }
     }
 
     #[test]
