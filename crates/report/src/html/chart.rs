@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::downsample::downsample;
+use super::names::shortened;
 use super::scale::{Scale, tick_text};
-use super::svg::{escaped, line_start, look, marker, shortened};
+use super::svg::{colour, escaped, line_start, marker};
 
 /// Place across, and value; `None` is a gap in the line.
 pub(super) type Point = (f64, Option<f64>);
@@ -183,10 +184,10 @@ fn crosses(lines: &[Line], across: &Axis, out: &mut String) {
             let below = above.filter(|(other, value)| other == at && value.is_none()).count();
             let x = LEFT + across.place(*at, plot_width());
             let y = HEIGHT - BOTTOM - CROSS_HEIGHT * (below as f64 + 0.5);
-            let (look, name) = (look(line.variant), escaped(&line.name));
+            let (colour, name) = (colour(line.variant), escaped(&line.name));
             let _ = write!(
                 out,
-                "<path class=\"x s{look}\" d=\"M{:.1},{:.1}l6,6m0,-6l-6,6\"><title>{name}</title></path>",
+                "<path class=\"x s{colour}\" d=\"M{:.1},{:.1}l6,6m0,-6l-6,6\"><title>{name}</title></path>",
                 x - 3.0,
                 y - 3.0
             );
@@ -217,15 +218,10 @@ fn labels(lines: &[Line], up: &Axis, out: &mut String) {
         end.0 = end.0.min(highest);
         highest = end.0 - LABEL_HEIGHT;
     }
-    for (y, line) in ends {
-        let name = escaped(&shortened(&line.name, LABEL_LETTERS));
-        let x = WIDTH - RIGHT + 8.0;
-        let _ = write!(
-            out,
-            "<text class=\"t{}\" x=\"{x}\" y=\"{:.1}\">{name}</text>",
-            look(line.variant),
-            y + 4.0
-        );
+    let names = shortened(ends.iter().map(|(_, line)| line.name.as_str()), LABEL_LETTERS);
+    for ((y, line), name) in ends.iter().zip(names) {
+        let (x, y, colour, name) = (WIDTH - RIGHT + 8.0, y + 4.0, colour(line.variant), escaped(&name));
+        let _ = write!(out, "<text class=\"t s{colour}\" x=\"{x}\" y=\"{y:.1}\">{name}</text>");
     }
 }
 
@@ -297,7 +293,7 @@ mod tests {
         let lines: Vec<Line> = (0..5).map(|variant| line(variant, &[5.0, 5.0])).collect();
         let svg = chart("rate", "1/s", &lines, 600).expect("two points");
         let mut heights: Vec<f64> = svg
-            .split("<text class=\"t")
+            .split("<text class=\"t s")
             .skip(1)
             .map(|text| {
                 text.split("y=\"")

@@ -5,6 +5,7 @@ mod chart;
 mod downsample;
 mod history_chart;
 mod history_page;
+mod names;
 mod page;
 mod scale;
 mod second_charts;

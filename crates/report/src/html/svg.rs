@@ -2,18 +2,19 @@
 
 use std::fmt::Write;
 
-/// Looks that differ; further variants begin again, and direct labels still tell them apart.
-const LOOKS: usize = 8;
-const DASHES: [&str; LOOKS] = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "6 2 1 2 1 2"];
+/// Colours. The eight variants behind the first eight have the same colours again with other dashes and hollow markers, those behind
+/// them with other shapes: 64 looks differ.
+pub(super) const COLOURS: usize = 8;
+const DASHES: [&str; COLOURS] = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "6 2 1 2 1 2"];
 
-/// Number of a variant's look; `page.css` gives each its colour as `--s0` ... `--s7`.
-pub(super) fn look(variant: usize) -> usize {
-    variant % LOOKS
+/// Number of a variant's colour; `page.css` has each as `--s0` ... `--s7`.
+pub(super) fn colour(variant: usize) -> usize {
+    variant % COLOURS
 }
 
 /// Dash pattern of a variant's lines; empty for a solid one.
-pub(super) fn dash(variant: usize) -> &'static str {
-    DASHES[look(variant)]
+fn dash(variant: usize) -> &'static str {
+    DASHES[(variant + variant / COLOURS) % COLOURS]
 }
 
 /// Text as element content or attribute value.
@@ -32,25 +33,17 @@ pub(super) fn escaped(text: &str) -> String {
     result
 }
 
-/// A name cut to so many characters.
-pub(super) fn shortened(name: &str, limit: usize) -> String {
-    if name.chars().count() <= limit {
-        name.to_owned()
-    } else {
-        name.chars().take(limit - 1).chain(['…']).collect()
-    }
-}
-
-/// The variant's marker around a point: each look has its own shape.
+/// The variant's marker around a point: each colour has its own shape.
 pub(super) fn marker(variant: usize, x: f64, y: f64, out: &mut String) {
     let r = 3.5;
-    let class = format!("m s{}", look(variant));
+    let round = variant / COLOURS;
+    let class = format!("m{} s{}", if round % 2 == 1 { " h" } else { "" }, colour(variant));
     let polygon = |points: &[(f64, f64)]| {
         let places: Vec<String> =
             points.iter().map(|(dx, dy)| format!("{:.1},{:.1}", x + dx * r, y + dy * r)).collect();
         format!("<polygon class=\"{class}\" points=\"{}\"/>", places.join(" "))
     };
-    let shape = match look(variant) {
+    let shape = match (variant + round / 2) % COLOURS {
         0 => format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{r}\"/>"),
         1 => polygon(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
         2 => polygon(&[(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)]),
@@ -80,7 +73,7 @@ pub(super) fn line_start(variant: usize, out: &mut String) {
     let dash = dash(variant);
     let dashes = if dash.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dash}\"") };
     // Writing to a String cannot fail.
-    let _ = write!(out, "<path class=\"l s{}\"{dashes} d=\"", look(variant));
+    let _ = write!(out, "<path class=\"l s{}\"{dashes} d=\"", colour(variant));
 }
 
 #[cfg(test)]
@@ -92,18 +85,32 @@ mod tests {
         assert_eq!(escaped("<b>&\"'"), "&lt;b&gt;&amp;&quot;&#39;");
     }
 
+    /// Marker and dashes.
+    fn drawn(variant: usize) -> (String, &'static str) {
+        let mut out = String::new();
+        marker(variant, 0.0, 0.0, &mut out);
+        (out, dash(variant))
+    }
+
     #[test]
-    fn neighbouring_looks_differ_in_shape_and_dashes_not_only_in_colour() {
-        let drawn: Vec<String> = (0..LOOKS)
-            .map(|variant| {
-                let mut out = String::new();
-                marker(variant, 0.0, 0.0, &mut out);
-                out.replace(&format!(" s{variant}"), "")
-            })
-            .collect();
-        for variant in 1..LOOKS {
-            assert!(!drawn[..variant].contains(&drawn[variant]), "shape {variant}");
+    fn sixteen_variants_have_markers_that_differ_without_their_colour_and_eight_their_dashes() {
+        let shape = |variant| drawn(variant).0.replace(&format!(" s{}", colour(variant)), "");
+        let shapes: Vec<String> = (0..2 * COLOURS).map(shape).collect();
+        for variant in 1..2 * COLOURS {
+            assert!(!shapes[..variant].contains(&shapes[variant]), "shape {variant}");
+        }
+        for variant in 1..COLOURS {
             assert!(!DASHES[..variant].contains(&DASHES[variant]), "dash {variant}");
+        }
+    }
+
+    #[test]
+    fn variants_of_one_colour_differ_in_their_dashes_and_markers() {
+        for variant in COLOURS..8 * COLOURS {
+            for other in (colour(variant)..variant).step_by(COLOURS) {
+                assert_ne!(drawn(variant).1, drawn(other).1, "{variant}, {other}");
+                assert_ne!(drawn(variant).0, drawn(other).0, "{variant}, {other}");
+            }
         }
     }
 }
