@@ -76,6 +76,45 @@ fn help_explains_servers() {
     golden("help-servers", &format!("{}\n{}", said(&["servers", "--help"]), verbs.join("\n")));
 }
 
+/// The page with the text of each block of `$ dbdyno` or `$ dbdyno ... --help` as the command prints it.
+fn with_texts_as_printed(page: &str) -> String {
+    let mut parts = page.split("```console\n$ dbdyno");
+    let mut anew = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (args, rest) = part.split_once('\n').expect("a line of arguments");
+        let args: Vec<&str> = args.split_whitespace().collect();
+        let (text, behind) = rest.split_once("```").expect("the block ends");
+        let is_help = args.is_empty() || args.last() == Some(&"--help");
+        let printed = if is_help { said(&args) } else { text.to_owned() };
+        let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();
+        let args: String = args.iter().flat_map(|arg| [" ", arg]).collect();
+        anew += &format!("```console\n$ dbdyno{args}\n{}\n```{behind}", printed.join("\n"));
+    }
+    anew
+}
+
+/// Run the tests with `DBDYNO_UPDATE=1` to write the page anew.
+#[test]
+fn the_page_of_the_command_line_has_the_texts_that_the_command_prints() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let anew = with_texts_as_printed(&page);
+    for command in
+        ["run", "plan", "report", "compare", "history", "list", "servers", "doctor", "known-answer"]
+    {
+        assert!(page.contains(&format!("\n$ dbdyno {command} --help\n")), "{command} is not on the page");
+    }
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        std::fs::write(&file, &anew).unwrap();
+    } else {
+        let differing = page.lines().zip(anew.lines()).find(|(there, printed)| there != printed);
+        assert!(
+            page == anew,
+            "{differing:?}: run `DBDYNO_UPDATE=1 cargo test -p dbdyno --test commands help`"
+        );
+    }
+}
+
 #[test]
 fn help_is_no_wider_than_a_terminal() {
     for command in ["run", "plan", "report", "compare", "list", "doctor", "known-answer", "servers"] {
