@@ -21,6 +21,8 @@ pub(crate) struct Rated {
 /// On whole numbers, as the original prints them: lo = least of all, hi = greatest of those that kept their target
 /// (lo when none did), q = floor((hi − lo) / 4). In this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed
 /// target is grey; at least hi − q is green. Red comes before grey: a miss in the lowest quarter is red.
+///
+/// Unlike in the original a single value is not green: there is nothing that it is above.
 pub(crate) fn absolute(column: &[Option<Rated>]) -> Vec<Colour> {
     let rounded = || column.iter().flatten().map(|cell| Rated { rate: cell.rate.round(), ..*cell });
     let Some(lo) = rounded().map(|cell| cell.rate).reduce(f64::min) else {
@@ -29,10 +31,11 @@ pub(crate) fn absolute(column: &[Option<Rated>]) -> Vec<Colour> {
     let hi = rounded().filter(|cell| cell.kept).map(|cell| cell.rate).reduce(f64::max).unwrap_or(lo);
     let quarter = (0.25 * (hi - lo)).floor();
     let red = lo < RED_OFF_ABOVE * hi;
+    let is_alone = rounded().count() < 2;
     let colour = |cell: &Rated| match cell.rate.round() {
         rate if red && rate <= lo + quarter => Colour::Red,
         _ if !cell.kept => Colour::Grey,
-        rate if rate >= hi - quarter => Colour::Green,
+        rate if rate >= hi - quarter && !is_alone => Colour::Green,
         _ => Colour::None,
     };
     column.iter().map(|cell| cell.as_ref().map_or(Colour::None, colour)).collect()
@@ -132,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_and_a_single_one_are_the_highest() {
+    fn equal_values_are_the_highest() {
         assert_eq!(column(&[(500, true), (500, true)]), [Colour::Green, Colour::Green]);
         let rounded = [Some(Rated { rate: 500.4, kept: true }), Some(Rated { rate: 499.6, kept: true })];
         assert_eq!(absolute(&rounded), [Colour::Green, Colour::Green]);
@@ -141,8 +144,16 @@ mod tests {
     #[test]
     fn a_cell_without_a_value_has_no_colour_and_no_say() {
         let cells = [None, Some(Rated { rate: 5.0, kept: true })];
-        assert_eq!(absolute(&cells), [Colour::None, Colour::Green]);
+        let kept = |rate| Some(Rated { rate, kept: true });
+        assert_eq!(absolute(&[None, kept(5.0), kept(5.0)]), [Colour::None, Colour::Green, Colour::Green]);
+        assert_eq!(absolute(&cells), [Colour::None, Colour::None]);
         assert_eq!(absolute(&[None, None]), [Colour::None, Colour::None]);
+    }
+
+    #[test]
+    fn a_single_value_stands_out_of_nothing_but_says_that_it_missed_its_target() {
+        assert_eq!(column(&[(500, true)]), [Colour::None]);
+        assert_eq!(column(&[(500, false)]), [Colour::Grey]);
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Run, host, variants and the short answer, put into words that every format shares.
 
 use dbdyno_analyse::{
-    Colour, Failure, Findings, RunSummary, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
-    numbered, parity,
+    Colour, Failure, Findings, RunSummary, StepFindings, StepRun, TableRow, VariantSummary, Verdict,
+    WorkloadFindings, numbered, parity,
 };
 use serde_json::Value;
 
 use crate::evidence::explanations;
+use crate::medians::opposite;
 use crate::number::{fixed, gib, rate};
 
 /// Heading of every report.
@@ -85,12 +86,12 @@ pub(crate) fn logs(findings: &Findings) -> Vec<(String, String)> {
 }
 
 /// What a variant is, without its name.
-pub(crate) fn variant_line(variant: &VariantSummary) -> String {
+pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> String {
     let mut parts = vec![variant.server.clone()];
-    parts.push(if variant.version_text.is_empty() {
-        "its version is unknown, it never answered".to_owned()
-    } else {
-        variant.version_text.clone()
+    parts.push(match variant.version_text.as_str() {
+        "" if has_answered(findings, &variant.name) => "has no version".to_owned(),
+        "" => "its version is unknown, it never answered".to_owned(),
+        version => version.to_owned(),
     });
     parts.extend(variant.engine.as_ref().map(|engine| format!("engine {engine}")));
     parts.extend(
@@ -104,12 +105,19 @@ pub(crate) fn variant_line(variant: &VariantSummary) -> String {
     parts.join(" · ")
 }
 
+fn has_answered(findings: &Findings, variant: &str) -> bool {
+    let mut steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let answered = |run: &StepRun| run.kinds.iter().any(|kind| kind.operations > 0);
+    steps.any(|step| step.variants.iter().any(|of| of.variant == variant && of.runs.iter().any(answered)))
+}
+
 /// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base; then
 /// what the greatest differences are made of.
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
     if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
-        return verdicts(run, workload).into_iter().chain(explanations(workload)).collect();
+        let lines = verdicts(run, workload).into_iter().chain(explanations(workload));
+        return lines.chain(opposite(run, workload)).collect();
     }
     let mut lines: Vec<String> = relative
         .rows
@@ -320,7 +328,11 @@ mod tests {
     #[test]
     fn run_host_and_variants_are_one_line_each() {
         let findings = fixture::findings();
-        let lines = [run_line(&findings.run), host_line(&findings.run), variant_line(&findings.variants[1])];
+        let lines = [
+            run_line(&findings.run),
+            host_line(&findings.run),
+            variant_line(&findings, &findings.variants[1]),
+        ];
         insta::assert_snapshot!(lines.join("\n"), @r"
         Run 20240401T101112Z-quickstart · started 2024-04-01T10:11:12Z · 1 block · 1 of 2 cells completed · seed 42 · dbdyno 0.1.0 (abc1234, debug build)
         Host bench1 · 16 × AMD Ryzen 7 7735HS · 32.0 GiB memory · Debian GNU/Linux 12, Linux 6.1.0 · server on CPUs 0-7, client on any CPU · data on xfs on device nvme0n1
@@ -330,10 +342,13 @@ mod tests {
 
     #[test]
     fn a_limit_on_memory_and_a_server_that_never_answered_are_in_the_variants_line() {
-        let mut variant = fixture::findings().variants.remove(0);
+        let mut findings = fixture::findings();
+        let mut variant = findings.variants.remove(0);
         variant.memory_limit_bytes = Some(256 << 20);
         variant.version_text.clear();
-        insta::assert_snapshot!(variant_line(&variant), @"SQLite (embedded) · its version is unknown, it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
+        assert!(variant_line(&findings, &variant).contains("(embedded) · has no version · "));
+        findings.workloads.clear();
+        insta::assert_snapshot!(variant_line(&findings, &variant), @"SQLite (embedded) · its version is unknown, it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod history;
 mod html;
 mod json;
 mod markdown;
+mod medians;
 mod missing;
 mod number;
 mod parity;

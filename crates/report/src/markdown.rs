@@ -89,7 +89,7 @@ impl Page {
         self.block(&format!("# {}", escaped(&title(findings))));
         let variants = findings.variants.iter().map(|variant| {
             let base = if variant.name == findings.run.base { " (base)" } else { "" };
-            format!("{}{base}: {}", variant.name, variant_line(variant))
+            format!("{}{base}: {}", variant.name, variant_line(findings, variant))
         });
         self.items(&variants.collect::<Vec<_>>());
         self.block(&escaped(&host_line(&findings.run)));
@@ -153,7 +153,7 @@ impl Page {
         }
         for (number, (kind, statement)) in step.statements.iter().enumerate() {
             if number == 0 {
-                self.block("### Statements");
+                self.block("### SQL");
             }
             self.block(&format!("{}:", escaped(kind)));
             self.block(&code_block(statement));

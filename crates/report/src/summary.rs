@@ -57,7 +57,9 @@ impl Section<'_> {
 
 /// The summary's tables in their order.
 pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
-    let mut tables = vec![(TableKind::Absolute, &summary.absolute), (TableKind::Relative, &summary.relative)];
+    let mut tables = vec![(TableKind::Absolute, &summary.absolute)];
+    // A single variant has no ratios but to itself.
+    tables.extend((summary.relative.rows.len() > 1).then_some((TableKind::Relative, &summary.relative)));
     tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.groups.iter().map(|table| (TableKind::Groups, table)));
     tables.extend(summary.sweeps.iter().map(|table| (TableKind::Sweep, table)));

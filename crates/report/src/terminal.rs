@@ -131,7 +131,7 @@ impl Screen {
             let name = format!("  {:name_width$}  ", one_line(&variant.name));
             let room = self.options.width.saturating_sub(name.chars().count()).max(20);
             let indent = " ".repeat(name.chars().count());
-            let text = one_line(&format!("{}{base}", variant_line(variant)));
+            let text = one_line(&format!("{}{base}", variant_line(findings, variant)));
             for (number, line) in wrapped(&text, room, "").iter().enumerate() {
                 let start = if number == 0 { &name } else { &indent };
                 self.line(&format!("{start}{line}"));

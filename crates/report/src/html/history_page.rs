@@ -79,8 +79,35 @@ fn view(history: &History, series: &Series, number: usize) -> SeriesView {
         Measure::Ratio => "ratio to the base of the same run",
     };
     let caption = format!("{name}: {what} by run. The axis does not begin at zero.");
-    let runs: Vec<(String, String)> =
-        history.runs.iter().map(|run| (run.run_id.clone(), run.started.chars().take(10).collect())).collect();
+    let started: Vec<&str> = history.runs.iter().map(|run| run.started.as_str()).collect();
+    let names = history.runs.iter().map(|run| run.run_id.clone());
+    let runs: Vec<(String, String)> = names.zip(moments(&started)).collect();
     let svg = history_chart(&caption, unit(history, series), series, &runs);
     SeriesView { id: format!("s{number}"), name, caption, has_change: !series.changes.is_empty(), svg }
+}
+
+/// When runs began, for the axis: days, or days and times where all are of one day or two. `started` are RFC 3339.
+fn moments(started: &[&str]) -> Vec<String> {
+    let day = |started: &&str| started.chars().take(10).collect::<String>();
+    let days: std::collections::BTreeSet<String> = started.iter().map(day).collect();
+    let moment = |started: &&str| match days.len() {
+        ..=2 => started.chars().skip(5).take(11).collect::<String>().replace('T', " "),
+        _ => day(started),
+    };
+    started.iter().map(moment).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_a_day_or_two_have_their_times() {
+        assert_eq!(
+            moments(&["2026-11-21T23:58:00Z", "2026-11-22T00:03:00.125Z"]),
+            ["11-21 23:58", "11-22 00:03"]
+        );
+        let nights = ["2026-11-20T01:00:00Z", "2026-11-21T01:00:00Z", "2026-11-22T01:00:00Z"];
+        assert_eq!(moments(&nights), ["2026-11-20", "2026-11-21", "2026-11-22"]);
+    }
 }

@@ -59,6 +59,7 @@ fn rendered(template: &str, about: &str, page: impl Serialize) -> Result<String,
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true);
     engine.set_syntax(syntax.build().map_err(failed)?);
+    engine.add_filter("coded", |text: String| minijinja::Value::from_safe_string(svg::coded(&text)));
     engine.add_template(TEMPLATE, include_str!("page.html")).map_err(failed)?;
     engine.add_template(HISTORY_TEMPLATE, include_str!("history.html")).map_err(failed)?;
     engine.add_template("grid.html", include_str!("grid.html")).map_err(failed)?;

@@ -5,7 +5,7 @@
 
   // The number a cell stands for; words sort behind all numbers.
   function amount(text) {
-    var found = /^(-?[\d.]+)(?:e([+-]?\d+))?\s*(µs|ms|s)?$/.exec(text.trim());
+    var found = /^[±<>]?(-?[\d.]+)(?:e([+-]?\d+))?\s*(µs|ms|s)?$/.exec(text.trim());
     if (!found) { return null; }
     var value = parseFloat(found[1] + (found[2] ? "e" + found[2] : ""));
     return found[3] ? value * units[found[3]] : value;

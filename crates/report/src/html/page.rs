@@ -188,7 +188,7 @@ fn variants(findings: &Findings) -> Vec<VariantView> {
     let view = |(number, variant): (usize, &VariantSummary)| VariantView {
         name: variant.name.clone(),
         is_base: variant.name == findings.run.base,
-        line: variant_line(variant),
+        line: variant_line(findings, variant),
         config: variant.config.clone(),
         swatch: swatch(number),
     };

@@ -33,6 +33,18 @@ pub(super) fn escaped(text: &str) -> String {
     result
 }
 
+/// Text as element content, with what stands between two backquotes as code. A backquote without a second one stays.
+pub(super) fn coded(text: &str) -> String {
+    let parts: Vec<String> = text.split('`').map(escaped).collect();
+    let last = parts.len() - 1;
+    let part = |(number, part): (usize, &String)| match number % 2 {
+        0 => part.clone(),
+        _ if number == last => format!("`{part}"),
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
 /// The variant's marker around a point: each colour has its own shape.
 pub(super) fn marker(variant: usize, x: f64, y: f64, out: &mut String) {
     let r = 3.5;
@@ -83,6 +95,12 @@ mod tests {
     #[test]
     fn text_cannot_leave_its_element_or_attribute() {
         assert_eq!(escaped("<b>&\"'"), "&lt;b&gt;&amp;&quot;&#39;");
+    }
+
+    #[test]
+    fn what_stands_in_backquotes_is_code_and_still_text() {
+        assert_eq!(coded("see `a<b>` and `c`."), "see <code>a&lt;b&gt;</code> and <code>c</code>.");
+        assert_eq!(coded("it's 5 ` <"), "it&#39;s 5 ` &lt;");
     }
 
     /// Marker and dashes.
