@@ -66,6 +66,7 @@ fn nothing(note: &str) -> Cell {
         colour: Colour::None,
         interval: None,
         verdict: None,
+        misses_target: false,
         note: note.to_owned(),
     }
 }

@@ -54,6 +54,7 @@ pub(crate) fn judged_cell(
         colour,
         interval: ratio.inference.as_ref().map(|inference| inference.interval),
         verdict,
+        misses_target: false,
         note: notes.join("; "),
     }
 }

@@ -47,6 +47,7 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
                     colour,
                     interval: None,
                     verdict: None,
+                    misses_target: step.misses(variant),
                     note: absolute_note(step, variant, colour),
                 },
                 None => missing(variant, cells),
@@ -128,6 +129,7 @@ fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
                 colour,
                 interval: None,
                 verdict: None,
+                misses_target: false,
                 note,
             }
         }
@@ -158,6 +160,7 @@ fn target_row(with_target: &[(&StepFindings, (f64, f64))]) -> TableRow {
         colour: Colour::Grey,
         interval: None,
         verdict: None,
+        misses_target: false,
         note: "what was asked for".to_owned(),
     };
     let cells = with_target.iter().map(|(_, (target, _))| cell(*target)).collect();
@@ -203,7 +206,15 @@ pub(crate) fn missing(variant: &VariantStep, cells: &[&CellRecord]) -> Cell {
 }
 
 pub(crate) fn absent(text: &str, note: String) -> Cell {
-    Cell { value: None, text: text.to_owned(), colour: Colour::None, interval: None, verdict: None, note }
+    Cell {
+        value: None,
+        text: text.to_owned(),
+        colour: Colour::None,
+        interval: None,
+        verdict: None,
+        misses_target: false,
+        note,
+    }
 }
 
 /// Whole numbers as in the original; decimals only where a slow step would lose its figures.

@@ -167,7 +167,8 @@ fn target(step: usize) -> f64 {
 }
 
 fn cell(value: f64, text: String, colour: Colour, note: &str) -> Cell {
-    Cell { value: Some(value), text, colour, interval: None, verdict: None, note: note.into() }
+    let (value, note) = (Some(value), note.into());
+    Cell { value, text, colour, interval: None, verdict: None, misses_target: false, note }
 }
 
 fn missing(step: usize, variant: usize) -> Option<Cell> {
@@ -176,8 +177,7 @@ fn missing(step: usize, variant: usize) -> Option<Cell> {
         (1, FAILED) => ("failed", "server went away"),
         _ => return None,
     };
-    let colour = Colour::None;
-    Some(Cell { value: None, text: text.into(), colour, interval: None, verdict: None, note: note.into() })
+    Some(Cell { value: None, ..cell(0.0, text.into(), Colour::None, note) })
 }
 
 fn absolute_cell(step: usize, variant: usize) -> Cell {

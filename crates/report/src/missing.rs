@@ -97,6 +97,7 @@ mod tests {
             colour: Colour::None,
             interval: None,
             verdict: None,
+            misses_target: false,
             note: (*note).to_owned(),
         };
         TableRow { label: label.to_owned(), is_target: false, cells: notes.iter().map(cell).collect() }

@@ -83,7 +83,11 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
 
 /// The sign beside a value. A target is no measurement: its label says what it is, so it has none.
 pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
-    if row.is_target { "" } else { mark(cell.colour) }
+    match cell.colour {
+        _ if row.is_target => "",
+        Colour::Red if cell.misses_target => "▼ SLA",
+        colour => mark(colour),
+    }
 }
 
 /// The sign that stands beside a coloured value, so that the colour is never alone.
@@ -112,7 +116,9 @@ pub(crate) fn colour_name(colour: Colour) -> &'static str {
 
 fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
     let measured = || table.rows.iter().filter(|row| !row.is_target).flat_map(|row| &row.cells);
-    let used = |colour: &Colour| measured().any(|cell| cell.colour == *colour);
+    let used = |colour: &Colour| {
+        measured().any(|cell| cell.colour == *colour || (*colour == Colour::Grey && cell.misses_target))
+    };
     [Colour::Green, Colour::Red, Colour::Grey, Colour::Blue, Colour::Yellow]
         .into_iter()
         .filter(used)
@@ -167,6 +173,20 @@ pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
 mod tests {
     use super::*;
     use crate::fixture;
+
+    #[test]
+    fn a_rate_in_the_lowest_quarter_that_missed_its_target_says_both() {
+        let mut summary = fixture::findings().workloads[0].summary.clone();
+        for cell in summary.absolute.rows.iter_mut().flat_map(|row| &mut row.cells) {
+            cell.colour = Colour::None;
+        }
+        let row = &mut summary.absolute.rows[1];
+        (row.cells[4].colour, row.cells[4].misses_target) = (Colour::Red, true);
+        let row = &summary.absolute.rows[1];
+        assert_eq!(mark_in(row, &row.cells[4]), "▼ SLA");
+        let text = sections(&summary)[0].legend_text();
+        assert_eq!(text, "▼ within the lowest quarter of its step · SLA the background rate was not kept");
+    }
 
     #[test]
     fn every_colour_but_none_has_its_own_sign_and_a_meaning_in_every_table() {
