@@ -104,9 +104,9 @@ pub struct Capabilities {
     pub row_stream: RowStream,
     /// Several connections can write at the same time; else they only wait for each other.
     pub parallel_writers: bool,
-    /// Several connections that append to one table, each at its own place, leave indexes whose pages are half full: pages
-    /// split unevenly at an index's right end only.
-    pub splits_pages_in_halves: bool,
+    /// Rows lie apart from all indexes in the order in which they came, as in a heap: several connections that fill one
+    /// table leave it in another order than that of its ids.
+    pub keeps_arrival_order: bool,
     /// The server keeps a binary log that `dbdyno` may drop between steps, because it owns the server.
     pub drops_binlog: bool,
     /// Where automatic keys come from.

@@ -67,7 +67,8 @@ pub struct Microbenchmarks {
     /// The index on `k` is there before the load, which then keeps it up; there is no step `index`.
     pub index_before_load: bool,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
-    /// the ids. The original loads one table after the other over one connection.
+    /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables.
+    /// The original loads one table after the other over one connection.
     #[schemars(range(min = 1, max = 1_024))]
     pub load_connections: u32,
     /// How rows travel to the tables.

@@ -103,7 +103,8 @@ pub struct Oltp {
     /// Text behind the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
-    /// the ids. A database with one writer at a time is loaded by one.
+    /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables. A
+    /// database with one writer at a time is loaded by one.
     #[schemars(range(min = 1, max = 1_024))]
     pub load_connections: u32,
     /// How rows travel to the tables.

@@ -59,7 +59,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         blocking: false,
         row_stream: RowStream::LocalInfile,
         parallel_writers: true,
-        splits_pages_in_halves: false,
+        keeps_arrival_order: ["myisam", "aria"].iter().any(|heap| engine.eq_ignore_ascii_case(heap)),
         drops_binlog: owned,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,
@@ -77,6 +77,7 @@ mod tests {
         assert_eq!(innodb.table_suffix, " ENGINE=InnoDB");
         assert_eq!((innodb.index_ddl, innodb.upkeep), (IndexDdl::OneAlter, Upkeep::InnoDb));
         assert!(innodb.drops_binlog);
+        assert!(!innodb.keeps_arrival_order && capabilities("MyISAM", true).keeps_arrival_order);
         let rocksdb = capabilities("ROCKSDB", false);
         assert_eq!((rocksdb.index_ddl, rocksdb.upkeep), (IndexDdl::AlterEach, Upkeep::MyRocks));
         assert!(!rocksdb.drops_binlog);

@@ -51,7 +51,7 @@ pub fn capabilities() -> Capabilities {
         blocking: false,
         row_stream: RowStream::LocalInfile,
         parallel_writers: true,
-        splits_pages_in_halves: false,
+        keeps_arrival_order: false,
         drops_binlog: false,
         key_source: KeySource::TableCounter,
         contiguous_keys: true,

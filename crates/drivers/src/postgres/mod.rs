@@ -53,7 +53,7 @@ pub fn capabilities() -> Capabilities {
         blocking: false,
         row_stream: RowStream::CopyIn,
         parallel_writers: true,
-        splits_pages_in_halves: true,
+        keeps_arrival_order: true,
         drops_binlog: false,
         key_source: KeySource::Sequence,
         contiguous_keys: false,

@@ -54,7 +54,7 @@ pub fn capabilities() -> Capabilities {
         blocking: true,
         row_stream: RowStream::PreparedRows,
         parallel_writers: false,
-        splits_pages_in_halves: false,
+        keeps_arrival_order: false,
         drops_binlog: false,
         key_source: KeySource::Table,
         contiguous_keys: true,

@@ -180,7 +180,7 @@ fn of_tables(options: &Options) -> Vec<Deviation> {
         list.push(deviation(
             "load connections",
             "each table is loaded by one connection, and the server gives the ids",
-            "each connection loads an equal part of all rows; where tables are shared between connections, the client gives the ids, and PostgreSQL, which leaves the pages of their primary key half full, builds it anew (REINDEX) in the step index. A database with one writer at a time is loaded by one",
+            "each connection loads an equal part of all rows, and where tables are shared between connections, the client gives the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection loads whole tables, and a single table has one connection. A database with one writer at a time is loaded by one",
         ));
     }
     if options.index_before_load {

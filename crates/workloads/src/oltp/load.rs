@@ -36,6 +36,9 @@ pub(crate) struct LoadPlan {
     rows: u64,
     rows_per_statement: u64,
     connections: u32,
+    /// Each table is filled by one connection, in the order of ids: where rows stay in the order in which they came, that
+    /// order decides what ranges cost and how a planner reads them.
+    by_tables: bool,
 }
 
 /// Rows of one table that go with one statement.
@@ -56,8 +59,13 @@ impl LoadPlan {
             LoadMethod::Insert => LoadForm::Insert,
             LoadMethod::Stream => LoadForm::Stream(capabilities.row_stream),
         };
-        let wanted = if capabilities.parallel_writers { options.load_connections } else { 1 };
-        let are_shared = !options.tables.is_multiple_of(wanted);
+        let by_tables = capabilities.keeps_arrival_order;
+        let wanted = match (capabilities.parallel_writers, by_tables) {
+            (false, _) => 1,
+            (true, false) => options.load_connections,
+            (true, true) => options.load_connections.min(options.tables),
+        };
+        let are_shared = !by_tables && !options.tables.is_multiple_of(wanted);
         // A table gives out ids from 1 on.
         // InnoDB does not know how many rows a LOAD DATA has: it reserves ids in powers of two and loses the rest, so that the next
         // statement's begin behind a gap, and tests would ask for rows that are not there.
@@ -79,6 +87,7 @@ impl LoadPlan {
             rows: options.table_size,
             rows_per_statement,
             connections: wanted,
+            by_tables,
         };
         plan.connections = u32::try_from(plan.all_statements()).unwrap_or(wanted).min(wanted);
         plan
@@ -99,13 +108,6 @@ impl LoadPlan {
         self.connections.min(self.tables)
     }
 
-    /// Several connections fill table number `table`.
-    pub(crate) fn is_shared(&self, table: u32) -> bool {
-        let first = u64::from(table - 1) * self.statements_per_table();
-        let inside = first + 1..first + self.statements_per_table();
-        (1..self.connections).any(|number| inside.contains(&self.statements_of(number).start))
-    }
-
     fn statements_per_table(&self) -> u64 {
         self.rows.div_ceil(self.rows_per_statement)
     }
@@ -115,10 +117,12 @@ impl LoadPlan {
     }
 
     /// The statements of connection `number` (from 0): an equal part of those of all tables, counted through table by
-    /// table.
+    /// table; of whole tables where each is filled by one connection.
     pub(crate) fn statements_of(&self, number: u32) -> Range<u64> {
-        let all = u128::from(self.all_statements());
-        let begin = |number: u32| (all * u128::from(number) / u128::from(self.connections)) as u64;
+        let together = if self.by_tables { self.statements_per_table() } else { 1 };
+        let parts = u128::from(self.all_statements() / together);
+        let begin =
+            |number: u32| together * (parts * u128::from(number) / u128::from(self.connections)) as u64;
         begin(number)..begin(number + 1)
     }
 
@@ -213,14 +217,25 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_shared_where_a_connections_part_begins_within_it() {
-        let shared = |tables: u32, connections: u32| -> Vec<u32> {
-            let plan = innodb(tables, 30_000, connections, LoadMethod::Insert);
-            (1..=tables).filter(|&table| plan.is_shared(table)).collect()
-        };
-        assert_eq!(shared(1, 4), [1]);
-        assert_eq!(shared(3, 2), [2]);
-        assert!([shared(1, 1), shared(8, 4), shared(4, 4)].iter().all(Vec::is_empty));
+    fn a_heap_is_filled_by_one_connection_in_the_order_of_ids() {
+        for (tables, connections) in [(1, 4), (3, 2), (5, 4), (8, 4), (2, 1)] {
+            for load_method in [LoadMethod::Insert, LoadMethod::Stream] {
+                let options = Options { tables, table_size: 30_000, load_method, ..Options::default() };
+                let options = Options { load_connections: connections, ..options };
+                for capabilities in [postgres::capabilities(), mysql::capabilities("MyISAM", true)] {
+                    let plan = plan(options.clone(), capabilities);
+                    assert_eq!(plan.connections(), connections.min(tables));
+                    let first_of = |number| plan.portion(plan.statements_of(number).start).first;
+                    let mut firsts = (0..plan.connections()).map(first_of);
+                    assert!(firsts.all(|first| first == 1), "a part begins within a table: {plan:?}");
+                }
+            }
+        }
+        let shared = Options { load_connections: 4, ..Options::default() };
+        assert!(
+            !plan(shared, postgres::capabilities()).with_ids,
+            "the server gives them, as to one connection"
+        );
     }
 
     #[test]

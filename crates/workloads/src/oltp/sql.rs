@@ -199,11 +199,6 @@ pub(crate) fn create_index(number: u32) -> String {
     format!("CREATE INDEX k_{number} ON {}(k)", Setup::table(number))
 }
 
-/// Builds all indexes of table number `number` anew, in PostgreSQL's words.
-pub(crate) fn rebuild_indexes(number: u32) -> String {
-    format!("REINDEX TABLE {}", Setup::table(number))
-}
-
 /// A multi-row INSERT up to its first row.
 pub(crate) fn load_prefix(table: &str, client_ids: bool) -> String {
     format!("INSERT INTO {table}({}k, c, pad) VALUES", if client_ids { "id, " } else { "" })
