@@ -61,7 +61,7 @@ pub(crate) fn stream(name: &str, seed: u64) -> Philox {
 pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
     let (test, connections, is_shared) = step.test();
     Script {
-        kind: names(test).0,
+        kind: kind_name(test),
         places: places(test, &setup.options, setup.client_ids()),
         prepared: setup.prepared(test),
         stream: stream(&step.name, setup.context.seed),
@@ -148,14 +148,27 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     (0..connections).map(pace).collect()
 }
 
-/// What an operation of `test` is called, and the label of its rate.
-pub(crate) fn names(test: Test) -> (&'static str, &'static str) {
+/// What an operation of `test` is called.
+fn kind_name(test: Test) -> &'static str {
     match test {
-        Test::PointSelect => ("query", "queries/s"),
-        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => ("transaction", "transactions/s"),
-        Test::UpdateIndex | Test::UpdateNonIndex => ("update", "updates/s"),
-        Test::Insert => ("insert", "inserts/s"),
-        Test::Delete => ("delete", "deletes/s"),
+        Test::PointSelect => "query",
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transaction",
+        Test::UpdateIndex | Test::UpdateNonIndex => "update",
+        Test::Insert => "insert",
+        Test::Delete => "delete",
+    }
+}
+
+/// What the rate of `test` counts, which is operations: where one of them is several updates, it is none of updates.
+fn rate_label(test: Test, options: &Options) -> &'static str {
+    match test {
+        Test::PointSelect => "queries/s",
+        Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transactions/s",
+        Test::UpdateIndex if options.index_updates > 1 => "operations/s",
+        Test::UpdateNonIndex if options.non_index_updates > 1 => "operations/s",
+        Test::UpdateIndex | Test::UpdateNonIndex => "updates/s",
+        Test::Insert => "inserts/s",
+        Test::Delete => "deletes/s",
     }
 }
 
@@ -165,7 +178,7 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         StepKind::Load => (Unit::Rows, "rows/s", LoadPlan::new(setup).connections()),
         StepKind::Index => (Unit::Rows, "indexed rows/s", LoadPlan::new(setup).index_connections()),
         StepKind::Test { test, connections, rate } => {
-            (Unit::Operations, names(test).1, clients(connections, rate))
+            (Unit::Operations, rate_label(test, &setup.options), clients(connections, rate))
         }
     };
     let kind = kind_spec(step, setup);
@@ -233,7 +246,7 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
             let places = places(test, &setup.options, setup.client_ids());
             let pace = paces(step, setup).first().map_or_else(String::new, ToString::to_string);
             KindSpec {
-                kind: names(test).0.to_owned(),
+                kind: kind_name(test).to_owned(),
                 connections_per_client: connections / clients(connections, rate),
                 pace,
                 protocol: if setup.prepared(test) { "prepared" } else { "text" }.to_owned(),
@@ -346,6 +359,16 @@ mod tests {
             ]
         );
         assert_eq!(clients(64, Some(1000)), 1);
+    }
+
+    #[test]
+    fn a_rate_is_of_updates_where_each_operation_is_one() {
+        let several = Options { index_updates: 5, non_index_updates: 2, ..Options::default() };
+        for test in [Test::UpdateIndex, Test::UpdateNonIndex] {
+            assert_eq!(rate_label(test, &Options::default()), "updates/s");
+            assert_eq!(rate_label(test, &several), "operations/s");
+        }
+        assert_eq!(rate_label(Test::ReadWrite, &several), "transactions/s");
     }
 
     #[test]
