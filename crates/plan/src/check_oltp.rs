@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::check_tables::tables_problem;
 use crate::data::data_problem;
 use crate::settle::both_problem;
-use crate::{Distribution, Oltp, OltpPace};
+use crate::{Distribution, Oltp, OltpPace, OltpTest};
 
 /// More than any range is worth.
 const MOST_RANGE: u64 = i32::MAX as u64;
@@ -18,6 +18,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         .or_else(|| number_problem(oltp))
         .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
         .or_else(|| tests_problem(oltp))
+        .or_else(|| statements_problem(oltp))
         .or_else(|| rates_problem(oltp))
         .or_else(|| time_problem(oltp))
         .or_else(|| fraction_problem(oltp))
@@ -76,6 +77,45 @@ fn tests_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
         }
         None => None,
     }
+}
+
+/// A test whose operations hold no statement: its rate would be that of the client's empty loop.
+fn statements_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+    let find = |&test: &OltpTest| {
+        let (key, why) = what_empties(test, oltp)?;
+        let remedy = "ask for at least one, or leave the test out of tests";
+        Some((key, format!("the test {} has no statement, because {why}: {remedy}", test.name())))
+    };
+    oltp.tests.iter().find_map(find)
+}
+
+/// The option that leaves operations of `test` without a statement, and what makes it so.
+fn what_empties(test: OltpTest, oltp: &Oltp) -> Option<(&'static str, &'static str)> {
+    let ranges =
+        [oltp.simple_ranges, oltp.sum_ranges, oltp.order_ranges, oltp.distinct_ranges, oltp.count_ranges];
+    let has_reads = oltp.point_selects > 0 || (oltp.range_selects && ranges.iter().any(|&count| count > 0));
+    let has_writes = oltp.index_updates > 0 || oltp.non_index_updates > 0 || oltp.delete_inserts > 0;
+    let (key, is_empty, why) = match test {
+        OltpTest::PointSelect | OltpTest::Insert | OltpTest::Delete => return None,
+        OltpTest::UpdateIndex => ("index_updates", oltp.index_updates == 0, "index_updates is 0"),
+        OltpTest::UpdateNonIndex => {
+            ("non_index_updates", oltp.non_index_updates == 0, "non_index_updates is 0")
+        }
+        OltpTest::ReadOnly => (
+            "skip_trx",
+            !has_reads,
+            "skip_trx leaves out BEGIN and COMMIT, and point selects and ranges are off",
+        ),
+        OltpTest::WriteOnly => {
+            ("skip_trx", !has_writes, "skip_trx leaves out BEGIN and COMMIT, and all writes are off")
+        }
+        OltpTest::ReadWrite => (
+            "skip_trx",
+            !has_reads && !has_writes,
+            "skip_trx leaves out BEGIN and COMMIT, and all reads and writes are off",
+        ),
+    };
+    (is_empty && (oltp.skip_trx || !test.is_transaction())).then_some((key, why))
 }
 
 fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {

@@ -180,7 +180,11 @@ fn tls_that_cannot_be_meant_is_refused() {
 
 /// The error of a plan with one workload on one variant.
 fn with(workload: &str, variant: &str, options: &str) -> String {
-    error(&format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.{workload}]\n{options}\n"))
+    error(&plan(workload, variant, options))
+}
+
+fn plan(workload: &str, variant: &str, options: &str) -> String {
+    format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.{workload}]\n{options}\n")
 }
 
 fn oltp(variant: &str, options: &str) -> String {
@@ -206,6 +210,26 @@ fn a_first_id_that_a_variant_would_ignore_is_refused() {
     insta::assert_snapshot!(broken("clients = 2", "first_id = 1000"), @"plan.toml:10:12: first_id is 1000, but variant `a` is SQLite, where ids begin with 1: leave it out");
     let elsewhere = GOOD.replacen("\"sqlite\"", "\"null\"", 1).replacen("clients = 2", "first_id = 1000", 1);
     assert!(parse(&elsewhere, "plan.toml").is_ok());
+}
+
+#[test]
+fn a_test_without_a_statement_is_refused() {
+    const NULL: &str = "server = \"null\"";
+    let null = |options: &str| oltp(NULL, options);
+    insta::assert_snapshot!(null("tests = [\"update-index\"]\nindex_updates = 0"), @"plan.toml:7:17: the test update-index has no statement, because index_updates is 0: ask for at least one, or leave the test out of tests");
+    insta::assert_snapshot!(null("tests = [\"update-non-index\"]\nnon_index_updates = 0"), @"plan.toml:7:21: the test update-non-index has no statement, because non_index_updates is 0: ask for at least one, or leave the test out of tests");
+    let no_reads = "point_selects = 0\nrange_selects = false";
+    insta::assert_snapshot!(null(&format!("tests = [\"read-only\"]\n{no_reads}\nskip_trx = true")), @"plan.toml:9:12: the test read-only has no statement, because skip_trx leaves out BEGIN and COMMIT, and point selects and ranges are off: ask for at least one, or leave the test out of tests");
+    let no_writes = "index_updates = 0\nnon_index_updates = 0\ndelete_inserts = 0";
+    insta::assert_snapshot!(null(&format!("tests = [\"write-only\"]\n{no_writes}\nskip_trx = true")), @"plan.toml:10:12: the test write-only has no statement, because skip_trx leaves out BEGIN and COMMIT, and all writes are off: ask for at least one, or leave the test out of tests");
+    insta::assert_snapshot!(null(&format!("tests = [\"read-write\"]\n{no_reads}\n{no_writes}\nskip_trx = true")), @"plan.toml:12:12: the test read-write has no statement, because skip_trx leaves out BEGIN and COMMIT, and all reads and writes are off: ask for at least one, or leave the test out of tests");
+    let is_fine = |options: &str| parse(&plan("oltp", NULL, options), "plan.toml").is_ok();
+    assert!(is_fine(&format!("tests = [\"read-only\"]\n{no_reads}")), "BEGIN and COMMIT are statements");
+    assert!(is_fine(&format!("tests = [\"read-write\"]\n{no_reads}\nskip_trx = true")), "writes are left");
+    assert!(
+        is_fine("tests = [\"point-select\"]\npoint_selects = 0\nindex_updates = 0"),
+        "these are for others"
+    );
 }
 
 #[test]
