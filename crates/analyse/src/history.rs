@@ -1,26 +1,21 @@
 //! Many runs of one plan in order: where the rate of a step changed its level, and whether noise would do that too.
 //!
 //! One value a run and step: of the rate, or of the ratio to the plan's base, which what the machine does from night to
-//! night is not in. The value of the greatest change is judged by permutations of the whole series, adjusted over all
-//! series; docs/concepts/statistics.md has the sources.
+//! night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
+//! has the sources.
 
 use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::{differences, small_differences};
+use crate::history_values::{Lapse, standstill, told, value};
 use crate::margins::Margins;
-use crate::ratio::valid;
-use crate::statistics::change_point::{
-    changes, greatest_change, least_newer, least_values, permutations_for,
-};
-use crate::statistics::describe::geometric_mean;
+use crate::statistics::change_point::{least_newer, least_values};
+use crate::statistics::changes::{Changes, Found, changes_of_all};
+use crate::statistics::describe::{geometric_mean, median};
 use crate::statistics::equivalence::bounds;
-use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::verdict::LEVEL;
-use crate::{Error, Findings, VariantStep, Verdict, analyse};
-
-/// Fewer values have no two on either side of a change, and no p.
-const LEAST_RUNS: usize = 4;
+use crate::{Error, Findings, Verdict, analyse};
 
 /// How many runs it takes to find a change, however great it is: the shuffled series are too few otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -57,7 +52,7 @@ impl Reach {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Geometric mean of the rates of the valid blocks.
+    /// Geometric mean of the rates of the valid blocks: 0 when one of them stood still.
     #[default]
     Rate,
     /// Ratio to the base of the same run.
@@ -109,8 +104,10 @@ pub struct Series {
     pub rate_label: String,
     /// Changes below this fraction count as none.
     pub margin: f64,
-    /// One a run; `None` where the step has no valid block.
+    /// One a run: 0 where a valid block stood still, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
+    /// What the newest run lacks that earlier ones had.
+    pub newest: Option<Lapse>,
     /// Probability of so great a greatest change in noise; `None` for fewer than four values.
     pub p: Option<f64>,
     /// The same, adjusted over all series.
@@ -125,18 +122,22 @@ pub struct Change {
     /// Position of the first run at the new level, and its name.
     pub at: usize,
     pub run_id: String,
-    /// Levels before and after, each up to the neighbouring change: geometric means.
+    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stood still.
     pub before: f64,
     pub after: f64,
+    /// Infinite, in JSON `null`, where the level before is 0.
     pub ratio: f64,
+    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested beside it.
+    pub p: f64,
+    pub adjusted_p: f64,
     /// Faster, slower, or same for a change within the margin.
     pub verdict: Verdict,
 }
 
 impl Series {
-    /// The newest change is to slower, and nothing has mended it since.
-    pub fn is_slower_now(&self) -> bool {
-        self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
+    /// The newest change is to slower and nothing has mended it since, or the newest run stands still or has no value.
+    pub fn is_worse_now(&self) -> bool {
+        self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
 }
 
@@ -167,6 +168,10 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&findings, choices, margins);
+    for own in &mut series {
+        own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
+    }
+    notes.extend(findings.iter().filter_map(|found| told(&found.run.run_id, &standstills(found, choices))));
     if let (Some(asked), true) = (choices.variant, series.is_empty()) {
         let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
         let run = last.manifest.run_id.clone();
@@ -178,6 +183,27 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     notes.extend(reach.too_few());
     let (name, margin) = (last.manifest.name.clone(), margins.general());
     Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
+}
+
+fn is_planned(series: &Series, run: &Run) -> bool {
+    let workloads = &run.manifest.workloads;
+    let of_workload = workloads.iter().filter(|workload| workload.name == series.workload);
+    run.manifest.variants.iter().any(|variant| variant.name == series.variant)
+        && of_workload.flat_map(|workload| &workload.steps).any(|step| *step == series.step)
+}
+
+/// Of the variants that are followed; with ratios also of their base.
+fn standstills(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
+    let is_followed = |name: &str| {
+        choices.variant.is_none_or(|asked| asked == name)
+            || (choices.measure == Measure::Ratio && name == found.run.base)
+    };
+    let steps = found.workloads.iter().flat_map(|workload| workload.judged_steps());
+    let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
+    variants
+        .filter(|(_, variant)| is_followed(&variant.variant))
+        .filter_map(|(step, variant)| standstill(step, variant))
+        .collect()
 }
 
 fn refuse_no_ratios(last: &Run, choices: HistoryChoices<'_>) -> Result<(), Error> {
@@ -244,13 +270,14 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
                         rate_label: step.rate_label.clone(),
                         margin: margins.of(&step.name),
                         values: vec![None; findings.len()],
+                        newest: None,
                         p: None,
                         adjusted_p: None,
                         changes: Vec::new(),
                     });
                     all.len() - 1
                 });
-                all[at].values[position] = value(variant, choices.measure);
+                all[at].values[position] = value(step, variant, &found.run.base, choices.measure);
             }
         }
     }
@@ -258,55 +285,60 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
     all
 }
 
-fn value(variant: &VariantStep, measure: Measure) -> Option<f64> {
-    match measure {
-        Measure::Rate => geometric_mean(&valid(&variant.runs).map(|run| run.rate).collect::<Vec<_>>()),
-        Measure::Ratio => variant.ratio.as_ref().map(|ratio| ratio.value),
+/// Looks for changes on a log scale, where a change is a ratio whatever the level.
+fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
+    let logs: Vec<Vec<f64>> = series.iter().map(logs).collect();
+    for (series, found) in series.iter_mut().zip(changes_of_all(&logs, LEVEL, seed)) {
+        (series.p, series.adjusted_p) = (found.p, found.adjusted_p);
+        series.changes = changes(series, &found, runs);
     }
 }
 
-/// Looks for changes on a log scale, where a change is a ratio whatever the level.
-fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
-    let logs: Vec<Vec<(usize, f64)>> = series
+/// Of a series' values. 0 has no logarithm: a standstill counts as the least rate above it. Put anywhere lower, how low would
+/// decide what is found, and a single one could hide changes of all other runs.
+fn logs(series: &Series) -> Vec<f64> {
+    let values = || series.values.iter().flatten().copied();
+    let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
+    values().map(|value| value.max(least).ln()).collect()
+}
+
+fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change> {
+    let known: Vec<(usize, f64)> =
+        series.values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).collect();
+    let within = bounds(series.margin).exp();
+    let places: Vec<usize> = found.found.iter().map(|found| found.change.at).collect();
+    let levels: Vec<f64> = [0]
         .iter()
-        .map(|series| {
-            let values = series.values.iter().enumerate();
-            values.filter_map(|(at, value)| Some((at, value.filter(|value| *value > 0.0)?.ln()))).collect()
-        })
+        .chain(&places)
+        .zip(places.iter().chain([&known.len()]))
+        .map(|(start, end)| level(&known[*start..*end]))
         .collect();
-    let only_values = |logs: &[(usize, f64)]| logs.iter().map(|(_, log)| *log).collect::<Vec<f64>>();
-    let permutations = permutations_for(logs.iter().filter(|logs| logs.len() >= LEAST_RUNS).count());
-    for (series, logs) in series.iter_mut().zip(&logs) {
-        series.p = (logs.len() >= LEAST_RUNS)
-            .then(|| greatest_change(&only_values(logs), seed, permutations).map_or(1.0, |change| change.p));
-    }
-    let judged: Vec<usize> = (0..series.len()).filter(|at| series[*at].p.is_some()).collect();
-    let adjusted = benjamini_hochberg(&judged.iter().filter_map(|at| series[*at].p).collect::<Vec<_>>());
-    for (at, adjusted) in judged.into_iter().zip(adjusted) {
-        series[at].adjusted_p = Some(adjusted);
-        if adjusted > LEVEL {
-            continue;
+    let change = |(found, levels): (&Found, &[f64])| {
+        let first = known[found.change.at].0;
+        let (before, after) = (levels[0], levels[1]);
+        let ratio = if before == after { 1.0 } else { after / before };
+        Change {
+            at: first,
+            run_id: runs[first].run_id.clone(),
+            before,
+            after,
+            ratio,
+            p: found.change.p,
+            adjusted_p: found.adjusted_p,
+            verdict: match ratio {
+                ratio if ratio > within.high => Verdict::Faster,
+                ratio if ratio < within.low => Verdict::Slower,
+                _ => Verdict::Same,
+            },
         }
-        let within = bounds(series[at].margin).exp();
-        let change = |change: crate::statistics::change_point::ChangePoint| {
-            let first = logs[at][change.at].0;
-            let ratio = (change.after - change.before).exp();
-            Change {
-                at: first,
-                run_id: runs[first].run_id.clone(),
-                before: change.before.exp(),
-                after: change.after.exp(),
-                ratio,
-                verdict: match ratio {
-                    ratio if ratio > within.high => Verdict::Faster,
-                    ratio if ratio < within.low => Verdict::Slower,
-                    _ => Verdict::Same,
-                },
-            }
-        };
-        let found = changes(&only_values(&logs[at]), LEVEL, seed, permutations);
-        series[at].changes = found.into_iter().map(change).collect();
-    }
+    };
+    found.found.iter().zip(levels.windows(2)).map(change).collect()
+}
+
+/// The geometric mean, which a single standstill would make 0: with one, the median.
+fn level(stretch: &[(usize, f64)]) -> f64 {
+    let values: Vec<f64> = stretch.iter().map(|(_, value)| *value).collect();
+    geometric_mean(&values).or_else(|| median(&values)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn a_change_is_found_at_its_run_with_its_ratio() {
     let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
     assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
     assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
-    assert!(found.series[1].is_slower_now());
+    assert!(found.series[1].is_worse_now());
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_ratio_does_not_see_what_befell_the_whole_machine() {
     }
     let runs = nights(&rates);
     let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
-    assert!(of(Measure::Rate).series.iter().all(Series::is_slower_now));
+    assert!(of(Measure::Rate).series.iter().all(Series::is_worse_now));
     let ratio = of(Measure::Ratio);
     assert_eq!(ratio.series.len(), 1);
     assert!(ratio.series[0].changes.is_empty(), "{:?}", ratio.series[0]);
@@ -70,7 +70,7 @@ fn a_certain_change_within_the_margin_is_the_same() {
     let choices = HistoryChoices { margin: Some(0.2), ..HistoryChoices::default() };
     let found = found(&slower_from_the_eighth(), choices);
     assert_eq!(found.series[1].changes[0].verdict, Verdict::Same);
-    assert!(!found.series[1].is_slower_now());
+    assert!(!found.series[1].is_worse_now());
 }
 
 #[test]
@@ -96,6 +96,72 @@ fn ratios_to_another_base_are_no_series() {
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
     insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not like the first: base of the ratios a and b.");
     assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
+}
+
+/// A run of `a` and `b` in three blocks, in which `a` has always the same rate and `b` these.
+fn night_of_blocks(number: usize, rates: [u64; 3]) -> Run {
+    let of_block = |(block, rate)| {
+        [cell(block, "a", vec![load_step(1_000_000)]), cell(block, "b", vec![load_step(rate)])]
+    };
+    let mut run = run(&["a", "b"], 3, (1..).zip(rates).flat_map(of_block).collect());
+    run.manifest.run_id = format!("night-{number}");
+    run
+}
+
+/// Nine nights at about a million, then these.
+fn nights_then(newest: &[[u64; 3]]) -> Vec<Run> {
+    let rate = |n: u64| (1e6 * (0.01 * normal(5, n)).exp()) as u64;
+    let nights = (0..9).map(|n| [rate(n); 3]).chain(newest.iter().copied());
+    nights.enumerate().map(|(number, rates)| night_of_blocks(number, rates)).collect()
+}
+
+#[test]
+fn a_newest_run_that_stands_still_is_told_and_is_worse() {
+    let runs = nights_then(&[[1_000_000, 0, 0]]);
+    for measure in [Measure::Rate, Measure::Ratio] {
+        let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
+        assert_eq!(found.notes, ["Run night-9 came to a standstill: b l.i0 in 2 of 3 blocks."]);
+        let series = &found.series[0];
+        assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+        assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");
+    }
+}
+
+#[test]
+fn nights_at_a_standstill_are_a_level_of_their_own() {
+    let nights = [[1_000_000, 0, 0]; 5].into_iter().chain([[960_000; 3]]).collect::<Vec<_>>();
+    let found = found(&nights_then(&nights), HistoryChoices::default());
+    let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
+    assert_eq!((change.at, change.after, change.ratio, change.verdict), (9, 0.0, 0.0, Verdict::Slower));
+    assert_eq!((found.notes.len(), found.series[1].newest), (5, None), "{:?}", found.notes);
+}
+
+#[test]
+fn one_night_at_a_standstill_hides_no_change_of_the_others() {
+    let mut rates = [[900_000; 3]; 12];
+    for (n, rates) in rates.iter_mut().enumerate() {
+        *rates = [(9e5 * (0.01 * normal(6, n as u64)).exp()) as u64; 3];
+    }
+    rates[5][1] = 0;
+    let found =
+        found(&nights_then(&rates), HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    let [change] = found.series[0].changes.as_slice() else { panic!("{:?}", found.series[0]) };
+    assert_eq!((change.at, change.verdict), (9, Verdict::Slower));
+    assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
+}
+
+#[test]
+fn a_newest_run_without_a_valid_value_is_worse_where_its_plan_has_the_step() {
+    let mut runs = nights_then(&[[1_000_000; 3]]);
+    for cell in runs[9].cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+        cell.steps.clear();
+    }
+    let of = |runs: &[Run]| found(runs, HistoryChoices { anyway: true, ..HistoryChoices::default() }).series;
+    let series = of(&runs);
+    assert_eq!([series[0].newest, series[1].newest], [None, Some(Lapse::NoValue)]);
+    assert!(!series[0].is_worse_now() && series[1].is_worse_now());
+    runs[9].manifest.workloads[0].steps.clear();
+    assert_eq!(of(&runs)[1].newest, None);
 }
 
 #[test]
@@ -166,7 +232,7 @@ fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
         let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
         let choices = HistoryChoices { variant: Some("a"), ..HistoryChoices::default() };
         let found = found(&runs, choices);
-        (found.reach.least_newest, found.series[0].is_slower_now())
+        (found.reach.least_newest, found.series[0].is_worse_now())
     };
     assert_eq!(with(7, 2), (Some(3), false));
     assert_eq!(with(7, 3), (Some(2), true));

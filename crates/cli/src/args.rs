@@ -237,7 +237,7 @@ pub(crate) enum HistoryFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum HistoryFailOn {
-    /// A series whose newest change is to slower.
+    /// A series whose newest change is to slower, or whose newest run stood still in a block or has no valid one.
     Slower,
     /// Nothing.
     Never,

@@ -1,6 +1,6 @@
 //! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
 
-use dbdyno_analyse::{Change, History, Measure, Reach, Series, Verdict, numbered, p_text};
+use dbdyno_analyse::{Change, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
 use serde::Serialize;
 
 use crate::facts::one_line;
@@ -28,7 +28,7 @@ pub fn history_terminal(history: &History, options: TerminalOptions) -> String {
     lines.push(String::new());
     let rows = history.series.iter().map(|series| {
         let paint = match series.changes.last().map(|change| change.verdict) {
-            Some(Verdict::Slower) => Paint::Yellow,
+            _ if series.is_worse_now() => Paint::Yellow,
             Some(Verdict::Faster) => Paint::Cyan,
             _ => Paint::Plain,
         };
@@ -89,8 +89,8 @@ pub(crate) fn method(history: &History) -> String {
         _ => String::new(),
     };
     let what = match history.measure {
-        Measure::Rate => "Geometric mean of the blocks' rates",
-        Measure::Ratio => "Ratio to the base of the same run",
+        Measure::Rate => "Geometric mean of the blocks' rates, 0 when one stood still",
+        Measure::Ratio => "Ratio to the base of the same run, 0 when a block stood still",
     };
     let newest = match history.reach {
         Reach { series, least_newest: Some(runs), .. } => {
@@ -101,13 +101,14 @@ pub(crate) fn method(history: &History) -> String {
     };
     let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
     one_line(&format!(
-        "{span}{what}. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series.{newest} \
+        "{span}{what}. Changes are the greatest shift of level, then the greatest before and behind it; the p of each is by \
+         permutation of the runs, adjusted over all series.{newest} \
          Margin {}.",
         margins_text(history.margin, of_steps)
     ))
 }
 
-/// The newest changes first; one sentence when there are none.
+/// What the newest run lacks, then the newest changes first; one sentence when there is neither.
 pub(crate) fn answers(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
@@ -118,27 +119,41 @@ pub(crate) fn answers(history: &History) -> Vec<String> {
     if history.series.is_empty() {
         return vec!["No step of any run has a valid block: there is nothing to follow.".to_owned()];
     }
+    let mut lines: Vec<String> = history.series.iter().filter_map(|series| lapse(history, series)).collect();
     if all.is_empty() && history.reach.runs < history.reach.least_runs_of_all {
-        return vec!["No change of level can be found yet: there are too few runs.".to_owned()];
-    }
-    if all.is_empty() {
-        return vec!["No change of level beyond the margin was found in any series.".to_owned()];
+        lines.push("No change of level can be found yet: there are too few runs.".to_owned());
+    } else if all.is_empty() {
+        lines.push("No change of level beyond the margin was found in any series.".to_owned());
     }
     all.sort_by_key(|(_, change)| std::cmp::Reverse(change.at));
-    let sentence = |(series, change): &(&Series, &Change)| {
-        format!(
-            "{} {} is {} since run {}: {} times the level before ({} to {}{}).",
-            series.variant,
-            series.step,
-            change.verdict.word(),
-            change.run_id,
-            ratio(Some(change.ratio), 3),
-            level(history, change.before),
-            level(history, change.after),
-            version(history, series, change),
-        )
+    lines.extend(all.iter().map(|(series, change)| sentence(history, series, change)));
+    lines
+}
+
+fn lapse(history: &History, series: &Series) -> Option<String> {
+    let run = history.runs.last().map_or("", |run| run.run_id.as_str());
+    let (variant, step) = (&series.variant, &series.step);
+    series.newest.map(|lapse| match lapse {
+        Lapse::Standstill => format!("{variant} {step} came to a standstill in the newest run {run}."),
+        Lapse::NoValue => format!("{variant} {step} has no valid block in the newest run {run}."),
+    })
+}
+
+fn sentence(history: &History, series: &Series, change: &Change) -> String {
+    let (before, after) = (level(history, change.before), level(history, change.after));
+    let how = match (change.before > 0.0, change.after > 0.0) {
+        (true, true) => format!("{} times the level before", ratio(Some(change.ratio), 3)),
+        (false, _) => "it stood still before".to_owned(),
+        (_, false) => "it stands still".to_owned(),
     };
-    all.iter().map(sentence).collect()
+    format!(
+        "{} {} is {} since run {}: {how} ({before} to {after}{}).",
+        series.variant,
+        series.step,
+        change.verdict.word(),
+        change.run_id,
+        version(history, series, change),
+    )
 }
 
 /// `, 8.0.33 to 8.0.34` where the server's version changed with the level.
@@ -164,10 +179,6 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let text =
         |value: Option<f64>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, value));
-    let change = series.changes.last().map_or_else(
-        || "none".to_owned(),
-        |change| format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
-    );
     vec![
         if several { format!("{} {}", series.workload, series.step) } else { series.step.clone() },
         series.variant.clone(),
@@ -176,9 +187,38 @@ pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
         text(series.values.iter().flatten().next_back().copied()),
         unit(history, series).to_owned(),
         course(&series.values),
-        change,
-        series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text),
+        course_of_change(series),
+        adjusted_p(series),
     ]
+}
+
+/// All changes in their order, and what the newest run lacks.
+fn course_of_change(series: &Series) -> String {
+    let mut words: Vec<String> = series.changes.iter().map(change_text).collect();
+    if words.is_empty() {
+        words.push("none".to_owned());
+    }
+    words.extend(series.newest.map(|lapse| match lapse {
+        Lapse::Standstill => "stands still".to_owned(),
+        Lapse::NoValue => "no value".to_owned(),
+    }));
+    words.join(", ")
+}
+
+/// `slower 0.910`; of a series that stood still before there is no ratio.
+fn change_text(change: &Change) -> String {
+    match change.before > 0.0 {
+        true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),
+        false => change.verdict.word().to_owned(),
+    }
+}
+
+/// Of each change that the row shows, in the same order; of the greatest shift where none was found.
+fn adjusted_p(series: &Series) -> String {
+    if series.changes.is_empty() {
+        return series.adjusted_p.map_or_else(|| NOT_AVAILABLE.to_owned(), p_text);
+    }
+    series.changes.iter().map(|change| p_text(change.adjusted_p)).collect::<Vec<_>>().join(", ")
 }
 
 /// Of the series' values.
@@ -204,138 +244,5 @@ fn course(values: &[Option<f64>]) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use dbdyno_analyse::HistoryRun;
-
-    use super::*;
-
-    pub(crate) fn history() -> History {
-        let run = |n: usize| HistoryRun {
-            run_id: format!("2024010{n}T000000Z-nightly"),
-            started: format!("2024-01-0{n}T00:00:00Z"),
-            versions: vec![("dev".to_owned(), if n < 4 { "12.0.1" } else { "12.0.2" }.to_owned())],
-        };
-        let series = |step: &str, values: [Option<f64>; 6], changes: Vec<Change>| Series {
-            workload: "insert-benchmark".to_owned(),
-            step: step.to_owned(),
-            variant: "dev".to_owned(),
-            rate_label: "queries/s".to_owned(),
-            margin: 0.02,
-            values: values.to_vec(),
-            p: Some(0.004),
-            adjusted_p: Some(if changes.is_empty() { 0.4 } else { 0.008 }),
-            changes,
-        };
-        let change = Change {
-            at: 3,
-            run_id: run(4).run_id,
-            before: 9_020.0,
-            after: 8_210.0,
-            ratio: 0.91,
-            verdict: Verdict::Slower,
-        };
-        History {
-            name: "nightly".to_owned(),
-            measure: Measure::Rate,
-            margin: 0.02,
-            runs: (1..=6).map(run).collect(),
-            notes: vec!["Run 5 is not like the first: seed 7 and 8.".to_owned()],
-            reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
-            series: vec![
-                series(
-                    "qr100",
-                    [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some),
-                    vec![change],
-                ),
-                series(
-                    "qp100",
-                    [Some(12.1), None, Some(12.2), Some(12.0), Some(12.1), Some(12.15)],
-                    Vec::new(),
-                ),
-            ],
-        }
-    }
-
-    #[test]
-    fn a_terminal_gets_the_table_and_the_changes_last() {
-        insta::assert_snapshot!(history_terminal(&history(), TerminalOptions::PLAIN), @r"
-        dbdyno history: nightly, 6 runs
-        Note: Run 5 is not like the first: seed 7 and 8.
-        Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates. A
-          change is the greatest shift of level; its p is by permutation of the runs, adjusted over all
-          series. Margin 2.0 %.
-
-        step   variant  runs  first  last       unit  course        change  adjusted p
-        ──────────────────────────────────────────────────────────────────────────────
-        qr100  dev         6   9010  8200  queries/s  ███▁▁▁  slower 0.910       0.008
-        qp100  dev         5   12.1  12.2  queries/s  ▅·█▁▅▆          none       0.400
-
-        dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210,
-          12.0.1 to 12.0.2).
-        ");
-    }
-
-    #[test]
-    fn markdown_begins_with_the_changes() {
-        insta::assert_snapshot!(history_markdown(&history()), @r"
-        ### dbdyno history: nightly, 6 runs
-
-        - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210, 12.0.1 to 12.0.2).
-
-        > Run 5 is not like the first: seed 7 and 8.
-
-        | step | variant | runs | first | last | unit | course | change | adjusted p |
-        | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-        | qr100 | dev | 6 | 9010 | 8200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
-        | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
-
-        Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates. A change is the greatest shift of level; its p is by permutation of the runs, adjusted over all series. Margin 2.0 %.
-        ");
-    }
-
-    #[test]
-    fn a_program_gets_every_value() {
-        let value: serde_json::Value = serde_json::from_str(&history_json(&history()).unwrap()).unwrap();
-        assert_eq!((&value["schema"], &value["series"][0]["changes"][0]["ratio"]), (&1.into(), &0.91.into()));
-        assert_eq!(value["series"][1]["values"][1], serde_json::Value::Null);
-    }
-
-    #[test]
-    fn steps_with_a_margin_of_their_own_are_named() {
-        let mut history = history();
-        history.series[1].margin = 0.05;
-        assert!(method(&history).ends_with(" Margin 2.0 % (qp100 5.0 %)."), "{}", method(&history));
-    }
-
-    #[test]
-    fn the_unit_is_that_of_what_is_shown() {
-        let mut history = history();
-        assert_eq!(row(&history, &history.series[0])[5], "queries/s");
-        history.measure = Measure::Ratio;
-        assert_eq!(row(&history, &history.series[0])[5], "ratio");
-        history.runs.truncate(1);
-        assert_eq!(title(&history), "dbdyno history: nightly, 1 run");
-    }
-
-    #[test]
-    fn no_change_is_a_sentence_too() {
-        let mut history = history();
-        history.series.remove(0);
-        assert_eq!(answers(&history), ["No change of level can be found yet: there are too few runs."]);
-        history.reach.runs = 12;
-        assert_eq!(answers(&history), ["No change of level beyond the margin was found in any series."]);
-        history.series.clear();
-        assert_eq!(answers(&history), ["No step of any run has a valid block: there is nothing to follow."]);
-    }
-
-    #[test]
-    fn how_many_runs_show_a_new_level_is_told_where_any_can() {
-        let mut history = history();
-        history.reach.least_newest = Some(3);
-        let said = " A new level of one series alone among 2 can be found once 3 runs have it. Margin 2.0 %.";
-        assert!(method(&history).ends_with(said), "{}", method(&history));
-        history.reach.series = 1;
-        let said = " A new level of one series can be found once 3 runs have it. Margin 2.0 %.";
-        assert!(method(&history).ends_with(said), "{}", method(&history));
-    }
-}
+#[path = "history_tests.rs"]
+pub(crate) mod tests;

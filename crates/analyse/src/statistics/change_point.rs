@@ -88,33 +88,6 @@ pub fn greatest_change(values: &[f64], seed: u64, permutations: u64) -> Option<C
     Some(ChangePoint { at, before: mean(&values[..at])?, after: mean(&values[at..])?, p })
 }
 
-/// All changes with p ≤ `level`, in their order: the series is split at its greatest change, then each part in turn.
-pub fn changes(values: &[f64], level: f64, seed: u64, permutations: u64) -> Vec<ChangePoint> {
-    let mut found = Vec::new();
-    let mut parts = vec![(0, values.len())];
-    while let Some((start, end)) = parts.pop() {
-        // The whole series has the p that it has by itself.
-        let is_whole = end - start == values.len();
-        let own_seed = if is_whole { seed } else { draw::number(seed, start as u64) };
-        let change =
-            greatest_change(&values[start..end], own_seed, permutations).filter(|change| change.p <= level);
-        if let Some(change) = change {
-            let at = start + change.at;
-            found.push(ChangePoint { at, ..change });
-            parts.extend([(start, at), (at, end)]);
-        }
-    }
-    found.sort_by_key(|change| change.at);
-    let ends: Vec<usize> = found.iter().map(|change| change.at).chain([values.len()]).collect();
-    let mut start = 0;
-    for (change, end) in found.iter_mut().zip(ends.into_iter().skip(1)) {
-        change.before = mean(&values[start..change.at]).unwrap_or(change.before);
-        change.after = mean(&values[change.at..end]).unwrap_or(change.after);
-        start = change.at;
-    }
-    found
-}
-
 /// Split and its between-groups sum of squares: k (n − k) ÷ n × (difference of means)².
 fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
     let count = values.len();
@@ -201,16 +174,6 @@ mod tests {
     }
 
     #[test]
-    fn each_of_two_steps_is_found_with_the_levels_around_it() {
-        let level = |n: usize| [5.0, 8.0, 6.0][n / 10] + [0.1, -0.1, 0.05, -0.05][n % 4];
-        let values: Vec<f64> = (0..30).map(level).collect();
-        let found = changes(&values, 0.01, 1, PERMUTATIONS);
-        assert_eq!(found.iter().map(|change| change.at).collect::<Vec<_>>(), [10, 20]);
-        close(found[1].before, 8.0, 0.02);
-        close(found[1].after, 6.0, 0.02);
-    }
-
-    #[test]
     fn a_change_in_one_of_many_series_can_be_found_among_all_of_them() {
         let level = |n: usize| [10.0, 12.0][n / 12] + [0.1, -0.1, 0.05, -0.05][n % 4];
         let values: Vec<f64> = (0..24).map(level).collect();
@@ -225,6 +188,5 @@ mod tests {
     fn too_few_or_equal_values_have_no_change() {
         assert!(greatest_change(&[1.0, 1.0, 9.0], 1, PERMUTATIONS).is_none());
         assert!(greatest_change(&[4.0; 8], 1, PERMUTATIONS).is_none());
-        assert!(changes(&[], 0.05, 1, PERMUTATIONS).is_empty());
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod bootstrap;
 pub mod change_point;
+pub mod changes;
 pub mod describe;
 mod draw;
 pub mod equivalence;

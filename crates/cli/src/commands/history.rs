@@ -63,7 +63,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         }
     }
     match args.fail_on {
-        HistoryFailOn::Slower if found.series.iter().any(Series::is_slower_now) => {
+        HistoryFailOn::Slower if found.series.iter().any(Series::is_worse_now) => {
             Err(Ended { code: SLOWER, message: None })
         }
         _ => Ok(()),

@@ -38,6 +38,23 @@ fn runs_of_a_folder_become_series_in_the_order_of_their_start() {
         "{}",
         ended.out
     );
+    a_newest_run_without_a_valid_block_fails_as_a_slower_one(&desk);
+}
+
+fn a_newest_run_without_a_valid_block_fails_as_a_slower_one(desk: &Desk) {
+    let mut runs = desk.run_dirs();
+    runs.sort();
+    let newest = runs.last().unwrap();
+    let step = newest.join("cells/1/only/insert-benchmark/l.i0/events.jsonl");
+    let mut events = std::fs::read_to_string(&step).unwrap();
+    events.push_str("{\"event\":\"invalid\",\"reason\":\"the table has lost rows\"}\n");
+    std::fs::write(&step, events).unwrap();
+    let ended = desk.dbdyno(&["history", "runs", "--fail-on", "slower"]);
+    let name = newest.file_name().unwrap().to_str().unwrap();
+    let said = format!("only l.i0 has no valid block in the newest run {name}.");
+    assert!(ended.out.contains(&said), "{}", ended.out);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    desk.dbdyno(&["history", "runs"]).expect_ok();
 }
 
 fn a_run_that_is_named_twice_counts_once(desk: &Desk) {

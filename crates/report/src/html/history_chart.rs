@@ -127,7 +127,8 @@ fn word(change: &Change) -> String {
         Verdict::Slower => "▼ slower",
         _ => "within the margin",
     };
-    format!("{word} ×{}", ratio(Some(change.ratio), 3))
+    // A level of standstills has no ratio to it.
+    if change.before > 0.0 { format!("{word} ×{}", ratio(Some(change.ratio), 3)) } else { word.to_owned() }
 }
 
 /// A thin line from run to run, with a gap where a run has no value, and a point with its run's name.
