@@ -70,7 +70,7 @@ pub(crate) fn absolute_note(
         Colour::Red => "lowest quarter of this step".to_owned(),
         Colour::Green => "highest quarter of this step".to_owned(),
         Colour::Grey => background_rate.zip(target).map_or_else(
-            || "the background rate was not kept".to_owned(),
+            || "the planned rate was not kept".to_owned(),
             |(rate, target)| missed_note(rate, target),
         ),
         Colour::None | Colour::Blue | Colour::Yellow => String::new(),

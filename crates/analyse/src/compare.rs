@@ -8,8 +8,10 @@ use crate::changed;
 use crate::left_out::{LeftOut, left_out};
 use crate::looks::{Compared, Decided, Look, judge_at, looks};
 use crate::margins::Margins;
+use crate::paced;
 use crate::parity::between;
 use crate::ratio::valid;
+use crate::standstills::{self, Standstills};
 use crate::statistics::describe::{Group, geometric_mean, group};
 use crate::tables::listed;
 use crate::targets::beside_fewer_writes;
@@ -86,6 +88,15 @@ pub struct ComparedStep {
     /// New did not keep the background rate that base kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub target_missed: bool,
+    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standstills: Option<Standstills>,
+    /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
+    #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
+    pub is_paced: bool,
+    /// New did not keep the schedule that base kept.
+    #[serde(skip)]
+    pub schedule_missed: bool,
     /// At which look at a run with a budget it was reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decided: Option<Decided>,
@@ -128,8 +139,11 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
     judge(&mut steps, &looks);
+    notes.extend(standstills::notes(&steps));
     notes.extend(missed_note(&steps));
-    if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(|step| step.ratio.is_some()) {
+    notes.extend(paced::notes(&steps));
+    let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
+    if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
         notes.push(
             "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
                 .to_owned(),
@@ -141,9 +155,14 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
         paired: one_run,
         margin: margins.general(),
         notes,
-        ratios: group(&steps.iter().filter_map(|step| step.ratio).collect::<Vec<_>>()),
+        ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
         steps,
     })
+}
+
+/// The ratio of a step whose rates tell something, in all of its blocks.
+fn counted_ratio(step: &ComparedStep) -> Option<f64> {
+    step.ratio.filter(|_| !step.is_paced && step.standstills.is_none())
 }
 
 /// What must be known of two runs that are compared.
@@ -224,8 +243,8 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
             inference: paired(&ratios, margins.of(&step.name), seed),
             ratios: blocks,
-            target_missed: is_missed(step, base, step, new),
-            ..both(workload, step, (base, new), margins)
+            standstills: Some(Standstills::in_pairs(&new.runs, &base.runs)),
+            ..both(workload, (step, base), (step, new), margins)
         })
     };
     let steps = findings
@@ -260,8 +279,8 @@ fn apart(
             new_blocks: new_rates.len(),
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
             inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
-            target_missed: is_missed(step, base, new_step, new),
-            ..both(workload, step, (base, new), margins)
+            standstills: Some(Standstills::apart(&new.runs, &base.runs)),
+            ..both(workload, (step, base), (new_step, new), margins)
         })
     };
     let steps = base
@@ -284,10 +303,11 @@ fn is_missed(
 /// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
 fn both(
     workload: &str,
-    step: &StepFindings,
-    (base, new): (&VariantStep, &VariantStep),
+    (step, base): (&StepFindings, &VariantStep),
+    (new_step, new): (&StepFindings, &VariantStep),
     margins: Margins<'_>,
 ) -> ComparedStep {
+    let is_paced = step.is_paced(&base.variant);
     let ran = !base.runs.is_empty() && !new.runs.is_empty();
     ComparedStep {
         workload: workload.to_owned(),
@@ -303,7 +323,10 @@ fn both(
         ratios: Vec::new(),
         ratio: None,
         inference: None,
-        target_missed: false,
+        target_missed: is_missed(step, base, new_step, new),
+        standstills: None,
+        is_paced,
+        schedule_missed: is_paced && paced::word(new_step.pace(new)) == Verdict::Missed,
         decided: None,
         verdict: ran.then_some(Verdict::Invalid),
     }
@@ -314,6 +337,9 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     // A ratio is not invalid; one of a single block gets no word.
     for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
         step.verdict = None;
+    }
+    for step in steps.iter_mut().filter(|step| step.is_paced) {
+        step.inference = None;
     }
     if looks.is_empty() {
         adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
@@ -328,6 +354,15 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     }
     for step in steps.iter_mut().filter(|step| step.target_missed) {
         step.verdict = step.verdict.map(beside_fewer_writes);
+    }
+    for step in steps.iter_mut().filter(|step| step.is_paced && step.ratio.is_some()) {
+        step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });
+    }
+    for step in steps {
+        step.standstills = step.standstills.take().filter(|found| !found.is_empty());
+        if let Some(found) = &step.standstills {
+            step.verdict = found.judged(step.verdict);
+        }
     }
 }
 

@@ -81,7 +81,7 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
         String::new()
     } else {
         format!(
-            " Of {} {} a difference, which would be false; {} same, {} undecided{}.",
+            " Of {} {} a difference, which would be false; {} same, {} undecided{}{}{}.",
             numbered(verdicts.len(), "step"),
             match of(&[Verdict::Faster, Verdict::Slower]) {
                 0 => "none shows".to_owned(),
@@ -94,12 +94,25 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
                 0 => String::new(),
                 invalid => format!(", {invalid} invalid"),
             },
+            match of(&[Verdict::Paced]) {
+                0 => String::new(),
+                paced => format!(", {paced} paced"),
+            },
+            match of(&[Verdict::Missed, Verdict::Stalled]) {
+                0 => String::new(),
+                stalled => format!(", {stalled} that missed its rate or stalled"),
+            },
         )
     };
     format!(
         "{base} ran a second time in every block, as {again}.{answer} noise: standard deviation of a block's ratio. detects: the \
          difference, same within: the margin that as many blocks with this noise show in 80 % of runs."
     )
+}
+
+/// A word that the base against itself must not get.
+fn is_difference(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled)
 }
 
 /// A sentence for a run whose base differs from itself: its other differences may be as false.
@@ -109,9 +122,9 @@ pub(crate) fn warning<'a>(
 ) -> Option<String> {
     let again = again?;
     let differs = |step: &&StepFindings| {
-        step.variants.iter().any(|variant| {
-            variant.variant == again && matches!(variant.verdict, Some(Verdict::Faster | Verdict::Slower))
-        })
+        step.variants
+            .iter()
+            .any(|variant| variant.variant == again && variant.verdict.is_some_and(is_difference))
     };
     let names: Vec<&str> = steps.filter(differs).map(|step| step.name.as_str()).collect();
     (!names.is_empty()).then(|| {

@@ -2,6 +2,7 @@
 
 use crate::judge::Rules;
 use crate::relative::judged_cell;
+use crate::standstills::blocks_text;
 use crate::tables::absent;
 use crate::{StepFindings, Table, TableRow};
 
@@ -17,7 +18,14 @@ pub(crate) fn effects(steps: &[StepFindings], rules: Rules<'_>) -> Option<Table>
         let effect = step.effects.iter().find(|effect| effect.name == name);
         effect.map_or_else(
             || absent("n/a", "no block in which all of its variants are valid".to_owned()),
-            |effect| judged_cell(&effect.ratio, effect.verdict, None, "the base's level"),
+            |effect| {
+                let mut cell = judged_cell(&effect.ratio, effect.verdict, None, "the base's level");
+                if !effect.stalled.is_empty() {
+                    let blocks = blocks_text(&effect.stalled);
+                    cell.note.push_str(&format!("; without {blocks}, in which a variant answered nothing"));
+                }
+                cell
+            },
         )
     };
     let row = |name: &&str| TableRow {

@@ -23,6 +23,10 @@ pub struct Effect {
     /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of the other factors.
     /// Interaction: by what the ratio of the one factor changes when the other changes too; 1 = they do not meet.
     pub ratio: Ratio,
+    /// Blocks in which all of its variants are valid and one answered nothing: they have no ratio, and the verdict is at best
+    /// undecided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<u32>,
     pub verdict: Option<Verdict>,
 }
 
@@ -132,7 +136,12 @@ pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> 
 }
 
 /// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
-pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, seed: u64, looks: &[Look]) {
+pub(crate) fn judge_effects(
+    steps: &mut [&mut StepFindings],
+    design: &Design,
+    (base, seed): (&str, u64),
+    looks: &[Look],
+) {
     let contrasts = design.contrasts();
     let effects = parallel::map(steps, |step| {
         let of_contrast = |(name, contrast): &(String, Contrast)| {
@@ -141,21 +150,33 @@ pub(crate) fn judge_effects(steps: &mut [&mut StepFindings], design: &Design, se
             effect.ratio.inference = paired(&ratios, step.margin, seed);
             Some(effect)
         };
+        // Where the rate is the plan's no setting has an effect on it.
+        let contrasts = if step.is_paced(base) { &[][..] } else { &contrasts };
         contrasts.iter().filter_map(of_contrast).collect::<Vec<_>>()
     });
     for (step, effects) in steps.iter_mut().zip(effects) {
         step.effects = effects;
     }
     if !looks.is_empty() {
-        return judge_at_looks(steps, looks);
+        judge_at_looks(steps, looks);
+        return open_stalled(steps);
     }
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
     adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
-    for step in steps {
+    for step in steps.iter_mut() {
         for effect in &mut step.effects {
             let inference = effect.ratio.inference.as_ref();
             effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
         }
+    }
+    open_stalled(steps);
+}
+
+/// An effect that lacks a block in which a variant answered nothing is of the others alone.
+fn open_stalled(steps: &mut [&mut StepFindings]) {
+    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
+    for effect in effects.filter(|effect| !effect.stalled.is_empty()) {
+        effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
     }
 }
 
@@ -179,21 +200,26 @@ fn judge_at_looks(steps: &mut [&mut StepFindings], looks: &[Look]) {
 
 /// Over the blocks in which every variant of the contrast is valid; `None` when there is no such block.
 fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
+    // Logarithm of the effect in one block: −∞, ∞ or no number where a variant answered nothing.
     let in_block = |block: u32| -> Option<f64> {
         let log = |(variant, weight): &(String, f64)| {
             let step = step.variants.iter().find(|step| step.variant == *variant)?;
             let rate = valid(&step.runs).find(|run| run.block == block)?.rate;
-            (rate > 0.0).then(|| weight * rate.ln())
+            Some(weight * rate.ln())
         };
-        contrast.iter().map(log).sum::<Option<f64>>().map(f64::exp)
+        contrast.iter().map(log).sum()
     };
     let numbers: BTreeSet<u32> =
         step.variants.iter().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
-    let blocks: Vec<(u32, f64)> =
+    let found: Vec<(u32, f64)> =
         numbers.into_iter().filter_map(|block| Some((block, in_block(block)?))).collect();
+    let (known, without): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, log)| log.is_finite());
+    let blocks: Vec<(u32, f64)> = known.into_iter().map(|(block, log)| (block, log.exp())).collect();
+    let stalled = without.into_iter().map(|(block, _)| block).collect();
     let logs: f64 = blocks.iter().map(|(_, ratio)| ratio.ln()).sum();
     let value = (!blocks.is_empty()).then(|| (logs / blocks.len() as f64).exp())?;
-    Some(Effect { name: name.to_owned(), ratio: Ratio { value, blocks, inference: None }, verdict: None })
+    let ratio = Ratio { value, blocks, inference: None };
+    Some(Effect { name: name.to_owned(), ratio, stalled, verdict: None })
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::looks::Decided;
 use crate::parity::Parity;
 use crate::query_plans::StatementPlans;
 use crate::relative_metrics::RelativeMetrics;
+use crate::standstills::Standstills;
 use crate::statistics::Interval;
 use crate::statistics::kendall::Trend;
 use crate::step_findings::StepRun;
@@ -190,7 +191,7 @@ pub enum Colour {
     Red,
     /// Within the highest quarter of the column.
     Green,
-    /// The background rate was not kept.
+    /// The planned rate was not kept: that of background writes, or of an open loop.
     Grey,
     /// More than 5 % above the base.
     Blue,
@@ -246,7 +247,10 @@ pub struct VariantStep {
     /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<RelativeMetrics>,
-    /// `None` for the base itself, for one block, and for a step that did not run.
+    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    #[serde(skip_serializing_if = "Standstills::is_empty")]
+    pub standstills: Standstills,
+    /// `None` for the base itself, for one block unless it says enough, and for a step that did not run.
     pub verdict: Option<Verdict>,
     /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -258,7 +262,7 @@ pub struct VariantStep {
     pub runs: Vec<StepRun>,
 }
 
-/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid.
+/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid and answered something.
 #[derive(Debug, Clone, Serialize)]
 pub struct Ratio {
     pub value: f64,

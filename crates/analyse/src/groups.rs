@@ -6,6 +6,7 @@ use crate::judge::Rules;
 use crate::statistics::Interval;
 use crate::statistics::describe::{self, mean};
 use crate::statistics::student::Estimate;
+use crate::verdict::Verdict;
 use crate::{CONFIDENCE, Ratio, StepFindings, VariantStep};
 
 /// The relative rates of one variant in the steps of one group.
@@ -21,7 +22,8 @@ pub struct GroupFindings {
     pub variant: String,
     /// Steps whose ratios are in the figures, with these ratios.
     pub steps: Vec<(String, f64)>,
-    /// Steps of the group without a ratio.
+    /// Steps of the group without a ratio, without that of all blocks because one of the two answered nothing in some, and those
+    /// whose rate is the plan's.
     pub without: Vec<String>,
     /// `None` when no step has a ratio.
     pub figures: Option<describe::Group>,
@@ -96,7 +98,8 @@ fn group_findings<'a>(
     let mut without = Vec::new();
     for step in members {
         let of_variant = |found: &&VariantStep| found.variant == variant;
-        match step.variants.iter().find(of_variant).and_then(|found| found.ratio.as_ref()) {
+        let found = step.variants.iter().find(of_variant).filter(|found| is_counted(step, found));
+        match found.and_then(|found| found.ratio.as_ref()) {
             Some(ratio) => ratios.push((step, ratio)),
             None => without.push(step.name.clone()),
         }
@@ -112,6 +115,13 @@ fn group_findings<'a>(
         steps: ratios.iter().map(|(step, ratio)| (step.name.clone(), ratio.value)).collect(),
         without,
     }
+}
+
+/// A ratio that leaves out standstills would make the mean better than the variant, and one of rates that the plan gives is none.
+fn is_counted(step: &StepFindings, found: &VariantStep) -> bool {
+    let is_paced =
+        step.pace(found).is_some() && matches!(found.verdict, Some(Verdict::Paced | Verdict::Missed));
+    found.standstills.is_empty() && !is_paced
 }
 
 /// Each block has one geometric mean over the steps, and these are the observations: steps of a block are not independent

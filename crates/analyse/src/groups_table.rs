@@ -88,8 +88,8 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
     ]
 }
 
-/// Which steps of the group have no ratio; empty when all have one.
+/// Which steps of the group are not in its figures; empty when all are.
 fn without(group: &GroupFindings) -> String {
     let names: Vec<&str> = group.without.iter().map(String::as_str).collect();
-    if names.is_empty() { String::new() } else { format!("no valid pair in {}", listed(&names)) }
+    if names.is_empty() { String::new() } else { format!("not counted: {}", listed(&names)) }
 }

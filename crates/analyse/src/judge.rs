@@ -7,6 +7,7 @@ use dbdyno_record::parallel;
 use crate::findings::StepFindings;
 use crate::looks::{Compared, Look, judge_at};
 use crate::margins::Margins;
+use crate::paced;
 use crate::ratio::valid;
 use crate::statistics::describe::geometric_mean;
 use crate::statistics::false_discovery::benjamini_hochberg;
@@ -35,6 +36,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
         parallel::map(&ratios_of(steps, rules.base), |(ratios, margin)| paired(ratios, *margin, rules.seed))
             .into_iter();
     for step in steps.iter_mut() {
+        let is_paced = step.is_paced(rules.base);
         let base_ran =
             step.variants.iter().any(|variant| variant.variant == rules.base && !variant.runs.is_empty());
         for variant in &mut step.variants {
@@ -44,6 +46,7 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
                 continue;
             }
             match &mut variant.ratio {
+                Some(_) if is_paced => {}
                 Some(ratio) => ratio.inference = inferences.next().flatten(),
                 None if base_ran && !variant.runs.is_empty() => variant.verdict = Some(Verdict::Invalid),
                 None => {}
@@ -65,7 +68,35 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             .collect();
         judge_family(&mut family, rules.looks);
     }
-    steps.iter_mut().for_each(|step| judge_targets(step, rules));
+    for step in steps.iter_mut() {
+        judge_targets(step, rules);
+        judge_paced(step, rules.base);
+        judge_standstills(step, rules.base);
+    }
+}
+
+/// Variants of a step whose rate is the plan's.
+fn judge_paced(step: &mut StepFindings, base: &str) {
+    if !step.is_paced(base) {
+        return;
+    }
+    let words: Vec<Verdict> = step.variants.iter().map(|variant| paced::word(step.pace(variant))).collect();
+    let judged = step.variants.iter_mut().zip(words).filter(|(variant, _)| variant.variant != base);
+    for (variant, word) in judged.filter(|(variant, _)| variant.ratio.is_some()) {
+        variant.verdict = Some(word);
+    }
+}
+
+/// Variants that answered nothing in a block, or whose base did. The base under its second name is not spared: if that stood
+/// still, the machine is not fit to compare on.
+fn judge_standstills(step: &mut StepFindings, base: &str) {
+    let others = step.variants.iter_mut().filter(|variant| variant.variant != base);
+    for variant in others.filter(|variant| !variant.standstills.is_empty()) {
+        let judged = variant.standstills.judged(variant.verdict);
+        if judged != variant.verdict {
+            (variant.verdict, variant.decided) = (judged, None);
+        }
+    }
 }
 
 /// Variants that did not keep the background rate that the base kept. The base under its second name is no subject of the
@@ -80,7 +111,7 @@ fn judge_targets(step: &mut StepFindings, rules: Rules<'_>) {
     }
 }
 
-/// The blocks' ratios of every variant but the base, with the step's margin.
+/// The blocks' ratios of every variant but the base, with the step's margin; not of steps whose rate is the plan's.
 fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
     let of_step = |step: &StepFindings| {
         let others = step.variants.iter().filter(|variant| variant.variant != base);
@@ -89,7 +120,7 @@ fn ratios_of(steps: &[&mut StepFindings], base: &str) -> Vec<(Vec<f64>, f64)> {
             .map(|ratio| (ratio.blocks.iter().map(|(_, ratio)| *ratio).collect(), step.margin))
             .collect::<Vec<_>>()
     };
-    steps.iter().flat_map(|step| of_step(step)).collect()
+    steps.iter().filter(|step| !step.is_paced(base)).flat_map(|step| of_step(step)).collect()
 }
 
 fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {

@@ -55,6 +55,7 @@ mod noise;
 mod numbered;
 mod outages;
 mod overview;
+mod paced;
 pub mod parity;
 mod query_plans;
 mod rates;
@@ -71,6 +72,7 @@ mod settling;
 mod short_steps;
 mod span;
 mod standstill;
+mod standstills;
 mod statements;
 pub mod statistics;
 mod steadiness;
@@ -117,10 +119,12 @@ pub use looks::Decided;
 pub use margins::{margin_of, margins_without_step};
 pub use noise::{StepNoise, noise, pooled};
 pub use numbered::numbered;
+pub use paced::Pace;
 pub use query_plans::{PlanDifference, StatementPlans};
 pub use ratio::ratio_text;
 pub use relative_metrics::RelativeMetrics;
 pub use settling::restless;
+pub use standstills::Standstills;
 pub use steadiness::Steadiness;
 pub use step_findings::{
     Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
@@ -186,7 +190,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
     let design = factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
-        factorial::judge_effects(&mut all, design, manifest.seed, &looks);
+        factorial::judge_effects(&mut all, design, (base, manifest.seed), &looks);
     }
     let parity = parity::of_run(run);
     for steps in &mut steps {

@@ -11,7 +11,8 @@ pub(crate) fn valid(runs: &[StepRun]) -> impl Iterator<Item = &StepRun> {
 /// Headline rate ÷ the base's headline rate, block by block, over the blocks in which both are valid.
 ///
 /// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
-/// a ratio of a to b the reciprocal of that of b to a. `None` when no block has both.
+/// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
+/// the standstills. `None` when no block has both.
 pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
     let of_block = |run: &StepRun| {
         let base = valid(base).find(|base| base.block == run.block)?;

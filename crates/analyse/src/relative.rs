@@ -5,10 +5,11 @@ use dbdyno_record::CellRecord;
 use crate::colours;
 use crate::judge::Rules;
 use crate::looks::{Decided, Look};
+use crate::paced;
 use crate::ratio::ratio_text;
 use crate::tables::{absent, listed, missing, rows};
 use crate::verdict::{CONFIDENCE, Inference, LEVEL, Verdict, p_text};
-use crate::{Cell, Ratio, StepFindings, Table, VariantStep};
+use crate::{Cell, Colour, Pace, Ratio, StepFindings, Table, VariantStep};
 
 pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rules<'_>) -> Table {
     let base = rules.base;
@@ -19,6 +20,14 @@ pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rul
                 let notes = [Some(cell.note), step.missed_text(variant)].into_iter().flatten();
                 cell.note = notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ");
             }
+            paced_cell(step, variant, base, &mut cell);
+            stalled_cell(variant, base, &mut cell);
+            cell
+        }
+        None if !variant.standstills.is_empty() => {
+            let mut cell = absent("n/a", String::new());
+            cell.verdict = variant.verdict;
+            stalled_cell(variant, base, &mut cell);
             cell
         }
         None if variant.rate == Some(0.0) => absent("n/a", "nothing was done".to_owned()),
@@ -34,6 +43,26 @@ pub(crate) fn relative(steps: &[StepFindings], cells: &[&CellRecord], rules: Rul
             steps.iter().map(|step| step.variants.iter().map(|one| cell(step, one)).collect()).collect(),
         ),
     }
+}
+
+/// How a schedule was kept that the base kept.
+fn paced_cell(step: &StepFindings, variant: &VariantStep, base: &str, cell: &mut Cell) {
+    if step.misses_schedule_of(base, &variant.variant) {
+        cell.note = step.pace(variant).map_or_else(String::new, Pace::text);
+    } else if variant.verdict == Some(Verdict::Paced) {
+        cell.note = "the rate is the plan's".to_owned();
+    }
+}
+
+/// What a ratio leaves out, or why there is none. A variant that stood still has no other colour.
+fn stalled_cell(variant: &VariantStep, base: &str, cell: &mut Cell) {
+    let Some(text) = variant.standstills.text(base) else { return };
+    let others = cell.value.map(|_| "the ratio is that of the other blocks".to_owned());
+    if variant.verdict == Some(Verdict::Stalled) {
+        (cell.colour, cell.note) = (Colour::Red, String::new());
+    }
+    let notes = [Some(text), others, Some(std::mem::take(&mut cell.note))].into_iter().flatten();
+    cell.note = notes.filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ");
 }
 
 /// A ratio to `base` with its interval and verdict.
@@ -75,26 +104,49 @@ fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
         judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
     let what = format!("Rate divided by the rate of {} in the same block", rules.base);
     let (Some(least), Some(most)) = (blocks.iter().min(), blocks.iter().max()) else {
-        return format!("{what}; the geometric mean where there are several blocks.");
+        let words = [missed_text(steps), stalled_text(steps), &paced::relative_text(steps)].concat();
+        return format!("{what}; the geometric mean where there are several blocks.{words}");
     };
     let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
     format!(
         "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
          shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the differences \
-         that are told at most {:.0} % are false on average; likewise of the sames.{}{}",
+         that are told at most {:.0} % are false on average; likewise of the sames.{}{}{}{}",
         100.0 * CONFIDENCE,
         margins_text(steps, rules.margins.general()),
         100.0 * LEVEL,
         missed_text(steps),
+        stalled_text(steps),
+        paced::relative_text(steps),
         looks_text(rules)
     )
 }
 
 /// What a word means that few runs need.
 fn missed_text(steps: &[StepFindings]) -> &'static str {
+    let of_step = |step: &StepFindings| -> Vec<bool> {
+        let missed = step.variants.iter().filter(|variant| variant.verdict == Some(Verdict::Missed));
+        missed.map(|variant| step.pace(variant).is_some()).collect()
+    };
+    let are_schedules: Vec<bool> = steps.iter().flat_map(of_step).collect();
+    match (are_schedules.contains(&false), are_schedules.contains(&true)) {
+        (false, false) => "",
+        (true, false) => {
+            " missed: not slower, but beside fewer background writes than planned, which the base kept up."
+        }
+        (false, true) => " missed: it did not keep the plan's rate, which the base kept.",
+        (true, true) => {
+            " missed: not slower, but beside fewer background writes than planned, which the base kept up; or it did not keep the \
+             plan's rate, which the base kept."
+        }
+    }
+}
+
+/// Like it.
+fn stalled_text(steps: &[StepFindings]) -> &'static str {
     let mut variants = steps.iter().flat_map(|step| &step.variants);
-    if variants.any(|variant| variant.verdict == Some(Verdict::Missed)) {
-        " missed: not slower, but beside fewer background writes than planned, which the base kept up."
+    if variants.any(|variant| variant.verdict == Some(Verdict::Stalled)) {
+        " stalled: it answered nothing in a block in which the base did; the ratio is that of the other blocks."
     } else {
         ""
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{Interval, StepEvent, StepRecord};
 
-use crate::span::Span;
+use crate::span::{Span, tally};
 use crate::{KindResult, Latency, Schedule};
 
 /// Lag that is no fault, whatever the response time.
@@ -27,7 +27,8 @@ pub(crate) fn schedule(step: &StepRecord, kind: &str, window: Span, lag: Latency
     }
     let (process, asked_per_second) = asked?;
     let backlog_max = backlog_max(&step.intervals, kind, window);
-    Some(Schedule { process, asked_per_second, backlog_max, lag })
+    let due = tally(&step.intervals, kind, window).due.round() as u64;
+    Some(Schedule { process, asked_per_second, due, backlog_max, lag })
 }
 
 /// The greatest backlog of all clients together at the end of any interval of the window.
@@ -88,7 +89,7 @@ mod tests {
     fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<String> {
         let lag = Latency { count, p99_us: lag_p99_us, ..Latency::default() };
         let (process, kind) = ("poisson".to_owned(), "query".to_owned());
-        let schedule = Some(Schedule { process, asked_per_second: 1_000.0, backlog_max: 0, lag });
+        let schedule = Some(Schedule { process, asked_per_second: 1_000.0, due: 0, backlog_max: 0, lag });
         let response = Latency { p99_us: response_p99_us, ..Latency::default() };
         fault(&KindResult { kind, schedule, response, ..KindResult::default() })
     }

@@ -62,6 +62,8 @@ fn signed(us: u64) -> i64 {
 pub(crate) struct Tally {
     /// Done, prorated where an interval straddles the span's edge.
     pub(crate) operations: f64,
+    /// Operations that came due, prorated likewise.
+    pub(crate) due: f64,
     /// Rows of the operations done, prorated likewise.
     pub(crate) rows: f64,
     /// Whole counts of every interval that touches the span: a failure is never rounded away.
@@ -82,6 +84,7 @@ impl Tally {
             return;
         }
         self.operations += interval.done as f64 * share;
+        self.due += interval.due as f64 * share;
         self.rows += interval.rows as f64 * share;
         self.service_sum_us += interval.service_sum_us as f64 * share;
         self.down_us += interval.down_us as f64 * share;

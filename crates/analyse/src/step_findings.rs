@@ -113,6 +113,8 @@ pub struct Schedule {
     pub process: String,
     /// Operations a second of all connections together.
     pub asked_per_second: f64,
+    /// Operations that came due in the window.
+    pub due: u64,
     /// Greatest number of operations that were due and not sent, at the end of any second of the window.
     pub backlog_max: u64,
     /// From due to sent, of operations for which a connection was free: how late the client itself was.

@@ -9,11 +9,12 @@ use crate::failure::{end_message, words};
 use crate::groups::GroupFindings;
 use crate::groups_table;
 use crate::judge::Rules;
+use crate::paced;
 use crate::ratio::valid;
 use crate::relative::relative;
 use crate::sweep::Sweep;
 use crate::sweep_table;
-use crate::{Cell, Colour, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
+use crate::{Cell, Colour, Pace, StepFindings, Summary, Table, TableRow, Validity, VariantStep};
 
 /// Rows are variants in the plan's order, columns are steps in the workload's.
 pub(crate) fn summary(
@@ -23,7 +24,7 @@ pub(crate) fn summary(
     rules: Rules<'_>,
 ) -> Summary {
     Summary {
-        absolute: absolute(steps, cells),
+        absolute: absolute(steps, cells, rules.base),
         relative: relative(steps, cells, rules),
         effects: effects(steps, rules),
         groups: groups_table::tables(groups, rules.base),
@@ -33,9 +34,12 @@ pub(crate) fn summary(
     }
 }
 
-fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
+fn absolute(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Table {
     let column = |step: &StepFindings| -> Vec<Cell> {
-        let rated: Vec<_> = step.variants.iter().map(|variant| rated(step, variant)).collect();
+        let is_paced = step.is_paced(base);
+        let of_variant = |variant| rated(step, variant).filter(|rated| !(is_paced && rated.kept));
+        // A rate that is the plan's is neither high nor low.
+        let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
         let colours = colours::absolute(&rated);
         step.variants
             .iter()
@@ -57,8 +61,9 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord]) -> Table {
     Table {
         title: "Throughput".to_owned(),
         caption: format!(
-            "Rate over the common window of each step{}; the median where there are several blocks.",
-            labels(steps)
+            "Rate over the common window of each step{}; the median where there are several blocks.{}",
+            labels(steps),
+            paced::absolute_text(steps)
         ),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
         rows: rows(steps, steps.iter().map(column).collect()),
@@ -99,13 +104,18 @@ pub(crate) fn listed(names: &[&str]) -> String {
 }
 
 fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
-    variant.rate.map(|rate| Rated { rate, kept: !step.misses(variant) })
+    let keeps_pace = step.pace(variant).is_none_or(Pace::is_kept);
+    variant.rate.map(|rate| Rated { rate, kept: keeps_pace && !step.misses(variant) })
 }
 
 fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> String {
     let mut notes = vec![colours::absolute_note(colour, variant.background_rate, step.target)];
     if colour == Colour::Red {
         notes.extend(step.missed_text(variant));
+    }
+    if let Some(pace) = step.pace(variant).filter(|pace| !pace.is_kept()) {
+        notes.retain(|_| colour != Colour::Grey);
+        notes.push(pace.text());
     }
     let blocks = valid(&variant.runs).count();
     if let (2.., Some(least), Some(greatest)) = (blocks, variant.rate_min, variant.rate_max) {

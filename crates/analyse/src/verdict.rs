@@ -1,4 +1,4 @@
-//! Faster, slower, same, missed, undecided, invalid: ratios over blocks turned into words.
+//! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into words.
 //!
 //! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
 //! are told at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
@@ -30,8 +30,13 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
-    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes.
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes. Or it did
+    /// not keep the schedule of an open loop that the base kept.
     Missed,
+    /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
+    Paced,
+    /// It answered nothing in a block in which the base did, whatever the ratio of the others.
+    Stalled,
     /// Neither was shown: more blocks may tell.
     Undecided,
     /// There is no block in which both are valid.
@@ -46,6 +51,8 @@ impl Verdict {
             Self::Slower => "slower",
             Self::Same => "same",
             Self::Missed => "missed",
+            Self::Paced => "paced",
+            Self::Stalled => "stalled",
             Self::Undecided => "undecided",
             Self::Invalid => "invalid",
         }

@@ -17,6 +17,7 @@ use crate::hosts::host_warnings;
 use crate::invalid_runs;
 use crate::judge::drift_warnings;
 use crate::outages;
+use crate::paced;
 use crate::parity::Parity;
 use crate::reach;
 use crate::reads;
@@ -24,6 +25,7 @@ use crate::sessions;
 use crate::settling;
 use crate::short_steps;
 use crate::standstill;
+use crate::standstills;
 use crate::steal;
 use crate::targets;
 use crate::told_late;
@@ -56,7 +58,9 @@ pub(crate) fn warnings(
     all.extend(run.warnings.iter().cloned());
     all.extend(invalid_runs::warnings(workloads));
     for step in workloads.iter().flat_map(|workload| &workload.steps) {
+        all.extend(standstills::warnings(step, base));
         all.extend(targets::warnings(step));
+        all.extend(paced::warnings(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
     all.extend(steps(run).filter_map(|(cell, step)| standstill::warning(cell, step)));

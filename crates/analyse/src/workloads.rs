@@ -13,6 +13,7 @@ use crate::measured::Hosting;
 use crate::query_plans::plans_of;
 use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
+use crate::standstills::Standstills;
 use crate::statistics::describe::median;
 use crate::steps::{Surroundings, step_run};
 use crate::sweep::sweeps;
@@ -188,6 +189,7 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
+        standstills: Standstills::in_pairs(runs, base),
         account: None,
         beside: Beside::default(),
         query_plans: Vec::new(),

@@ -145,9 +145,9 @@ pub(crate) struct ReportArgs {
 
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
 ///
-/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, undecided or invalid. Variants of one run
-/// are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed, load client, class of host
-/// and memory of the servers.
+/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, stalled, paced, undecided or invalid.
+/// Variants of one run are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed, load client,
+/// class of host and memory of the servers.
 #[derive(Debug, Parser)]
 pub(crate) struct CompareArgs {
     /// What is compared with: RUN:VARIANT, or RUN alone for a run of one variant.
@@ -170,9 +170,9 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
-    /// A step that is slower, or did not keep the background rate that BASE kept.
+    /// A step that is slower or stalled, or did not keep a rate of the plan that BASE kept.
     Slower,
-    /// A step that was not shown to be the same or faster: slower, missed, undecided, invalid, or one block.
+    /// A step that was not shown to be the same or faster: slower, missed, stalled, paced, undecided, invalid, or one block.
     Undecided,
     /// Nothing; the status says only whether the comparison could be made.
     Never,

@@ -146,11 +146,14 @@ fn answer(comparison: &Comparison) -> String {
         Verdict::Faster,
         Verdict::Same,
         Verdict::Missed,
+        Verdict::Stalled,
+        Verdict::Paced,
         Verdict::Undecided,
         Verdict::Invalid,
     ];
-    // Few comparisons have a word for targets.
-    let shown = words.into_iter().filter(|verdict| *verdict != Verdict::Missed || of(*verdict) > 0);
+    // Few comparisons have a word for these.
+    let rare = [Verdict::Missed, Verdict::Stalled, Verdict::Paced];
+    let shown = words.into_iter().filter(|verdict| !rare.contains(verdict) || of(*verdict) > 0);
     let counts: Vec<String> = shown.map(|verdict| format!("{} {}", of(verdict), verdict.word())).collect();
     let without = comparison.steps.iter().filter(|step| step.verdict.is_none()).count();
     let without = if without > 0 { format!(", {without} without a verdict") } else { String::new() };
@@ -200,7 +203,7 @@ fn paint(verdict: Option<Verdict>) -> Paint {
     match verdict {
         Some(Verdict::Faster) => Paint::Cyan,
         Some(Verdict::Slower | Verdict::Missed) => Paint::Yellow,
-        Some(Verdict::Invalid) => Paint::Red,
+        Some(Verdict::Invalid | Verdict::Stalled) => Paint::Red,
         _ => Paint::Plain,
     }
 }

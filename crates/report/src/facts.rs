@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::evidence::explanations;
 use crate::medians::opposite;
 use crate::number::{fixed, gib, rate};
+use crate::set_apart;
 
 /// Heading of every report.
 pub(crate) fn title(findings: &Findings) -> String {
@@ -115,7 +116,9 @@ fn has_answered(findings: &Findings, variant: &str) -> bool {
 /// what the greatest differences are made of.
 pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     let relative = &workload.summary.relative;
-    if relative.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.interval.is_some()) {
+    let mut cells = relative.rows.iter().flat_map(|row| &row.cells);
+    // Steps whose rate is the plan's have no interval, however many blocks there are.
+    if cells.any(|cell| cell.interval.is_some()) || workload.most_ratio_blocks(&run.base) > 1 {
         let lines = verdicts(run, workload).into_iter().chain(explanations(workload));
         return lines.chain(opposite(run, workload)).collect();
     }
@@ -150,17 +153,18 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
             0 => format!("{} in no step", verdict.word()),
             count => format!("{} in {}", verdict.word(), numbered(count, "step")),
         };
-        let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
+        let without = without_ratio(row);
         let mut text = format!(
-            "{} against {}: {}; {}; {}, {}",
+            "{} against {}: {}{}; {}; {}, {}",
             row.label,
             run.base,
+            stalled_first(run, workload, row),
             named(Verdict::Faster),
             named(Verdict::Slower),
             counted(Verdict::Same),
             counted(Verdict::Undecided)
         );
-        match of(Verdict::Missed).as_slice() {
+        match missed_targets(run, workload, row).as_slice() {
             [] => {}
             steps => text.push_str(&format!(
                 ", target missed in {} ({}: not slower, beside fewer background writes than {} kept up)",
@@ -169,6 +173,7 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
                 run.base
             )),
         }
+        text.push_str(&set_apart::paced(run, workload, row));
         // A load whose data are restored afterwards has one, whatever the plan's blocks.
         let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
         if once > 0 {
@@ -193,6 +198,25 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
     relative.rows.iter().filter(|row| row.label != run.base && !row.is_target).map(of_row).collect()
 }
 
+/// Steps with a ratio to which a missed background rate gave its word: `qr100 1.30`.
+fn missed_targets(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Vec<String> {
+    let schedules = set_apart::missed_schedules(run, workload, row);
+    let cells = row.cells.iter().zip(&workload.summary.relative.columns);
+    let missed = cells.filter(|(cell, _)| cell.verdict == Some(Verdict::Missed));
+    let missed = missed.filter(|(_, step)| !schedules.contains(&step.as_str()));
+    missed.map(|(cell, step)| format!("{step} {}", cell.text)).collect()
+}
+
+/// Cells that say nothing at all.
+fn without_ratio(row: &TableRow) -> usize {
+    row.cells.iter().filter(|cell| cell.value.is_none() && cell.verdict.is_none()).count()
+}
+
+/// A server that stood still is the first thing to know.
+fn stalled_first(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
+    set_apart::stalled(run, workload, row).map_or_else(String::new, |stalled| format!("{stalled}; "))
+}
+
 /// Steps in which the row's variant did not keep the background rate that the base kept.
 fn missed_steps<'a>(run: &RunSummary, workload: &'a WorkloadFindings, row: &TableRow) -> Vec<&'a str> {
     let missed = workload.steps.iter().filter(|step| step.misses_target_of(&run.base, &row.label));
@@ -208,8 +232,9 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
     };
     let above = of(Colour::Blue);
     let below = of(Colour::Yellow);
-    let near = of(Colour::None).len();
-    let without = row.cells.iter().filter(|cell| cell.value.is_none()).count();
+    let paced = row.cells.iter().filter(|cell| cell.verdict == Some(Verdict::Paced)).count();
+    let near = of(Colour::None).len().saturating_sub(paced);
+    let without = without_ratio(row);
     let extreme = |best: Option<&(f64, &str)>, word: &str| {
         best.map_or(String::new(), |(value, step)| format!(" ({word} {} in {step})", fixed(Some(*value), 2)))
     };
@@ -222,13 +247,15 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
         (beside, _) => format!(", in {beside} of them beside fewer background writes than planned"),
     };
     let mut text = format!(
-        "{} against {}: more than 5 % above in {}{most}{beside}, more than 5 % below in {}{least}, within 5 % of it in {}",
+        "{} against {}: {}more than 5 % above in {}{most}{beside}, more than 5 % below in {}{least}, within 5 % of it in {}",
         row.label,
         run.base,
+        stalled_first(run, workload, row),
         numbered(above.len(), "step"),
         numbered(below.len(), "step"),
         numbered(near, "step")
     );
+    text.push_str(&set_apart::paced(run, workload, row));
     if without > 0 {
         text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
     }

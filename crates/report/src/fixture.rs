@@ -244,6 +244,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         beside: Default::default(),
         query_plans: Vec::new(),
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
+        standstills: dbdyno_analyse::Standstills::default(),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,
         drift: None,

@@ -21,6 +21,7 @@ mod medians;
 mod missing;
 mod number;
 mod parity;
+mod set_apart;
 mod summary;
 mod terminal;
 mod text_table;

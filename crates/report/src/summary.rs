@@ -129,11 +129,12 @@ fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
 fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     match (kind, colour) {
         (TableKind::Sla, Colour::Red) => "target missed",
+        (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base did",
 
         (_, Colour::None) => "",
         (_, Colour::Red) => "within the lowest quarter of its step",
         (_, Colour::Green) => "within the highest quarter of its step",
-        (_, Colour::Grey) => "the background rate was not kept",
+        (_, Colour::Grey) => "the planned rate was not kept",
         (_, Colour::Blue) => "more than 5 % above the base",
         (_, Colour::Yellow) => "more than 5 % below the base",
     }

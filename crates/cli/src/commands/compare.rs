@@ -68,7 +68,8 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
 }
 
 fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
-    if comparison.steps.iter().all(|step| step.ratio.is_none()) {
+    let says_nothing = |step: &ComparedStep| step.ratio.is_none() && step.verdict != Some(Verdict::Stalled);
+    if comparison.steps.iter().all(says_nothing) {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
         return Err(Ended::new(
             USAGE,
@@ -81,10 +82,14 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
     Ok(())
 }
 
-/// A background rate that base kept and new did not is a regression, whatever the queries beside it gained.
+/// A background rate or a schedule that base kept and new did not is a regression, whatever the queries beside it gained; so is a
+/// block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     match fail_on {
-        FailOn::Slower => step.verdict == Some(Verdict::Slower) || step.target_missed,
+        FailOn::Slower => {
+            let is_worse = matches!(step.verdict, Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled));
+            is_worse || step.target_missed
+        }
         FailOn::Undecided => {
             !matches!(step.verdict, Some(Verdict::Same | Verdict::Faster)) || step.target_missed
         }
@@ -94,6 +99,8 @@ fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::ComparedSide;
+
     use super::*;
 
     #[test]
@@ -103,9 +110,8 @@ mod tests {
         assert_eq!(place(":wal"), ("", Some("wal")));
     }
 
-    #[test]
-    fn a_background_rate_that_only_the_base_kept_fails_unless_nothing_does() {
-        let step = |verdict, target_missed| ComparedStep {
+    fn step(verdict: Option<Verdict>, target_missed: bool) -> ComparedStep {
+        ComparedStep {
             workload: String::new(),
             step: "qr100".to_owned(),
             rate_label: String::new(),
@@ -117,12 +123,33 @@ mod tests {
             base_blocks: 3,
             new_blocks: 3,
             ratios: Vec::new(),
-            ratio: None,
+            ratio: Some(1.0),
             inference: None,
             verdict,
             target_missed,
+            standstills: None,
+            is_paced: false,
+            schedule_missed: false,
             decided: None,
+        }
+    }
+
+    fn comparison(steps: Vec<ComparedStep>) -> Comparison {
+        let side = |variant: &str| ComparedSide {
+            run_id: "x".to_owned(),
+            variant: variant.to_owned(),
+            version_text: String::new(),
         };
+        let (base, new, notes) = (side("a"), side("b"), Vec::new());
+        Comparison { base, new, paired: true, margin: 0.02, notes, steps, ratios: None }
+    }
+
+    fn code(comparison: &Comparison, fail_on: FailOn) -> u8 {
+        status(comparison, fail_on).map_or_else(|ended| ended.code, |()| 0)
+    }
+
+    #[test]
+    fn a_background_rate_that_only_the_base_kept_fails_unless_nothing_does() {
         for verdict in [Some(Verdict::Missed), Some(Verdict::Undecided), None] {
             assert!(fails(&step(verdict, true), FailOn::Slower), "{verdict:?}");
             assert!(!fails(&step(verdict, true), FailOn::Never), "{verdict:?}");
@@ -130,5 +157,19 @@ mod tests {
         assert!(!fails(&step(Some(Verdict::Undecided), false), FailOn::Slower));
         assert!(fails(&step(Some(Verdict::Undecided), false), FailOn::Undecided));
         assert!(!fails(&step(Some(Verdict::Faster), false), FailOn::Undecided));
+    }
+
+    #[test]
+    fn a_standstill_and_a_missed_schedule_are_slower_and_a_kept_one_is_not_shown_to_be_the_same() {
+        let codes = |verdict| {
+            let of = comparison(vec![step(Some(verdict), false)]);
+            [FailOn::Slower, FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on))
+        };
+        assert_eq!(codes(Verdict::Stalled), [SLOWER, SLOWER, 0]);
+        assert_eq!(codes(Verdict::Missed), [SLOWER, SLOWER, 0]);
+        assert_eq!(codes(Verdict::Paced), [0, SLOWER, 0]);
+        assert_eq!(codes(Verdict::Same), [0, 0, 0]);
+        let without_a_ratio = ComparedStep { ratio: None, ..step(Some(Verdict::Stalled), false) };
+        assert_eq!(code(&comparison(vec![without_a_ratio]), FailOn::Slower), SLOWER);
     }
 }

@@ -59,8 +59,13 @@ mod tests {
         let mut step = fixture::findings().workloads[0].steps[4].clone();
         assert_eq!(grid(&step).rows.len(), 0, "closed loops have none");
         let lag = Latency { count: 900, p50_us: 41, p99_us: 1_230, ..Latency::default() };
-        let schedule =
-            Schedule { process: "poisson".to_owned(), asked_per_second: 500.0, backlog_max: 17, lag };
+        let schedule = Schedule {
+            process: "poisson".to_owned(),
+            asked_per_second: 500.0,
+            due: 1_000,
+            backlog_max: 17,
+            lag,
+        };
         let kinds = &mut step.variants[0].runs[0].kinds;
         kinds[0].schedule = Some(schedule.clone());
         kinds[1].schedule = Some(Schedule { lag: Latency::default(), ..schedule });

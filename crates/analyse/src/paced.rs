@@ -1,0 +1,159 @@
+//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times tell who is quicker.
+
+use crate::compare::ComparedStep;
+use crate::ratio::valid;
+use crate::statistics::describe::median;
+use crate::tables::listed;
+use crate::verdict::Verdict;
+use crate::{KindResult, StepFindings, StepRun, VariantStep};
+
+/// Share of the operations due that must have been answered for a schedule to count as kept: that of background rates.
+const LEAST_ANSWERED: f64 = 0.95;
+/// Share that may have been dropped: the slowest ones, which are then in no response time.
+const MOST_DROPPED: f64 = 0.01;
+/// Where a step shows its response times.
+pub(crate) const TIMES_TABLE: &str = "Service and response time";
+
+/// How a schedule was kept; medians over the valid blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Operations a second that the plan asked for, and that were answered.
+    pub asked: f64,
+    pub reached: f64,
+    /// Shares of the operations that were due. One that is on its way when the window ends is no arrear.
+    pub answered_share: f64,
+    pub dropped_share: f64,
+}
+
+impl Pace {
+    /// 95 % answered and hardly any dropped.
+    pub fn is_kept(self) -> bool {
+        self.answered_share >= LEAST_ANSWERED && self.dropped_share <= MOST_DROPPED
+    }
+
+    /// `476/s of 3000/s were reached, 84.1 % of the operations dropped`
+    pub fn text(self) -> String {
+        let (reached, asked) = (self.reached, self.asked);
+        let reached = format!("{reached:.0}/s of {asked:.0}/s were reached");
+        if self.dropped_share > 0.0 {
+            return format!("{reached}, {:.1} % of the operations dropped", 100.0 * self.dropped_share);
+        }
+        reached
+    }
+}
+
+/// The pace of one run: (asked, reached, answered share, dropped share).
+fn of_run(kind: &KindResult) -> Option<[f64; 4]> {
+    let schedule = kind.schedule.as_ref()?;
+    let due = schedule.due as f64;
+    let share = |operations: f64| if due > 0.0 { operations / due } else { 1.0 };
+    let answered = kind.operations as f64 + f64::from(kind.connections);
+    Some([
+        schedule.asked_per_second,
+        kind.operations_per_second,
+        share(answered).min(1.0),
+        share(kind.dropped as f64),
+    ])
+}
+
+impl StepFindings {
+    fn headline<'a>(&self, run: &'a StepRun) -> Option<&'a KindResult> {
+        run.kinds.iter().find(|kind| kind.kind == self.headline_kind)
+    }
+
+    /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without a valid block.
+    pub fn pace(&self, variant: &VariantStep) -> Option<Pace> {
+        let runs: Vec<[f64; 4]> =
+            valid(&variant.runs).filter_map(|run| of_run(self.headline(run)?)).collect();
+        let of = |figure: usize| median(&runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
+        Some(Pace { asked: of(0)?, reached: of(1)?, answered_share: of(2)?, dropped_share: of(3)? })
+    }
+
+    fn pace_of(&self, name: &str) -> Option<Pace> {
+        self.pace(self.variants.iter().find(|variant| variant.variant == name)?)
+    }
+
+    /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what it can do.
+    pub(crate) fn is_paced(&self, base: &str) -> bool {
+        self.pace_of(base).is_some_and(Pace::is_kept)
+    }
+
+    /// Whether the variant of this name did not keep a schedule that `base` kept.
+    pub fn misses_schedule_of(&self, base: &str, variant: &str) -> bool {
+        self.is_paced(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
+    }
+
+    /// Median over the valid blocks of a percentile of the headline's response times, in microseconds.
+    pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
+        let headlines = valid(&variant.runs).filter_map(|run| self.headline(run));
+        let answered = headlines.filter(|kind| kind.response.count > 0);
+        median(&answered.map(|kind| kind.response.p99_us as f64).collect::<Vec<_>>())
+    }
+}
+
+/// The word of a step whose base kept its schedule.
+pub(crate) fn word(new: Option<Pace>) -> Verdict {
+    if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
+}
+
+/// Where response times are to be found, for steps whose headline is an open loop.
+pub(crate) fn absolute_text(steps: &[StepFindings]) -> String {
+    let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
+    let names: Vec<&str> = steps.iter().filter(is_open).map(|step| step.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        " In {} operations are sent at the plan's rate; how quick their answers were is in the step's table {TIMES_TABLE}.",
+        listed(&names)
+    )
+}
+
+/// What the word means, where it is used.
+pub(crate) fn relative_text(steps: &[StepFindings]) -> String {
+    let mut verdicts = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.verdict);
+    if !verdicts.any(|verdict| verdict == Verdict::Paced) {
+        return String::new();
+    }
+    format!(
+        " paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table \
+         {TIMES_TABLE}."
+    )
+}
+
+/// One warning for each variant and step that did not keep its schedule.
+pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
+    let missed = |variant: &VariantStep| {
+        let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
+        Some(format!(
+            "{} {}: the schedule was not kept: {}; response times are of what was answered.",
+            variant.variant,
+            step.name,
+            pace.text()
+        ))
+    };
+    step.variants.iter().filter_map(missed).collect()
+}
+
+/// What a comparison says above its table.
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
+    let of = |wanted: Verdict| -> Vec<&str> {
+        let steps = steps.iter().filter(|step| step.is_paced && step.verdict == Some(wanted));
+        steps.map(|step| step.step.as_str()).collect()
+    };
+    let paced = of(Verdict::Paced);
+    let missed = of(Verdict::Missed);
+    let paced = (!paced.is_empty()).then(|| {
+        format!(
+            "The rate is the plan's in {}, and both kept it: compare response times, in the reports' tables {TIMES_TABLE}.",
+            listed(&paced)
+        )
+    });
+    let missed = (!missed.is_empty())
+        .then(|| format!("New did not keep the schedule that base kept in {}.", listed(&missed)));
+    paced.into_iter().chain(missed).collect()
+}
+
+#[cfg(test)]
+#[path = "paced_tests.rs"]
+mod tests;

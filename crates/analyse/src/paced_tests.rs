@@ -1,0 +1,145 @@
+//! Runs of open loops that kept their schedule, or did not.
+
+use dbdyno_record::{Clock, HistogramSpan, Run, StepEvent, StepRecord};
+use hdrhistogram::Histogram;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::fixtures::{cell, load_step, run};
+use crate::{Colour, CompareChoices, Comparison, Findings, Side, analyse, compare, noise};
+
+/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
+/// response times; the rest was dropped, or failed.
+fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
+    let mut step = load_step(reached * 100);
+    for interval in &mut step.intervals {
+        let rest = 1_000 - interval.done;
+        interval.due = 1_000;
+        (interval.dropped, interval.failed) = if dropped { (rest, 0) } else { (0, rest) };
+    }
+    let (kind, process) = ("insert".to_owned(), "poisson".to_owned());
+    step.events.push(StepEvent::Scheduled { kind, process, operations_per_second: 1_000.0, connections: 1 });
+    let mut times = Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+    times.record_n(p99_us, 2 * reached).unwrap();
+    step.histograms.push(HistogramSpan::new("insert", Clock::Response, 0, 2_000_000, &times).unwrap());
+    step
+}
+
+/// Five blocks of `a` and `b`.
+fn run_of(id: &str, a: &StepRecord, b: &StepRecord) -> Run {
+    let cells = (1..=5)
+        .flat_map(|block| [cell(block, "a", vec![a.clone()]), cell(block, "b", vec![b.clone()])])
+        .collect();
+    let mut run = run(&["a", "b"], 5, cells);
+    run.manifest.run_id = id.to_owned();
+    run
+}
+
+fn found(a: &StepRecord, b: &StepRecord) -> Findings {
+    analyse(&run_of("x", a, b))
+}
+
+fn word(findings: &Findings) -> Option<Verdict> {
+    findings.workloads[0].steps[0].variants[1].verdict
+}
+
+fn compared(base: &Run, new: &Run) -> Comparison {
+    let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+    compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices).unwrap()
+}
+
+#[test]
+fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
+    let findings = found(&open_loop(1_000, false, 1_000), &open_loop(1_000, false, 1_000_000));
+    let step = &findings.workloads[0].steps[0];
+    let b = &step.variants[1];
+    assert_eq!(b.verdict, Some(Verdict::Paced));
+    assert!(b.ratio.as_ref().unwrap().inference.is_none(), "it is no comparison among the others");
+    assert!(step.response_p99_us(b) > step.response_p99_us(&step.variants[0]).map(|p99| 900.0 * p99));
+    assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
+    assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
+    let summary = &findings.workloads[0].summary;
+    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 operations are sent at the plan's rate; how quick their answers were is in the step's table Service and response time.");
+    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table Service and response time.");
+    assert_eq!(summary.relative.rows[1].cells[0].note, "the rate is the plan's");
+    let colours = |findings: &Findings| -> Vec<Colour> {
+        let rows = &findings.workloads[0].summary.absolute.rows;
+        rows.iter().map(|row| row.cells[0].colour).collect()
+    };
+    assert_eq!(colours(&findings), [Colour::None, Colour::None]);
+    let late = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
+    assert_eq!(colours(&late), [Colour::None, Colour::Grey]);
+}
+
+#[test]
+fn a_schedule_that_only_the_base_kept_is_missed() {
+    for (reached, dropped) in [(476, true), (940, false), (985, true)] {
+        let findings = found(&open_loop(1_000, false, 1_000), &open_loop(reached, dropped, 1_000));
+        assert_eq!(word(&findings), Some(Verdict::Missed), "{reached}");
+    }
+    let findings = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of what was answered.");
+    let summary = &findings.workloads[0].summary;
+    assert_eq!(
+        summary.relative.rows[1].cells[0].note,
+        "476/s of 1000/s were reached, 52.4 % of the operations dropped"
+    );
+    assert!(
+        summary.relative.caption.contains(" missed: it did not keep the plan's rate, which the base kept.")
+    );
+    assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(960, false, 1))), Some(Verdict::Paced));
+}
+
+#[test]
+fn rates_below_the_plans_are_what_the_servers_can_do() {
+    let base = open_loop(500, true, 1_000);
+    assert_eq!(word(&found(&base, &open_loop(700, true, 1_000))), Some(Verdict::Faster));
+    assert_eq!(word(&found(&base, &open_loop(300, true, 1_000))), Some(Verdict::Slower));
+    assert_eq!(word(&found(&base, &open_loop(1_000, false, 1_000))), Some(Verdict::Faster));
+    let schedules = found(&base, &base).warnings;
+    assert_eq!(schedules.iter().filter(|warning| warning.contains("schedule was not kept")).count(), 2);
+}
+
+#[test]
+fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
+    let (a, b) = (open_loop(1_000, false, 1_000), open_loop(1_000, false, 1_000));
+    let mut run = run_of("x", &a, &b);
+    run.cells.truncate(2);
+    assert_eq!(word(&analyse(&run)), Some(Verdict::Paced));
+    assert_eq!(word(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
+}
+
+#[test]
+fn an_operation_on_its_way_when_the_window_ends_is_no_arrear() {
+    let kind = |operations: u64| KindResult {
+        operations,
+        connections: 2,
+        schedule: Some(crate::Schedule {
+            process: "constant".to_owned(),
+            asked_per_second: 2.0,
+            due: 20,
+            backlog_max: 0,
+            lag: Default::default(),
+        }),
+        ..KindResult::default()
+    };
+    let share = |operations| of_run(&kind(operations)).unwrap()[2];
+    assert_eq!((share(18), share(20), share(16)), (1.0, 1.0, 0.9));
+}
+
+#[test]
+fn comparisons_count_paced_steps_apart() {
+    let kept = run_of("x", &open_loop(1_000, false, 1_000), &open_loop(1_000, false, 9_000));
+    let late = run_of("y", &open_loop(1_000, false, 1_000), &open_loop(476, true, 9_000));
+    for (new, verdict) in [(&kept, Verdict::Paced), (&late, Verdict::Missed)] {
+        for base in [&kept, new] {
+            let found = compared(base, new);
+            let step = &found.steps[0];
+            assert_eq!((step.verdict, step.inference.is_none()), (Some(verdict), true));
+            assert_eq!((step.is_paced, step.schedule_missed), (true, verdict == Verdict::Missed));
+            assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
+        }
+    }
+    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The rate is the plan's in l.i0, and both kept it: compare response times, in the reports' tables Service and response time.");
+    assert_snapshot!(compared(&late, &late).notes.join("\n"), @"New did not keep the schedule that base kept in l.i0.");
+}
