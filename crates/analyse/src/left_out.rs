@@ -3,7 +3,7 @@
 use dbdyno_record::{CellRecord, Outcome};
 use serde::Serialize;
 
-use crate::compare::Side;
+use crate::compare::{ComparedStep, Comparison, Side};
 use crate::failure::{end_message, words};
 use crate::{StepFindings, StepRun, Validity};
 
@@ -44,6 +44,33 @@ impl LeftOutKind {
             Self::DidNotRun => "its cell did not run",
             Self::ZeroRate => "rate of zero",
         }
+    }
+}
+
+impl LeftOutKind {
+    /// The step or its cell went wrong, or its figures may not be used.
+    fn is_fault(self) -> bool {
+        matches!(self, Self::Invalid | Self::Failed | Self::CellFailed)
+    }
+}
+
+impl Comparison {
+    /// Steps in which new is invalid or failed in a block in which base is valid, each with the first such block. Blocks of two runs
+    /// are no pairs: there it is steps in which all of base's blocks are sound.
+    pub fn broken(&self) -> Vec<(&ComparedStep, &LeftOut)> {
+        let of_step = |step: &ComparedStep, one: &LeftOut| {
+            let mut base = step.base_left_out.iter();
+            let is_sound = match self.paired {
+                true => base.all(|other| other.block != one.block),
+                false => step.base_rate.is_some() && !base.any(|other| other.kind.is_fault()),
+            };
+            one.kind.is_fault() && is_sound
+        };
+        let first = self
+            .steps
+            .iter()
+            .filter_map(|step| Some((step, step.new_left_out.iter().find(|one| of_step(step, one))?)));
+        first.collect()
     }
 }
 
@@ -129,6 +156,44 @@ mod tests {
         3 its cell failed: "died at start; its log is l"
         5 its cell did not run: ""
         "#);
+    }
+
+    #[test]
+    fn what_broke_beside_a_sound_base_is_named_by_step_and_block() {
+        let invalid = |rate| {
+            let mut step = load_step(rate);
+            step.events.push(StepEvent::Invalid { reason: "rows is 2, expected 3".to_owned() });
+            step
+        };
+        let sound = || vec![load_step(1_000)];
+        let cells = vec![
+            cell(1, "a", vec![invalid(1_000)]),
+            cell(1, "b", vec![invalid(1_000)]),
+            cell(2, "a", sound()),
+            cell(2, "b", vec![invalid(1_000)]),
+            cell(3, "a", sound()),
+            failed_cell(3, "b", Vec::new(), "server died"),
+        ];
+        let one_run = run(&["a", "b"], 3, cells);
+        let found = compared(&one_run);
+        let told = |found: &Comparison| -> Vec<String> {
+            found
+                .broken()
+                .iter()
+                .map(|(step, one)| format!("{} {}", step.step, text(&[(*one).clone()])))
+                .collect()
+        };
+        let expected =
+            ["l.i0 2 invalid: \"rows is 2, expected 3\"", "qr100 3 its cell failed: \"server died\""];
+        assert_eq!(told(&found), expected);
+        // Of two runs: a base with a fault of its own is no measure.
+        let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
+        other.manifest.run_id = "other".to_owned();
+        let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+        let apart =
+            |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
+        assert_eq!(told(&apart(&other, &one_run).unwrap())[0], "l.i0 1 invalid: \"rows is 2, expected 3\"");
+        assert!(told(&apart(&one_run, &other).unwrap()).is_empty());
     }
 
     #[test]

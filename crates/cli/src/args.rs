@@ -170,7 +170,8 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
-    /// A step that is slower or stalled, or did not keep a rate of the plan that BASE kept.
+    /// A step that is slower or stalled, that did not keep a rate of the plan that BASE kept, or that is invalid or failed where BASE
+    /// is valid.
     Slower,
     /// A step that was not shown to be the same or faster: slower, missed, stalled, paced, undecided, invalid, or one block.
     Undecided,

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::{CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides};
+use dbdyno_analyse::{
+    CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides, numbered,
+};
 use dbdyno_record::Run;
 use dbdyno_report::{TerminalOptions, comparison_json, comparison_markdown, comparison_terminal};
 
@@ -67,7 +69,30 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}{reason}", one.block, step.step, one.kind.words()))
 }
 
+/// Steps in which new broke and base did not: of the first one why, of the others how many.
+fn broken(comparison: &Comparison) -> Option<String> {
+    let all = comparison.broken();
+    let (step, one) = all.first()?;
+    let reason = if one.reason.is_empty() { String::new() } else { format!(": {}", one.reason) };
+    let more = match all.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and in {} more)", numbered(more, "step")),
+    };
+    Some(format!(
+        "{} went wrong where {} is valid: {}, block {}: {}{reason}{more}",
+        comparison.new.variant,
+        comparison.base.variant,
+        step.step,
+        one.block,
+        one.kind.words()
+    ))
+}
+
 fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
+    let broken = broken(comparison).filter(|_| fail_on != FailOn::Never);
+    if let Some(message) = broken {
+        return Err(Ended::new(SLOWER, message));
+    }
     let says_nothing = |step: &ComparedStep| step.ratio.is_none() && step.verdict != Some(Verdict::Stalled);
     if comparison.steps.iter().all(says_nothing) {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
@@ -99,7 +124,7 @@ fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::ComparedSide;
+    use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind};
 
     use super::*;
 
@@ -171,5 +196,28 @@ mod tests {
         assert_eq!(codes(Verdict::Same), [0, 0, 0]);
         let without_a_ratio = ComparedStep { ratio: None, ..step(Some(Verdict::Stalled), false) };
         assert_eq!(code(&comparison(vec![without_a_ratio]), FailOn::Slower), SLOWER);
+    }
+
+    #[test]
+    fn a_step_in_which_only_new_broke_fails_and_is_named_with_its_reason() {
+        let reason = "table pi1: rows is 2, expected 3".to_owned();
+        let left_out = LeftOut { block: 2, kind: LeftOutKind::Invalid, reason };
+        let broken =
+            ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };
+        let of = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
+        let ended = status(&of, FailOn::Slower).unwrap_err();
+        assert_eq!(
+            (ended.code, ended.message.unwrap().as_str()),
+            (
+                SLOWER,
+                "b went wrong where a is valid: qr100, block 2: invalid: table pi1: rows is 2, expected 3"
+            )
+        );
+        assert_eq!([FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on)), [SLOWER, 0]);
+        let both = ComparedStep { base_left_out: vec![left_out], ..broken.clone() };
+        assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
+        let nothing =
+            comparison(vec![ComparedStep { ratio: None, verdict: Some(Verdict::Invalid), ..broken }]);
+        assert_eq!([FailOn::Slower, FailOn::Never].map(|fail_on| code(&nothing, fail_on)), [SLOWER, USAGE]);
     }
 }
