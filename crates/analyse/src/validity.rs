@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use dbdyno_record::{Check, Interval, Outcome, StepEvent, StepRecord};
 
 use crate::Validity;
-use crate::{standstill, whole};
+use crate::{own_stops, whole};
 
 /// Judges one step from its records alone.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         // With lines missing, sums are bound to disagree and would only repeat the damage.
         None => reasons.extend(account_faults(step)),
     }
-    reasons.extend(standstill::fault(step));
+    reasons.extend(own_stops::fault(step));
     if reasons.is_empty() { Validity::Valid } else { Validity::Invalid { reasons } }
 }
 

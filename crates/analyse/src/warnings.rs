@@ -17,6 +17,7 @@ use crate::hosts::host_warnings;
 use crate::invalid_runs;
 use crate::judge::drift_warnings;
 use crate::outages;
+use crate::own_stops;
 use crate::paced;
 use crate::parity::Parity;
 use crate::reach;
@@ -24,7 +25,6 @@ use crate::reads;
 use crate::sessions;
 use crate::settling;
 use crate::short_steps;
-use crate::standstill;
 use crate::standstills;
 use crate::steal;
 use crate::targets;
@@ -63,7 +63,7 @@ pub(crate) fn warnings(
         all.extend(paced::warnings(step));
     }
     all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
-    all.extend(steps(run).filter_map(|(cell, step)| standstill::warning(cell, step)));
+    all.extend(steps(run).filter_map(|(cell, step)| own_stops::warning(cell, step)));
     all.extend(short_steps::warnings(workloads));
     all.extend(empty_deletes::warnings(workloads));
     all.extend(settling::warnings(run));
