@@ -67,6 +67,11 @@ impl Standstills {
         }
     }
 
+    /// `blocks 1 and 3`, those in which the base answered nothing.
+    pub fn base_blocks_text(&self) -> Option<String> {
+        (!self.base_stalled.is_empty()).then(|| blocks_text(&self.base_stalled))
+    }
+
     /// `answered nothing in blocks 2 and 5 of 6, in which wal did`; nothing where both answered in every block.
     pub fn text(&self, base: &str) -> Option<String> {
         let own = (!self.stalled.is_empty()).then(|| {
@@ -76,8 +81,7 @@ impl Standstills {
                 self.blocks
             )
         });
-        let of_base = (!self.base_stalled.is_empty())
-            .then(|| format!("{base} answered nothing in {}", blocks_text(&self.base_stalled)));
+        let of_base = self.base_blocks_text().map(|blocks| format!("{base} answered nothing in {blocks}"));
         let parts: Vec<String> = own.into_iter().chain(of_base).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -125,8 +129,7 @@ pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
         let found = step.standstills.as_ref()?;
         let own = (!found.stalled.is_empty())
             .then(|| format!("new answered nothing in {} of {}", blocks_text(&found.stalled), found.blocks));
-        let of_base = (!found.base_stalled.is_empty())
-            .then(|| format!("base answered nothing in {}", blocks_text(&found.base_stalled)));
+        let of_base = found.base_blocks_text().map(|blocks| format!("base answered nothing in {blocks}"));
         let parts: Vec<String> = own.into_iter().chain(of_base).collect();
         let ratio = if step.ratio.is_some() { "; the ratio is that of the other blocks" } else { "" };
         Some(format!("{}: {}{ratio}.", step.step, parts.join(", ")))

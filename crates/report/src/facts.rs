@@ -183,6 +183,7 @@ fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
             text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
         }
         text.push('.');
+        text.push_str(&set_apart::base_stalled(run, workload, row));
         let verdict_of = |step: &str| {
             let mut cells = row.cells.iter().zip(&relative.columns);
             cells.find(|(_, column)| *column == step).and_then(|(cell, _)| cell.verdict)
@@ -260,7 +261,7 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
         text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
     }
     text.push('.');
-    text
+    text + &set_apart::base_stalled(run, workload, row)
 }
 
 /// The background rate that a step had to keep, if it had one.

@@ -34,6 +34,24 @@ pub(crate) fn stalled(run: &RunSummary, workload: &WorkloadFindings, row: &Table
         .then(|| format!("stalled in {} ({})", numbered(steps.len(), "step"), steps.join("; ")))
 }
 
+/// ` wal answered nothing in block 3 of 5 of qr100: nothing is faster or the same there.`; empty where the base always answered.
+pub(crate) fn base_stalled(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
+    let of_step = |step: &StepFindings| {
+        let variant = step.variants.iter().find(|variant| variant.variant == row.label)?;
+        let blocks = variant.standstills.base_blocks_text()?;
+        Some(format!("{blocks} of {}", step.name))
+    };
+    let steps: Vec<String> = workload.judged_steps().filter_map(of_step).collect();
+    if steps.is_empty() {
+        return String::new();
+    }
+    format!(
+        " {} answered nothing in {}: beside it nothing is judged as faster or the same there.",
+        run.base,
+        steps.join(", ")
+    )
+}
+
 /// Names of the steps whose schedule the row's variant did not keep, and the base did.
 pub(crate) fn missed_schedules<'a>(
     run: &RunSummary,
@@ -110,6 +128,20 @@ mod tests {
     fn a_standstill_is_the_first_thing_that_is_said() {
         insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback did); more than 5 % above in 2 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps."#);
         insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback did); faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps."#);
+    }
+
+    #[test]
+    fn a_base_that_stood_still_is_said_as_well() {
+        let mut findings = fixture::with_blocks(3);
+        let workload = &mut findings.workloads[0];
+        for step in [4, 5] {
+            let standstills = Standstills { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
+            workload.steps[step].variants[1].standstills = standstills;
+        }
+        let told = answers(&findings.run, workload)[0].clone();
+        let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of qp100: beside it nothing is judged as \
+                        faster or the same there.";
+        assert!(told.ends_with(expected), "{told}");
     }
 
     #[test]
