@@ -9,13 +9,14 @@ use crate::fixtures::{cell, load_step, run};
 use crate::{Colour, CompareChoices, Comparison, Findings, Side, analyse, compare, noise};
 
 /// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
-/// response times; the rest was dropped, or failed.
+/// response times; the rest was dropped, or lost with its connection.
 fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
     let mut step = load_step(reached * 100);
     for interval in &mut step.intervals {
         let rest = 1_000 - interval.done;
         interval.due = 1_000;
         (interval.dropped, interval.failed) = if dropped { (rest, 0) } else { (0, rest) };
+        interval.errors.lost = interval.failed;
     }
     let (kind, process) = ("insert".to_owned(), "poisson".to_owned());
     step.events.push(StepEvent::Scheduled { kind, process, operations_per_second: 1_000.0, connections: 1 });

@@ -29,6 +29,7 @@ const RATIOS: [f64; 10] = [1.02, 0.99, 2.5, 9.87, 1.04, 1.30, 0.97, 1.10, 0.80, 
 const SLOW: usize = 8;
 const INVALID: usize = 7;
 const FAILED: usize = 9;
+const WRONG_ROWS: &str = "rows of table 1: 399950 instead of 400000";
 
 /// One block, 30 seconds a step.
 pub(crate) fn findings() -> Findings {
@@ -244,7 +245,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         beside: Default::default(),
         query_plans: Vec::new(),
         relative: (usable && variant > 0).then(|| self::relative(ratio(step, variant))),
-        standstills: dbdyno_analyse::Standstills::default(),
+        standstills: Default::default(),
         verdict: (blocks > 1 && usable && variant > 0).then(|| verdict(step, variant)),
         decided: None,
         drift: None,
@@ -255,9 +256,7 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
 
 fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) -> StepRun {
     let validity = match (variant, step) {
-        (1, INVALID) => {
-            Validity::Invalid { reasons: vec!["rows of table 1: 399950 instead of 400000".into()] }
-        }
+        (1, INVALID) => Validity::Invalid { reasons: vec![WRONG_ROWS.into()] },
         (1, FAILED) => Validity::Failed { message: "server went away, \"lost connection\"".into() },
         _ => Validity::Valid,
     };

@@ -186,7 +186,7 @@ mod tests {
         let row = &summary.absolute.rows[1];
         assert_eq!(mark_in(row, &row.cells[4]), "▼ SLA");
         let text = sections(&summary)[0].legend_text();
-        assert_eq!(text, "▼ within the lowest quarter of its step · SLA the background rate was not kept");
+        assert_eq!(text, "▼ within the lowest quarter of its step · SLA the planned rate was not kept");
     }
 
     #[test]
