@@ -186,6 +186,7 @@ mod tests {
             cell: cell.clone(),
             outcome,
             message: Some("server died.".to_owned()),
+            elapsed_us: None,
         };
         let aside = |cell: &CellId| RunEvent::CellSetAside {
             at: at(),

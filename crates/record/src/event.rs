@@ -1,12 +1,12 @@
-//! Lines of `events.jsonl` of a run, a cell and a step: what happened, when, and what a step was meant to be.
+//! Lines of `events.jsonl` of a cell and a step: what happened, when, and what a step was meant to be.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::QueryPlan;
 use crate::server_info::ServerInfo;
-use crate::{CellId, QueryPlan, ToolInfo};
 
 /// How a step or cell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,55 +29,6 @@ pub enum ErrorClass {
     Lost,
     /// No operation of this kind can succeed: syntax, missing table, no rights, no space.
     Fatal,
-}
-
-/// `events.jsonl` of the run. Times are RFC 3339, UTC.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "event", rename_all = "snake_case")]
-pub enum RunEvent {
-    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None` in runs of old.
-    Started {
-        at: String,
-        resumed: bool,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        tool: Option<ToolInfo>,
-    },
-    CellStarted {
-        at: String,
-        cell: CellId,
-    },
-    CellEnded {
-        at: String,
-        cell: CellId,
-        outcome: Outcome,
-        message: Option<String>,
-    },
-    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run directory.
-    CellSetAside {
-        at: String,
-        cell: CellId,
-        to: String,
-    },
-    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
-    /// cells of the next block, in the order in which they are to run; empty when there is none.
-    Look {
-        at: String,
-        /// Blocks count from 1, so this is how many there are.
-        blocks: u32,
-        /// Time that the run has taken so far, without the time between being stopped and going on.
-        elapsed_us: u64,
-        /// There is no time for another block like the last one: this look is the last, whatever it finds.
-        last: bool,
-        order: Vec<CellId>,
-    },
-    Warning {
-        at: String,
-        text: String,
-    },
-    Ended {
-        at: String,
-        outcome: Outcome,
-    },
 }
 
 /// `events.jsonl` of a cell.

@@ -18,6 +18,7 @@ mod manifest;
 pub mod parallel;
 mod query_plan;
 mod reader;
+mod run_event;
 mod server_info;
 mod settling;
 mod step_reader;
@@ -29,14 +30,15 @@ pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};
 pub use counters::{CounterHeader, CounterLine, CounterSeries};
 pub use error::Error;
 pub use event::{
-    CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, RunEvent,
-    StepEvent, StepSpec, Target, Unit, WindowRule,
+    CellEvent, Check, CheckPart, ConnectionClass, ErrorClass, Headline, KindSpec, Outcome, StepEvent,
+    StepSpec, Target, Unit, WindowRule,
 };
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
 pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
 pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
+pub use run_event::RunEvent;
 pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;

@@ -10,7 +10,7 @@ use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, 
 use tokio::runtime::Runtime;
 
 use crate::commands::run::{Ready, data_root, host_info, tool, workloads};
-use crate::conductor::{Tally, prepare, snapshot_dir};
+use crate::conductor::{RunClock, Tally, prepare, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::{host, limits, option_files, terminal, time};
 
@@ -58,6 +58,7 @@ pub(super) fn resume(
         }
     }
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
+    let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
     for text in warnings {
         terminal::warning(&text);
@@ -78,7 +79,7 @@ pub(super) fn resume(
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
-    Ok(Ready { plan, variants, writer, manifest, cells, before })
+    Ok(Ready { plan, variants, writer, manifest, cells, before, clock })
 }
 
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other

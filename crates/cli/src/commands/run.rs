@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::commands::resume::resume;
-use crate::conductor::{Conductor, Prepared, Tally, prepare};
+use crate::conductor::{Conductor, Prepared, RunClock, Tally, prepare};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
@@ -34,6 +34,7 @@ pub(super) struct Ready {
     pub(super) cells: Vec<CellId>,
     /// What became of the others.
     pub(super) before: Tally,
+    pub(super) clock: RunClock,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, variants, writer, manifest, cells, before } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before, clock } = ready;
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -64,6 +65,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         variants: &variants,
         writer,
         manifest: Some(manifest),
+        clock,
         progress,
         cancel,
         runtime,
@@ -159,12 +161,13 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     manifest.client_calibration = client_calibration(&plan, &manifest);
     let mut writer = RunWriter::create(&args.out, &manifest)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: false, tool: Some(tool()) })?;
+    let clock = RunClock::start();
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(&args.out);
     if let Some(text) = finding::doubts(&fitness::at_once(data_dir)) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default() })
+    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default(), clock })
 }
 
 /// A margin that is for no step is seldom meant.

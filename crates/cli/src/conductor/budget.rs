@@ -8,6 +8,7 @@ use dbdyno_plan::further_cells;
 use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 
 use crate::conductor::Conductor;
+use crate::conductor::clock::{duration_of, to_us};
 use crate::exit::Ended;
 use crate::time;
 
@@ -27,16 +28,12 @@ impl Conductor<'_> {
             return Ok(None);
         }
         let blocks = run.manifest.order.iter().map(|cell| cell.block).max().unwrap_or(0);
-        let elapsed = elapsed(&run.events);
-        // Whether this look is the last depends on time alone, not on what it finds: else it could spend more error than it may.
+        let elapsed = self.clock.elapsed();
+        // Whether this look is the last depends on the time that was taken so far, not on what it finds: else it could spend more
+        // error than it may.
         let last = elapsed + duration_of(&run.events, blocks) > budget.0;
-        let mut look = RunEvent::Look {
-            at: time::now(),
-            blocks,
-            elapsed_us: u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX),
-            last,
-            order: Vec::new(),
-        };
+        let mut look =
+            RunEvent::Look { at: time::now(), blocks, elapsed_us: to_us(elapsed), last, order: Vec::new() };
         run.events.push(look.clone());
         let findings = analyse(&run);
         let undecided = undecided(&findings, &failed(&run, blocks), self.plan.base_name());
@@ -122,49 +119,6 @@ fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Time that the run has taken, from each start to the last event before the next one.
-fn elapsed(events: &[RunEvent]) -> Duration {
-    let mut sum = Duration::ZERO;
-    let mut session: Option<(&str, &str)> = None;
-    let length = |(from, to): (&str, &str)| time::between(from, to).unwrap_or_default();
-    for event in events {
-        let at = at(event);
-        if matches!(event, RunEvent::Started { .. }) {
-            sum += session.map(length).unwrap_or_default();
-            session = Some((at, at));
-        }
-        session = session.map(|(from, _)| (from, at));
-    }
-    sum + session.map(length).unwrap_or_default()
-}
-
-/// Time that the cells of a block took.
-fn duration_of(events: &[RunEvent], block: u32) -> Duration {
-    let ended = events.iter().enumerate().filter_map(|(index, event)| match event {
-        RunEvent::CellEnded { at, cell, .. } if cell.block == block => Some((index, at, cell)),
-        _ => None,
-    });
-    let started = |until: usize, wanted: &CellId| {
-        events[..until].iter().rev().find_map(|event| match event {
-            RunEvent::CellStarted { at, cell } if cell == wanted => Some(at),
-            _ => None,
-        })
-    };
-    ended.filter_map(|(index, to, cell)| time::between(started(index, cell)?, to)).sum()
-}
-
-fn at(event: &RunEvent) -> &str {
-    match event {
-        RunEvent::Started { at, .. }
-        | RunEvent::CellStarted { at, .. }
-        | RunEvent::CellEnded { at, .. }
-        | RunEvent::CellSetAside { at, .. }
-        | RunEvent::Look { at, .. }
-        | RunEvent::Warning { at, .. }
-        | RunEvent::Ended { at, .. } => at,
-    }
-}
-
 /// One line of what the look showed and what comes of it.
 fn told(findings: &Findings, blocks: u32, next: &[CellId], left: Duration) -> String {
     let again = findings.run.again.as_deref();
@@ -195,36 +149,6 @@ mod tests {
         CellId { block, variant: variant.to_owned(), workload: "oltp".to_owned() }
     }
 
-    fn events() -> Vec<RunEvent> {
-        let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");
-        let started = |second, resumed| RunEvent::Started { at: at(second), resumed, tool: None };
-        let cell_started = |second, id: &CellId| RunEvent::CellStarted { at: at(second), cell: id.clone() };
-        let ended = |second, id: &CellId| RunEvent::CellEnded {
-            at: at(second),
-            cell: id.clone(),
-            outcome: Outcome::Completed,
-            message: None,
-        };
-        let (a, b) = (cell(1, "a"), cell(1, "b"));
-        vec![
-            started(0, false),
-            cell_started(1, &a),
-            ended(5, &a),
-            // Killed in b, and gone on with half a minute later.
-            cell_started(6, &b),
-            started(40, true),
-            cell_started(41, &b),
-            ended(44, &b),
-        ]
-    }
-
-    #[test]
-    fn time_between_being_stopped_and_going_on_is_not_the_budgets() {
-        assert_eq!(elapsed(&events()), Duration::from_secs(6 + 4));
-        assert_eq!(duration_of(&events(), 1), Duration::from_secs(4 + 3));
-        assert_eq!(elapsed(&[]), Duration::ZERO);
-    }
-
     #[test]
     fn a_workload_whose_base_failed_gets_no_further_block() {
         let of = |variant: &str, workload: &str| (variant.to_owned(), workload.to_owned());
@@ -241,7 +165,8 @@ mod tests {
     #[test]
     fn a_look_that_added_nothing_is_the_end() {
         let look = |order| RunEvent::Look { at: String::new(), blocks: 3, elapsed_us: 1, last: false, order };
-        let mut events = events();
+        let mut events =
+            vec![RunEvent::Started { at: "2026-11-22T03:00:00.000Z".to_owned(), resumed: false, tool: None }];
         assert!(!is_over(&events));
         events.push(look(vec![cell(4, "a")]));
         assert!(!is_over(&events));

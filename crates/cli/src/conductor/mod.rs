@@ -2,6 +2,7 @@
 
 mod budget;
 mod cell;
+mod clock;
 mod database;
 mod debt;
 mod life;
@@ -24,6 +25,7 @@ use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
 
+pub(crate) use clock::RunClock;
 pub(crate) use life::snapshot_dir;
 pub(crate) use variants::{Prepared, prepare, prepare_one};
 
@@ -35,6 +37,7 @@ pub(crate) struct Conductor<'a> {
     /// By which steps that have ended are judged. `None` where the client is driven to its limit on purpose, and each step's own record
     /// says all.
     pub(crate) manifest: Option<Manifest>,
+    pub(crate) clock: RunClock,
     pub(crate) progress: Progress,
     pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) runtime: Runtime,
@@ -81,7 +84,8 @@ impl Conductor<'_> {
             if self.cancelled() {
                 break;
             }
-            self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone() })?;
+            let elapsed_us = Some(self.clock.elapsed_us());
+            self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
             let (outcome, message) = self.cell(cell)?;
             match outcome {
                 Outcome::Completed => tally.completed += 1,
@@ -97,6 +101,7 @@ impl Conductor<'_> {
                 cell: cell.clone(),
                 outcome,
                 message,
+                elapsed_us: Some(self.clock.elapsed_us()),
             })?;
         }
         Ok(())

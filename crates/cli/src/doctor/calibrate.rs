@@ -10,7 +10,7 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 
 use crate::args::DoctorArgs;
 use crate::commands::run::manifest;
-use crate::conductor::{Conductor, Tally, prepare};
+use crate::conductor::{Conductor, RunClock, Tally, prepare};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
@@ -85,6 +85,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         variants: &variants,
         writer,
         manifest: None,
+        clock: RunClock::start(),
         progress,
         cancel,
         runtime,

@@ -1,0 +1,61 @@
+//! Lines of `events.jsonl` of a run: what happened to it, and when.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CellId, Outcome, ToolInfo};
+
+/// `events.jsonl` of the run. Times are RFC 3339, UTC.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum RunEvent {
+    /// dbdyno began or, with `resumed`, went on with the run; `tool` is the build that did, `None` in runs of old.
+    Started {
+        at: String,
+        resumed: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<ToolInfo>,
+    },
+    /// `elapsed_us`: time that the run has taken so far, by a clock that nobody sets and without the time between being stopped
+    /// and going on; `None` in runs of old.
+    CellStarted {
+        at: String,
+        cell: CellId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        elapsed_us: Option<u64>,
+    },
+    /// `elapsed_us` as of [`RunEvent::CellStarted`].
+    CellEnded {
+        at: String,
+        cell: CellId,
+        outcome: Outcome,
+        message: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        elapsed_us: Option<u64>,
+    },
+    /// A cell that had not ended was set aside by a resume; its folder is `to`, below the run directory.
+    CellSetAside {
+        at: String,
+        cell: CellId,
+        to: String,
+    },
+    /// All blocks up to `blocks` are over and the run was looked at, to see which variants are still undecided. `order`: the
+    /// cells of the next block, in the order in which they are to run; empty when there is none.
+    Look {
+        at: String,
+        /// Blocks count from 1, so this is how many there are.
+        blocks: u32,
+        /// As of [`RunEvent::CellStarted`].
+        elapsed_us: u64,
+        /// There is no time for another block like the last one: this look is the last, whatever it finds.
+        last: bool,
+        order: Vec<CellId>,
+    },
+    Warning {
+        at: String,
+        text: String,
+    },
+    Ended {
+        at: String,
+        outcome: Outcome,
+    },
+}
