@@ -90,10 +90,7 @@ impl Tally {
         self.down_us += interval.down_us as f64 * share;
         self.failed += interval.failed;
         self.dropped += interval.dropped;
-        self.errors.retry += interval.errors.retry;
-        self.errors.refused += interval.errors.refused;
-        self.errors.lost += interval.errors.lost;
-        self.errors.fatal += interval.errors.fatal;
+        self.errors += interval.errors;
         self.service_max_us = self.service_max_us.max(interval.service_max_us);
     }
 }

@@ -322,7 +322,7 @@ impl<'a> Collector<'a> {
                 Entry::Vacant(place) => {
                     place.insert(interval);
                 }
-                Entry::Occupied(mut sum) => add(sum.get_mut(), &interval),
+                Entry::Occupied(mut sum) => *sum.get_mut() += &interval,
             }
         }
         let is_last = self.control.end_ns().is_some_and(|end_ns| end_ns <= batch.to_ns);
@@ -366,26 +366,4 @@ impl<'a> Collector<'a> {
             self.failure = Some(error);
         }
     }
-}
-
-/// Adds the counts of another connection of the same client and kind.
-fn add(sum: &mut Interval, more: &Interval) {
-    sum.due += more.due;
-    sum.done += more.done;
-    sum.failed += more.failed;
-    sum.dropped += more.dropped;
-    sum.backlog += more.backlog;
-    sum.in_flight += more.in_flight;
-    sum.rows += more.rows;
-    sum.received_bytes += more.received_bytes;
-    sum.service_sum_us += more.service_sum_us;
-    sum.service_max_us = sum.service_max_us.max(more.service_max_us);
-    sum.response_sum_us += more.response_sum_us;
-    sum.response_max_us = sum.response_max_us.max(more.response_max_us);
-    sum.down += more.down;
-    sum.down_us += more.down_us;
-    sum.errors.retry += more.errors.retry;
-    sum.errors.refused += more.errors.refused;
-    sum.errors.lost += more.errors.lost;
-    sum.errors.fatal += more.errors.fatal;
 }

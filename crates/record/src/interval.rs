@@ -1,5 +1,7 @@
 //! One line of `intervals.jsonl`: what one client did of one kind of operation between two moments.
 
+use std::ops::AddAssign;
+
 use serde::{Deserialize, Serialize};
 
 /// Counts of one client and one operation kind over `[from_us, to_us)`, measured from the step's barrier.
@@ -70,7 +72,116 @@ impl ErrorCounts {
     }
 }
 
+impl AddAssign for ErrorCounts {
+    fn add_assign(&mut self, more: Self) {
+        let Self { retry, refused, lost, fatal } = more;
+        self.retry += retry;
+        self.refused += refused;
+        self.lost += lost;
+        self.fatal += fatal;
+    }
+}
+
+/// Adds the counts of another connection over the same time; client, kind and edges stay.
+impl AddAssign<&Self> for Interval {
+    fn add_assign(&mut self, more: &Self) {
+        // Each by its name: a new count that is not added does not compile.
+        let Self {
+            from_us: _,
+            to_us: _,
+            client: _,
+            kind: _,
+            due,
+            done,
+            failed,
+            dropped,
+            backlog,
+            in_flight,
+            rows,
+            received_bytes,
+            service_sum_us,
+            service_max_us,
+            response_sum_us,
+            response_max_us,
+            down,
+            down_us,
+            errors,
+        } = more;
+        self.due += due;
+        self.done += done;
+        self.failed += failed;
+        self.dropped += dropped;
+        self.backlog += backlog;
+        self.in_flight += in_flight;
+        self.rows += rows;
+        self.received_bytes += received_bytes;
+        self.service_sum_us += service_sum_us;
+        self.service_max_us = self.service_max_us.max(*service_max_us);
+        self.response_sum_us += response_sum_us;
+        self.response_max_us = self.response_max_us.max(*response_max_us);
+        self.down += down;
+        self.down_us += down_us;
+        self.errors += *errors;
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
 fn is_zero(value: &u64) -> bool {
     *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(of: u64) -> Interval {
+        let errors = ErrorCounts { retry: of + 13, refused: of + 14, lost: of + 15, fatal: of + 16 };
+        Interval {
+            from_us: 0,
+            to_us: 1_000_000,
+            client: 2,
+            kind: "insert".to_owned(),
+            due: of,
+            done: of + 1,
+            failed: of + 2,
+            dropped: of + 3,
+            backlog: of + 4,
+            in_flight: of + 5,
+            rows: of + 6,
+            received_bytes: of + 7,
+            service_sum_us: of + 8,
+            service_max_us: of + 9,
+            response_sum_us: of + 10,
+            response_max_us: of + 10,
+            down: of + 11,
+            down_us: of + 12,
+            errors,
+        }
+    }
+
+    #[test]
+    fn counts_are_added_and_of_longest_times_the_longer_one_stays() {
+        let mut sum = counts(100);
+        sum += &counts(1_000);
+        let errors = ErrorCounts { retry: 1_126, refused: 1_128, lost: 1_130, fatal: 1_132 };
+        let expected = Interval {
+            due: 1_100,
+            done: 1_102,
+            failed: 1_104,
+            dropped: 1_106,
+            backlog: 1_108,
+            in_flight: 1_110,
+            rows: 1_112,
+            received_bytes: 1_114,
+            service_sum_us: 1_116,
+            service_max_us: 1_009,
+            response_sum_us: 1_120,
+            response_max_us: 1_010,
+            down: 1_122,
+            down_us: 1_124,
+            errors,
+            ..counts(0)
+        };
+        assert_eq!(sum, expected);
+    }
 }
