@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::judge::Rules;
+use crate::rung::Rung;
 use crate::statistics::Interval;
 use crate::statistics::describe::{self, mean};
 use crate::statistics::student::Estimate;
@@ -70,9 +71,9 @@ pub(crate) fn groups(steps: &[StepFindings], rules: Rules<'_>) -> Vec<GroupFindi
     found
 }
 
-/// The number of connections that a step's name ends with, where its steps ran with several (`point-query.c16`).
-pub(crate) fn rung(step: &StepFindings) -> Option<u32> {
-    step.name.ends_with(&format!(".c{}", step.connections)).then_some(step.connections)
+/// The number of connections, where the step's test ran with several (`point-query.c16`).
+fn rung(step: &StepFindings) -> Option<u32> {
+    Rung::of(step).map(|rung| rung.connections)
 }
 
 /// Groupings by name. Steps that always run with the same number of connections belong to every setup.

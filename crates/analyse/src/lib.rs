@@ -66,6 +66,7 @@ mod reads;
 mod refused;
 mod relative;
 mod relative_metrics;
+mod rung;
 mod scans;
 mod schedule;
 mod sessions;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::ratio::valid;
+use crate::rung::Rung;
 use crate::scans::SCAN;
 use crate::statistics::describe::median;
 use crate::steadiness::rates_of;
@@ -75,7 +76,7 @@ pub struct SweepRung {
 pub(crate) fn sweeps(steps: &[StepFindings]) -> Vec<Sweep> {
     let mut ladders: Vec<(String, Vec<&StepFindings>)> = Vec::new();
     for step in steps {
-        let Some(test) = test_of(step) else { continue };
+        let Some(Rung { test, .. }) = Rung::of(step) else { continue };
         match ladders.iter_mut().find(|(name, _)| *name == test) {
             Some((_, rungs)) => rungs.push(step),
             None => ladders.push((test, vec![step])),
@@ -83,16 +84,6 @@ pub(crate) fn sweeps(steps: &[StepFindings]) -> Vec<Sweep> {
     }
     ladders.retain(|(_, rungs)| rungs.len() >= LEAST_RUNGS);
     ladders.into_iter().map(|(test, rungs)| sweep(test, rungs)).collect()
-}
-
-/// The name of a step without its number of connections: `read-only.c16` is `read-only`, `read-only.c16.r500` is
-/// `read-only.r500`. `None` for a step that has none in its name.
-fn test_of(step: &StepFindings) -> Option<String> {
-    let rung = format!("c{}", step.connections);
-    let mut parts: Vec<&str> = step.name.split('.').collect();
-    let at = parts.iter().rposition(|part| *part == rung)?;
-    parts.remove(at);
-    Some(parts.join("."))
 }
 
 fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
