@@ -7,7 +7,7 @@ use crate::cost::{Cpu, process};
 use crate::counters::change;
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
-use crate::valid_runs::{counted, valid_runs};
+use crate::valid_runs::{counted, judged_runs};
 
 /// Share of the host's CPU below which an unexplained rest is not told: what published tables do not colour either. Above it,
 /// a figure of the whole host (`cpups`, `cpupq`) may differ between variants by something that is neither server nor client.
@@ -16,8 +16,6 @@ const BOUND: f64 = 0.05;
 const STANDARD_ERRORS: f64 = 3.0;
 /// Users see ticks of 10 ms (USER_HZ); the kernel's own are as long or shorter.
 const TICK_US: f64 = 10_000.0;
-/// In a shorter step the samples at its two ends are most of what there is.
-const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// CPU of the host for one unit of the headline, in µs, and the parts that are known: what it says of itself, against the sum
 /// over all processes.
@@ -90,8 +88,7 @@ pub(crate) fn host_check(step: &Measured<'_>) -> Option<HostCheck> {
 
 /// The worst of the steps in which the parts do not explain the host, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
-    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
-    let broken: Vec<(HostCheck, String)> = judged
+    let broken: Vec<(HostCheck, String)> = judged_runs(workloads)
         .filter_map(|found| Some((found.run.host_check.filter(|check| !check.holds())?, found.place())))
         .collect();
     let share = |check: &HostCheck| check.unexplained_share.abs();

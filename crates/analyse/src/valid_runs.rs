@@ -2,7 +2,8 @@
 
 use crate::{StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
 
-/// In a shorter window a tick of the kernel's clocks (10 ms) or a single hold-up is most of a share that is told.
+/// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at its two ends are most of a share
+/// that is told.
 const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// A run of a step with where it belongs.
@@ -24,6 +25,11 @@ impl RunOfStep<'_> {
 pub(crate) fn valid_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
     let steps = workloads.iter().flat_map(|workload| &workload.steps);
     steps.flat_map(all_runs).filter(|found| found.run.validity == Validity::Valid)
+}
+
+/// Those of them whose window is long enough for a share of time.
+pub(crate) fn judged_runs(workloads: &[WorkloadFindings]) -> impl Iterator<Item = RunOfStep<'_>> {
+    valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS)
 }
 
 /// In the order of variants and blocks, those too that must not be used.
@@ -48,9 +54,8 @@ pub(crate) fn worst(
     told_share: f64,
     share_of: impl Fn(&StepRun) -> Option<f64>,
 ) -> Option<Worst> {
-    let judged = valid_runs(workloads).filter(|found| found.run.window_seconds >= JUDGED_FROM_SECONDS);
     let shares: Vec<(f64, RunOfStep<'_>)> =
-        judged.filter_map(|found| Some((share_of(found.run)?, found))).collect();
+        judged_runs(workloads).filter_map(|found| Some((share_of(found.run)?, found))).collect();
     let told = shares.iter().filter(|(share, _)| *share > told_share);
     let (share, found) = told.clone().max_by(|one, other| one.0.total_cmp(&other.0))?;
     Some(Worst { share: *share, place: found.place(), told: told.count(), all: shares.len() })

@@ -29,13 +29,11 @@ use crate::standstills;
 use crate::steal;
 use crate::targets;
 use crate::told_late;
-use crate::valid_runs::valid_runs;
+use crate::valid_runs::judged_runs;
 use crate::{WorkloadFindings, again_of};
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
-/// In a shorter step the samples at its two ends are most of what there is, and their share says nothing.
-const SAMPLER_JUDGED_FROM_SECONDS: f64 = 2.0;
 
 pub(crate) fn warnings(
     run: &Run,
@@ -178,9 +176,7 @@ fn is_over(run: &Run, text: &str) -> bool {
 
 /// The dearest step of those in which sampling cost more than it may.
 fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
-    let judged =
-        valid_runs(workloads).filter(|found| found.run.window_seconds >= SAMPLER_JUDGED_FROM_SECONDS);
-    let over = judged.filter_map(|found| {
+    let over = judged_runs(workloads).filter_map(|found| {
         let share = found.run.cost.sampler_core_share.filter(|share| *share > SAMPLER_CORE_SHARE_LIMIT)?;
         Some((share, found.place()))
     });
