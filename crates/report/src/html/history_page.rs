@@ -30,9 +30,10 @@ struct SeriesView {
 
 impl HistoryPage {
     pub(super) fn new(history: &History) -> Self {
-        // The newest change first, as in the answers; what never changed keeps its order behind.
+        // What the newest run lacks and then the newest change first, as in the answers; what never changed keeps its order behind.
         let mut order: Vec<&Series> = history.series.iter().collect();
-        order.sort_by_key(|series| std::cmp::Reverse(series.changes.last().map(|change| change.at)));
+        let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
+        order.sort_by_key(|series| std::cmp::Reverse((series.newest.is_some(), newest_change(series))));
         Self {
             title: title(history),
             method: method(history),
@@ -83,7 +84,13 @@ fn view(history: &History, series: &Series, number: usize) -> SeriesView {
     let names = history.runs.iter().map(|run| run.run_id.clone());
     let runs: Vec<(String, String)> = names.zip(moments(&started)).collect();
     let svg = history_chart(&caption, unit(history, series), series, &runs);
-    SeriesView { id: format!("s{number}"), name, caption, has_change: !series.changes.is_empty(), svg }
+    SeriesView {
+        id: format!("s{number}"),
+        name,
+        caption,
+        has_change: series.newest.is_some() || !series.changes.is_empty(),
+        svg,
+    }
 }
 
 /// When runs began, for the axis: days, or days and times where all are of one day or two. `started` are RFC 3339.
