@@ -69,6 +69,11 @@ pub(crate) fn width_of_progress() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }
 
+/// Columns that a line may have: those of the terminal; any number in files and pipes.
+pub(crate) fn line_width() -> usize {
+    if is_interactive() { width() } else { usize::MAX }
+}
+
 /// Columns of the terminal; 100 where there is none.
 pub(crate) fn width() -> usize {
     match terminal_size::terminal_size() {

@@ -45,7 +45,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     }
     terminal::out_folded(&describe(&plan, &configs, &estimate))?;
     if let Some(power) = power {
-        terminal::out(&format!("\n{}", power.text()))?;
+        terminal::out_folded(&format!("\n{}", power.text(terminal::line_width())))?;
     }
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
         let options =

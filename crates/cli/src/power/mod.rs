@@ -109,8 +109,8 @@ pub(crate) fn remember(manifest: &Manifest, findings: &Findings) {
 }
 
 impl Power {
-    /// For people.
-    pub(crate) fn text(&self) -> String {
-        table::text(self)
+    /// For people, on lines of so many characters.
+    pub(crate) fn text(&self, width: usize) -> String {
+        table::text(self, width)
     }
 }

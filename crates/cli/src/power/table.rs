@@ -2,8 +2,17 @@
 
 use crate::power::{Power, StepPower};
 
-/// A heading, the table and what its columns say.
-pub(super) fn text(power: &Power) -> String {
+/// What the columns say, in lines for files and pipes.
+const NOTE: &str = "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a\n\
+                    rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal\n\
+                    variants shown to be.";
+/// Characters of the widest of these lines.
+const NOTE_WIDTH: usize = 123;
+/// Characters that heads on several lines are broken at.
+const HEAD: usize = 10;
+
+/// A heading, the table and what its columns say. Heads that are wider than `width` all together stand on several lines.
+pub(super) fn text(power: &Power, width: usize) -> String {
     let what = match power.blocks {
         1 => "nothing is certain with 1 block".to_owned(),
         blocks => format!("what {blocks} blocks show in 80 % of runs"),
@@ -13,15 +22,13 @@ pub(super) fn text(power: &Power) -> String {
         None => ("the noise of this host is not known: by assumed noise".to_owned(), &power.assumed),
     };
     let mut text = format!("power: {what} ({from})\n");
-    for line in table(power, steps) {
+    for line in table(power, steps, width) {
         text.push_str(&line);
         text.push('\n');
     }
-    text.push_str(
-        "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a\n\
-         rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal\n\
-         variants shown to be.\n",
-    );
+    // On a narrow terminal it is folded as one paragraph.
+    text.push_str(&if width < NOTE_WIDTH { NOTE.replace('\n', " ") } else { NOTE.to_owned() });
+    text.push('\n');
     if power.noise_from.is_none() {
         text.push_str(
             "To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.\n",
@@ -30,7 +37,7 @@ pub(super) fn text(power: &Power) -> String {
     text
 }
 
-fn table(power: &Power, steps: &[StepPower]) -> Vec<String> {
+fn table(power: &Power, steps: &[StepPower], most: usize) -> Vec<String> {
     let goal = |what: &str| match power.wanted {
         Some(wanted) => format!("blocks for {}{what}", percent(Some(wanted))),
         None => format!("blocks for twice the margin{what}"),
@@ -48,10 +55,19 @@ fn table(power: &Power, steps: &[StepPower]) -> Vec<String> {
     if power.comparisons < 2 {
         heads[3] = String::new();
     }
-    let mut rows = vec![heads];
-    rows.extend(steps.iter().map(|step| row(step, power)));
     let keep: Vec<usize> =
-        (0..rows[0].len()).filter(|column| *column == 0 || !rows[0][*column].is_empty()).collect();
+        (0..heads.len()).filter(|column| *column == 0 || !heads[*column].is_empty()).collect();
+    let of_steps: Vec<Vec<String>> = steps.iter().map(|step| row(step, power)).collect();
+    let rows: Vec<Vec<String>> = [heads.clone()].into_iter().chain(of_steps.clone()).collect();
+    let whole = aligned(&rows, &keep);
+    if whole.iter().all(|line| line.chars().count() <= most) {
+        return whole;
+    }
+    aligned(&stacked(&heads).into_iter().chain(of_steps).collect::<Vec<_>>(), &keep)
+}
+
+/// The columns that are kept, the first on the left and figures on the right.
+fn aligned(rows: &[Vec<String>], keep: &[usize]) -> Vec<String> {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let line = |row: &Vec<String>| {
@@ -64,6 +80,30 @@ fn table(power: &Power, steps: &[StepPower]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
+/// Heads broken at spaces into lines, the last at the bottom.
+fn stacked(heads: &[String]) -> Vec<Vec<String>> {
+    let broken = |head: &String| -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for word in head.split(' ') {
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + word.chars().count() <= HEAD => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(word.to_owned()),
+            }
+        }
+        lines
+    };
+    let all: Vec<Vec<String>> = heads.iter().map(broken).collect();
+    let height = all.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |at: usize| -> Vec<String> {
+        let of = |lines: &Vec<String>| (at + lines.len()).checked_sub(height).map(|at| lines[at].clone());
+        all.iter().map(|lines| of(lines).unwrap_or_default()).collect()
+    };
+    (0..height).map(line).collect()
+}
+
 fn row(step: &StepPower, power: &Power) -> Vec<String> {
     let seen = step.forecast.as_ref();
     let blocks = |count: Option<Option<u32>>| match count {
@@ -71,7 +111,7 @@ fn row(step: &StepPower, power: &Power) -> Vec<String> {
         Some(None) if power.wanted.is_some_and(|wanted| wanted <= step.margin) => {
             "within the margin".to_owned()
         }
-        Some(None) => "over 1000".to_owned(),
+        Some(None) => ">1000".to_owned(),
         Some(Some(count)) => count.to_string(),
     };
     vec![
@@ -100,7 +140,7 @@ fn percent(fraction: Option<f64>) -> String {
         None => String::new(),
         Some(value) if value < 9.95 => format!("{value:.1} %"),
         // Who plans for twice the rate need not know more exactly.
-        Some(value) if value >= 100.0 => "over 100 %".to_owned(),
+        Some(value) if value >= 100.0 => ">100 %".to_owned(),
         Some(value) => format!("{value:.0} %"),
     }
 }
@@ -134,7 +174,7 @@ mod tests {
             ],
             assumed: Vec::new(),
         };
-        insta::assert_snapshot!(text(&power), @r"
+        insta::assert_snapshot!(text(&power, usize::MAX), @r"
         power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
           step     noise  detects  as the only one of 10  same within  margin  blocks for twice the margin  blocks for same
           l.i0     0.5 %    2.2 %                  2.2 %        0.8 %   2.0 %                            3                3
@@ -143,6 +183,25 @@ mod tests {
         noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
         rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
         variants shown to be.
+        ");
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_heads_stand_on_several_lines() {
+        let steps = vec![step(Some("update-non-index"), Some(0.005), 5), step(Some("qp100"), None, 5)];
+        let noise_from = Some("A/A of 2 runs on this host".to_owned());
+        let power =
+            Power { blocks: 5, comparisons: 10, wanted: None, noise_from, steps, assumed: Vec::new() };
+        let text = text(&power, 90);
+        let (table, note) = text.split_once("noise: standard").unwrap();
+        assert_eq!(note.lines().count(), 1, "one paragraph, to be folded");
+        insta::assert_snapshot!(table, @r"
+        power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
+                                                as the                  blocks for
+                                              only one    same           twice the  blocks for
+          step                noise  detects     of 10  within  margin      margin        same
+          update-non-index    0.5 %    2.2 %     2.2 %   0.8 %   2.0 %           3           3
+          qp100             unknown        ?         ?       ?   2.0 %           ?           ?
         ");
     }
 
@@ -156,7 +215,7 @@ mod tests {
             steps: Vec::new(),
             assumed: vec![step(None, Some(0.01), 1), step(None, Some(0.05), 1)],
         };
-        insta::assert_snapshot!(text(&power), @r"
+        insta::assert_snapshot!(text(&power, usize::MAX), @r"
         power: nothing is certain with 1 block (the noise of this host is not known: by assumed noise)
           noise  detects  same within  margin  blocks for 3.0 %  blocks for same
           1.0 %  nothing      nothing   2.0 %                 3                4

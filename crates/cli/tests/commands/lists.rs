@@ -51,8 +51,8 @@ fn a_plan_is_explained_without_running_it() {
       noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
       0.5 %    5.9 %                  41 %        3.2 %   2.0 %                            3                3
       1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
-      2.0 %     26 %            over 100 %         13 %   2.0 %                            5               11
-      5.0 %     76 %            over 100 %         36 %   2.0 %                           15               54
+      2.0 %     26 %                >100 %         13 %   2.0 %                            5               11
+      5.0 %     76 %                >100 %         36 %   2.0 %                           15               54
     noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
     rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
     variants shown to be.
