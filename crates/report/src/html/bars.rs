@@ -90,7 +90,7 @@ pub(super) fn bars(table: &Table, base: &str, variants: &[String]) -> Option<Str
 
 /// Whether the ratio was decided; of a run of one block nothing is.
 fn is_decided(cell: &Cell) -> bool {
-    matches!(cell.verdict, Some(Verdict::Faster | Verdict::Slower | Verdict::Same | Verdict::Missed))
+    cell.verdict.is_some_and(|verdict| !matches!(verdict, Verdict::Undecided | Verdict::Invalid))
 }
 
 /// What the axis must hold; `None` without any value.
