@@ -8,7 +8,7 @@ use dbdyno_record::Deviation;
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-pub(super) const SHARED: [&str; 11] = [
+pub(super) const SHARED: [&str; 12] = [
     "random numbers",
     "tables",
     "load",
@@ -20,6 +20,7 @@ pub(super) const SHARED: [&str; 11] = [
     "errors",
     "duplicate keys",
     "timed interval",
+    "columns of results",
 ];
 
 /// Differences that hold with `options`.

@@ -70,6 +70,13 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
             "it begins the operation again on every product",
         );
     }
+    if options.protocol != Protocol::Text {
+        add(
+            "columns of results",
+            "on PostgreSQL, libpq asks for a result's columns with each execution of a prepared statement; parameters travel as text, results in binary form",
+            "asked for once, when a statement is prepared; whole numbers travel in binary form as parameters, results as text",
+        );
+    }
     if options.events.is_some() {
         add(
             "events",
