@@ -94,7 +94,7 @@ impl Case {
     }
 }
 
-/// dbdyno's plan for a case.
+/// dbdyno's plan for a case, on the table that sysbench has made.
 pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&[u32]>) -> String {
     let mut text = format!("name = \"{name}\"\n\n");
     if let Some(cpus) = client_cpus {
@@ -103,8 +103,8 @@ pub(super) fn plan(name: &str, address: &str, case: &Case, client_cpus: Option<&
     let Case { test, connections, options, .. } = case;
     let _ = write!(
         text,
-        "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"{test}\"]\n\
-         connections = [{connections}]\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}"
+        "[[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{test}\"]\n\
+         connections = [{connections}]\nuse_existing = true\ntables = 1\ntable_size = {ROWS}\ntime = \"{SECONDS}s\"\ndistribution = \"uniform\"\n{options}"
     );
     text
 }
@@ -199,9 +199,9 @@ mod tests {
         address = "mysql://root@localhost/dbdyno?socket=/run/s"
 
         [workload.oltp]
-        settle_wait = "0s"
         tests = ["point-select"]
         connections = [16]
+        use_existing = true
         tables = 1
         table_size = 10000
         time = "5s"

@@ -32,17 +32,33 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) title: String,
     /// Address for a plan.
     pub(in crate::bench) address: String,
+    /// The same of the database in which sysbench makes its tables.
+    pub(in crate::bench) peer_address: String,
     /// Where sysbench connects.
     pub(in crate::bench) peer_options: Vec<String>,
     /// Path of a MySQL socket and its database, for the floor.
     pub(in crate::bench) socket: Option<(String, String)>,
     /// Stopped when it is dropped.
-    _server: Running,
+    server: Running,
 }
 
 enum Running {
     Mysql { _server: Server },
-    Postgres { _server: PgServer },
+    Postgres { server: PgServer },
+}
+
+impl Host {
+    /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need none of them.
+    pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
+        let Running::Postgres { server } = &self.server else { return Ok(()) };
+        let target = Target::Postgres(server.options(PEER_DATABASE));
+        let mut session = Endpoint { target, capabilities: postgres::capabilities() }.connect().await?;
+        for statement in statements {
+            session.query(statement.as_bytes()).await?;
+        }
+        session.close().await;
+        Ok(())
+    }
 }
 
 /// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
@@ -88,6 +104,7 @@ pub(in crate::bench) async fn start_with(
             Ok(Host {
                 title,
                 address: format!("mysql://root@localhost/{OWN_DATABASE}?socket={socket}"),
+                peer_address: format!("mysql://root@localhost/{PEER_DATABASE}?socket={socket}"),
                 peer_options: vec![
                     "--db-driver=mysql".to_owned(),
                     format!("--mysql-socket={socket}"),
@@ -95,7 +112,7 @@ pub(in crate::bench) async fn start_with(
                     format!("--mysql-db={PEER_DATABASE}"),
                 ],
                 socket: Some((socket, PEER_DATABASE.to_owned())),
-                _server: Running::Mysql { _server: server },
+                server: Running::Mysql { _server: server },
             })
         }
         Base::Postgres(base) => {
@@ -119,6 +136,7 @@ pub(in crate::bench) async fn start_with(
             Ok(Host {
                 title,
                 address: format!("postgres://{user}@localhost/{OWN_DATABASE}?socket={address}"),
+                peer_address: format!("postgres://{user}@localhost/{PEER_DATABASE}?socket={address}"),
                 peer_options: vec![
                     "--db-driver=pgsql".to_owned(),
                     format!("--pgsql-host={socket_folder}"),
@@ -126,7 +144,7 @@ pub(in crate::bench) async fn start_with(
                     format!("--pgsql-db={PEER_DATABASE}"),
                 ],
                 socket: None,
-                _server: Running::Postgres { _server: server },
+                server: Running::Postgres { server },
             })
         }
     }

@@ -32,7 +32,6 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let mut titles = Vec::new();
     for (prefix, cases) in SERVERS {
         let host = runtime.block_on(hosts::start(prefix, &setting.folder.join(prefix)))?;
-        peer::prepare(&host, ROWS)?;
         let mut measured: Vec<Figure> = cases.iter().map(|case| Figure::new(case, &host.title)).collect();
         for round in 1..=setting.rounds {
             for figure in &mut measured {
@@ -43,15 +42,20 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
                     host.title,
                     case.what()
                 ));
+                let fresh = || runtime.block_on(peer::prepare_anew(&host, ROWS));
                 if case.has_floor {
+                    fresh()?;
                     figure.floors.push(bare_loop(&floor, &host, case.connections)?);
                 }
                 // Whoever comes second finds warmer caches: they take turns.
                 if round % 2 == 0 {
+                    fresh()?;
                     figure.peers.push(peers(&host, case)?);
                 }
+                fresh()?;
                 figure.own.push(own(setting, &host, case, round)?);
                 if round % 2 == 1 {
+                    fresh()?;
                     figure.peers.push(peers(&host, case)?);
                 }
             }
@@ -74,7 +78,7 @@ fn own(setting: &Setting, host: &Host, case: &Case, round: u32) -> Result<Used> 
     let (_, cpus) = machine::halves();
     let name = format!("{}-c{}", case.title, case.connections);
     let folder = setting.folder.join(host.title.replace(' ', "-")).join(round.to_string());
-    let text = cases::plan(&name, &host.address, case, cpus.as_deref());
+    let text = cases::plan(&name, &host.peer_address, case, cpus.as_deref());
     let report = runs::measured(&setting.dbdyno, &folder, &name, &text, &[])?;
     let run = runs::step(&report, &format!("{}.c{}", case.test, case.connections))?;
     Ok(Used {

@@ -90,7 +90,10 @@ pub(super) fn page(
 
 Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench ask
 the same server one after the other (their order changes from round to round) for {SECONDS} s each, on the same CPUs. One
-table of {ROWS} rows, uniform keys, prepared statements, unix socket. Medians; ratios are taken within each round.
+table of {ROWS} rows, uniform keys, prepared statements, unix socket. sysbench makes that table anew before each measurement
+of either (`cleanup` and `prepare`, `--rand-type=uniform`), PostgreSQL then vacuums it and makes a checkpoint, and dbdyno runs on
+it with `use_existing = true`: no client finds what another, or an earlier case, has left. Medians; ratios are taken within
+each round.
 
 {table}
 

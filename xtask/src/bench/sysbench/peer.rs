@@ -19,8 +19,22 @@ pub(super) struct Used {
 
 /// Makes sysbench's table: one of `rows` rows.
 pub(in crate::bench) fn prepare(host: &Host, rows: u32) -> Result<()> {
+    on_table(host, rows, "prepare")
+}
+
+/// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and whoever measures
+/// first leaves an older one to the next.
+pub(super) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
+    on_table(host, rows, "cleanup")?;
+    on_table(host, rows, "prepare")?;
+    host.tidy_up(&["VACUUM ANALYZE sbtest1", "CHECKPOINT"]).await
+}
+
+fn on_table(host: &Host, rows: u32, command: &str) -> Result<()> {
     let size = format!("--table-size={rows}");
-    sysbench(host, "oltp_read_write", &["--tables=1", &size, "--threads=1"], "prepare").map(|_| ())
+    // By default this version draws k from another distribution than dbdyno.
+    let options = ["--tables=1", &size, "--threads=1", "--rand-type=uniform"];
+    sysbench(host, "oltp_read_write", &options, command).map(|_| ())
 }
 
 /// Runs `test` (`oltp_point_select`) with its `options` for `seconds` on `threads` connections, uniformly over `rows`
