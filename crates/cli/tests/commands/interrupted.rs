@@ -103,6 +103,22 @@ fn sigterm_ends_a_run_as_ctrl_c_does() {
     the_report_has_the_finished_steps(&desk, &dir);
 }
 
+/// As `timeout` does it: to the process, then to its group.
+#[test]
+fn two_signals_at_once_end_a_run_as_one_does() {
+    let desk = Desk::new();
+    let (running, dir) = in_the_last_step(&desk);
+    // Two of one kind may become one on their way.
+    running.signal(Signal::SIGTERM);
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+    assert!(matches!(
+        Run::open(&dir).unwrap().events.last(),
+        Some(RunEvent::Ended { outcome: Outcome::Interrupted, .. })
+    ));
+    assert!(dir.join("report.html").is_file() && !dir.join("data").exists());
+}
+
 #[test]
 fn ctrl_c_does_not_wait_for_the_end_of_a_pause() {
     let desk = Desk::new();
@@ -141,8 +157,9 @@ fn a_second_ctrl_c_ends_at_once() {
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));
     wait_for("the server to initialise", || begun.exists().then_some(()));
     running.signal(Signal::SIGINT);
-    // Two that come at once are one.
     wait_for("the first to be heard", || running.said().contains("stopping: ").then_some(()));
+    // Two that come at once are one.
+    sleep(Duration::from_millis(500));
     let asked = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
