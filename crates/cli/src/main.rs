@@ -18,6 +18,7 @@ mod parity;
 mod power;
 mod progress;
 mod signals;
+mod silence;
 mod templates;
 mod terminal;
 mod time;

@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::{Estimate, grouped};
-use dbdyno_record::{CellId, Interval, StepSpec, Unit};
+use dbdyno_record::{CellId, Interval, StepSpec, Unit, WindowRule};
 use dbdyno_sample::{Mark, Sampler};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::silence::{FIRST_WORD, Silence};
 use crate::{terminal, time};
 use line::Line;
 
@@ -172,6 +173,8 @@ pub(crate) struct Watcher<'a> {
     pub(crate) barrier: Option<Instant>,
     /// The sample at the window's end.
     pub(crate) mark: Mark,
+    /// Of the server, up to now.
+    pub(crate) silence: Silence,
 }
 
 impl Observer for Watcher<'_> {
@@ -193,9 +196,24 @@ impl Observer for Watcher<'_> {
             return;
         }
         let at = Duration::from_micros(last.to_us);
+        let name = &self.spec.name;
+        // Building an index is one long answer.
+        if let Some(lasts) = self.silence.second(intervals)
+            && self.spec.window == WindowRule::FirstEnded
+        {
+            let lasts = time::about(lasts);
+            self.progress.line(&format!(
+                "warning: {name}: the server has answered nothing for {lasts}; Ctrl-C ends the run"
+            ));
+        }
+        let silent = self.silence.lasts();
+        let what = match silent < FIRST_WORD {
+            true => name.clone(),
+            false => format!("{name}  no answer for {}", time::clock(silent)),
+        };
         let rate = grouped((count as f64 / seconds).round() as u64);
         let line = Line {
-            what: self.spec.name.clone(),
+            what,
             rate: format!("{rate} {}", headline.label),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
             ..Line::default()

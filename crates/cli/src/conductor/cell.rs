@@ -133,12 +133,16 @@ impl Conductor<'_> {
         for text in database.notes() {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
-        let described = self.runtime.block_on(async {
+        let described = self.answered("asking the server what it is", async {
             let mut session = database.connect().await?;
             let description = describe(&mut session).await?;
             let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
             Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
+        let Some(described) = described else {
+            let message = "interrupted by the user before the first step".to_owned();
+            return Ok((Outcome::Interrupted, Some(message)));
+        };
         let (session, description, room) = match described {
             Ok(described) => described,
             Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),

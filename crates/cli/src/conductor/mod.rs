@@ -10,6 +10,7 @@ mod look;
 mod step;
 mod steps;
 mod variants;
+mod waiting;
 
 use std::path::PathBuf;
 use std::sync::Arc;

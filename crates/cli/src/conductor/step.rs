@@ -19,7 +19,8 @@ use crate::conductor::database::Database;
 use crate::conductor::debt;
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Watcher;
-use crate::time;
+use crate::silence::{FIRST_WORD, Silence};
+use crate::time::{self, about};
 
 /// What one step runs with.
 pub(crate) struct StepRun<'a, 'b> {
@@ -67,6 +68,7 @@ impl StepRun<'_, '_> {
             forecast,
             barrier: None,
             mark: Mark::default(),
+            silence: Silence::default(),
         };
         let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
@@ -75,16 +77,15 @@ impl StepRun<'_, '_> {
                 Ended::new(OURS, error)
             }
         })?;
-        let barrier = watcher.barrier;
-        match sampler.stop() {
-            Ok(report) => {
-                for text in report.warnings {
-                    writer.event(&StepEvent::Warning { text })?;
-                }
-            }
-            Err(error) => {
-                writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?
-            }
+        let (barrier, silence) = (watcher.barrier, watcher.silence.lasts());
+        self.end_sampling(sampler, &mut writer)?;
+        if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
+            let text = format!(
+                "the server had answered nothing for {} when step {} ended",
+                about(silence),
+                self.name
+            );
+            writer.event(&StepEvent::Warning { text })?;
         }
         if let Err(error) = self.again(session, &end) {
             let ending = (Outcome::Failed, Some(error.to_string()));
@@ -98,6 +99,20 @@ impl StepRun<'_, '_> {
         debt::write(&writer, barrier, [before, after])?;
         let ending = self.finish(&mut writer, workload, session, &end)?;
         self.end(writer, &end, ending)
+    }
+
+    fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
+        match sampler.stop() {
+            Ok(report) => {
+                for text in report.warnings {
+                    writer.event(&StepEvent::Warning { text })?;
+                }
+            }
+            Err(error) => {
+                writer.event(&StepEvent::Invalid { reason: format!("sampling failed: {error}") })?
+            }
+        }
+        Ok(())
     }
 
     /// The last event of a step, and what is told of it.
@@ -129,13 +144,14 @@ impl StepRun<'_, '_> {
             return Ok(None);
         }
         let capabilities = &self.database.endpoint.capabilities;
-        match self.conductor.runtime.block_on(debt::read(session, capabilities)) {
-            Ok(reading) => Ok(reading),
-            Err(why) => {
+        match self.conductor.unless_cancelled(debt::read(session, capabilities)) {
+            None => Ok(None),
+            Some(Ok(reading)) => Ok(reading),
+            Some(Err(why)) => {
                 let text = format!("what the server had put off {when} is not known: {why}");
                 writer.event(&StepEvent::Warning { text })?;
                 // A session whose answer was not waited for is of no use to the verification.
-                if let Ok(again) = self.conductor.runtime.block_on(self.database.connect()) {
+                if let Some(Ok(again)) = self.conductor.unless_cancelled(self.database.connect()) {
                     *session = again;
                 }
                 Ok(None)
@@ -154,8 +170,14 @@ impl StepRun<'_, '_> {
         if end.outcome != Outcome::Completed {
             return Ok((end.outcome, end.message.clone()));
         }
-        self.conductor.progress.busy(&format!("{}  checking", self.name));
-        match self.conductor.runtime.block_on(workload.verify(self.index, end, session)) {
+        let checks = self
+            .conductor
+            .answered(&format!("{}  checking", self.name), workload.verify(self.index, end, session));
+        let Some(checks) = checks else {
+            let message = "interrupted by the user before the tables were checked".to_owned();
+            return Ok((Outcome::Interrupted, Some(message)));
+        };
+        match checks {
             Ok(checks) => {
                 for check in checks {
                     if check.parts.is_empty() {
@@ -186,8 +208,9 @@ impl StepRun<'_, '_> {
         session: &mut AnySession,
     ) -> Result<(), Ended> {
         for Explained { statement, sql } in workload.explained(self.index) {
-            let asked = self.conductor.runtime.block_on(explain(session, &sql));
-            let Some((form, answer)) = asked else { return Ok(()) };
+            let asked =
+                self.conductor.answered(&format!("{}  query plans", self.name), explain(session, &sql));
+            let Some((form, answer)) = asked.flatten() else { return Ok(()) };
             let (rows, error) = match answer {
                 Ok(rows) => (rows, None),
                 // Without the address, which is another one in each cell.

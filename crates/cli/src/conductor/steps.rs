@@ -1,8 +1,5 @@
 //! The steps of a cell, one after the other, each on the data and in the server that the plan asks for.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellId, CellWriter, Outcome};
@@ -133,11 +130,14 @@ impl Conductor<'_> {
         session: &mut AnySession,
         is_repeated: bool,
     ) -> Result<Option<Ending>, Ended> {
-        let before = self.runtime.block_on(walk.workload.before(index, session));
+        let name = &walk.names[index];
+        let interrupted =
+            |when: &str| (Outcome::Interrupted, Some(format!("interrupted by the user {when} step {name}")));
+        let before = self.answered(&format!("preparing {name}"), walk.workload.before(index, session));
+        let Some(before) = before else { return Ok(Some(interrupted("before"))) };
         if let Some(failed) = self.write_works(walk.writer, before)? {
             return Ok(Some(failed));
         }
-        let name = &walk.names[index];
         let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
         let step = StepRun { conductor: self, cell, database, index, name, name_width, is_repeated };
         let (outcome, message) = step.run(walk.writer, &mut walk.workload, session)?;
@@ -150,28 +150,12 @@ impl Conductor<'_> {
         }
         self.progress.busy("between steps");
         // The pause in it may last many minutes: Ctrl-C does not wait for its end.
-        let after = self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                after = walk.workload.after(index, session) => Some(after),
-                () = cancelled(&self.cancel) => None,
-            }
-        });
+        let after = self.unless_cancelled(walk.workload.after(index, session));
         if let Some(after) = after
             && let Some(failed) = self.write_works(walk.writer, after)?
         {
             return Ok(Some(failed));
         }
-        let interrupted =
-            || (Outcome::Interrupted, Some(format!("interrupted by the user after step {name}")));
-        Ok(self.cancelled().then(interrupted))
-    }
-}
-
-/// Ends when the user wants the run to end.
-async fn cancelled(cancel: &AtomicBool) {
-    const POLL: Duration = Duration::from_millis(50);
-    while !cancel.load(Ordering::Relaxed) {
-        tokio::time::sleep(POLL).await;
+        Ok(self.cancelled().then(|| interrupted("after")))
     }
 }

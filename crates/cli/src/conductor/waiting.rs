@@ -1,0 +1,77 @@
+//! Waiting for a server beside the clock: not beyond the user's wish to end, and not for long without a word.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::conductor::Conductor;
+use crate::progress::Progress;
+use crate::silence::FIRST_WORD;
+use crate::time;
+
+impl Conductor<'_> {
+    /// What `work` comes to; `None` when the user wants the run to end before it is done.
+    pub(crate) fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        self.runtime.block_on(unless_cancelled(&self.cancel, work))
+    }
+
+    /// The same for questions to a server, which may be long at work or may have stopped answering: the progress line counts
+    /// the time, and a line now and then tells of it.
+    pub(crate) fn answered<T>(&self, what: &str, questions: impl Future<Output = T>) -> Option<T> {
+        self.progress.busy(what);
+        self.unless_cancelled(async {
+            tokio::select! {
+                biased;
+                done = questions => done,
+                never = tell_of_waiting(&self.progress, what) => match never {},
+            }
+        })
+    }
+}
+
+/// Counts the time that `what` takes until it is dropped.
+async fn tell_of_waiting(progress: &Progress, what: &str) -> std::convert::Infallible {
+    let began = Instant::now();
+    let mut next_word = FIRST_WORD;
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let waited = began.elapsed();
+        progress.busy(&format!("{what}  {}", time::clock(waited)));
+        if waited >= next_word {
+            next_word *= 2;
+            progress.line(&format!("{what}: the server has not answered for {}", time::about(waited)));
+        }
+    }
+}
+
+async fn unless_cancelled<T>(cancel: &AtomicBool, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = cancelled(cancel) => None,
+    }
+}
+
+/// Ends when the user wants the run to end.
+async fn cancelled(cancel: &AtomicBool) {
+    const POLL: Duration = Duration::from_millis(50);
+    while !cancel.load(Ordering::Relaxed) {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_waited_for_until_the_user_has_enough() {
+        let cancel = AtomicBool::new(false);
+        assert_eq!(unless_cancelled(&cancel, async { 7 }).await, Some(7));
+        let stop = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            cancel.store(true, Ordering::Relaxed);
+        };
+        let (waited, ()) = tokio::join!(unless_cancelled(&cancel, std::future::pending::<()>()), stop);
+        assert_eq!(waited, None);
+    }
+}

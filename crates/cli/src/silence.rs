@@ -1,0 +1,78 @@
+//! How long a server has answered nothing, and when to say so.
+
+use std::time::Duration;
+
+use dbdyno_record::Interval;
+
+/// A silence is told of when it lasts so long, then each time it has doubled.
+pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
+
+/// The silence of a server within a step.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    since_us: u64,
+    lasts: Duration,
+    next_word: Duration,
+}
+
+impl Default for Silence {
+    fn default() -> Self {
+        Self { since_us: 0, lasts: Duration::ZERO, next_word: FIRST_WORD }
+    }
+}
+
+impl Silence {
+    /// Takes what all clients did between two cuts: how long the silence lasts, if it is time to say so. A server that is asked
+    /// nothing is not silent.
+    pub(crate) fn second(&mut self, intervals: &[Interval]) -> Option<Duration> {
+        let last = intervals.first()?;
+        let is_silent = intervals.iter().all(|interval| interval.done + interval.failed == 0)
+            && intervals.iter().any(|interval| interval.in_flight > 0);
+        if !is_silent {
+            *self = Self { since_us: last.to_us, ..Self::default() };
+            return None;
+        }
+        self.lasts = Duration::from_micros(last.to_us.saturating_sub(self.since_us));
+        let is_time = self.lasts >= self.next_word;
+        is_time.then(|| {
+            self.next_word = self.next_word.max(self.lasts) * 2;
+            self.lasts
+        })
+    }
+
+    /// How long it lasts now.
+    pub(crate) fn lasts(&self) -> Duration {
+        self.lasts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: u64, done: u64, in_flight: u64) -> [Interval; 1] {
+        let (from_us, to_us) = (second * 1_000_000, (second + 1) * 1_000_000);
+        [Interval { from_us, to_us, done, in_flight, ..Interval::default() }]
+    }
+
+    /// Seconds after which something was said, of a server that answers in the seconds in which `answers` holds.
+    fn words(seconds: u64, in_flight: u64, answers: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+        let mut silence = Silence::default();
+        let said = |second| {
+            silence.second(&at(second, answers(second).into(), in_flight)).map(|lasts| lasts.as_secs())
+        };
+        (0..seconds).zip((0..seconds).map(said)).filter_map(|(second, said)| Some((second, said?))).collect()
+    }
+
+    #[test]
+    fn a_silence_is_told_of_when_it_has_doubled() {
+        assert_eq!(words(250, 1, |_| false), [(29, 30), (59, 60), (119, 120), (239, 240)]);
+        assert_eq!(words(100, 1, |second| second < 10 || second == 70), [(39, 30), (69, 60)]);
+        assert_eq!(words(100, 1, |second| second % 20 == 0), []);
+    }
+
+    #[test]
+    fn nobody_is_silent_who_is_asked_nothing() {
+        assert_eq!(words(100, 0, |_| false), []);
+    }
+}
