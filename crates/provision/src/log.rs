@@ -17,6 +17,9 @@ const ERROR_LINES: usize = 5;
 /// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump, PostgreSQL.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
+/// What marks a disk that is full, at which MariaDB and MySQL wait for somebody to make room and answer nothing.
+const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
+
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.
 pub(crate) fn length(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
@@ -38,6 +41,15 @@ pub(crate) fn reason(path: &Path, start: u64) -> String {
         let gap: &[&str] = if errors.is_empty() { &[] } else { &["[...]"] };
         [errors, gap, last].concat().join("\n")
     })
+}
+
+/// The last of the errors, and of the lines on a full disk, in what `path` holds after its first `start` bytes.
+pub(crate) fn errors(path: &Path, start: u64) -> Option<String> {
+    let text = last_bytes(path, start).ok()?;
+    let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
+    let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
+    let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
+    (!last.is_empty()).then(|| last.join("\n"))
 }
 
 fn shown(path: &Path, start: u64, choose: impl FnOnce(&[&str]) -> String) -> String {
@@ -84,5 +96,7 @@ mod tests {
         assert!(text.starts_with("[ERROR] unknown variable\n[...]\nnote 6\n"), "{text}");
         assert!(text.ends_with("note 20"), "{text}");
         assert_eq!(reason(&path, length(&path)), "(the log is empty)");
+        assert_eq!(errors(&path, earlier.len() as u64).as_deref(), Some("[ERROR] unknown variable"));
+        assert_eq!(errors(&path, length(&path)), None);
     }
 }

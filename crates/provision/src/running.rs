@@ -155,6 +155,11 @@ impl Running {
         log::reason(&self.log, self.log_start)
     }
 
+    /// The last errors of what this start has logged, if there are any.
+    pub fn logged_errors(&self) -> Option<String> {
+        log::errors(&self.log, self.log_start)
+    }
+
     /// Program and options as they were run, for the record; it holds no secret.
     pub fn command_line(&self) -> Vec<String> {
         self.command_line.clone()

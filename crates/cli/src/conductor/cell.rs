@@ -72,9 +72,9 @@ impl Conductor<'_> {
         };
         let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
         if ending.0 == Outcome::Failed
-            && let Some(obituary) = database.obituary()
+            && let Some(words) = database.obituary().or_else(|| database.complaints())
         {
-            ending.1 = Some(format!("{}; {obituary}", ending.1.unwrap_or_default()));
+            ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
         }
         self.progress.busy("stopping");
         if let Some(warning) = database.end(self.plan.host.keep_data, self.stop_limit()) {

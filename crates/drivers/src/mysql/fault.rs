@@ -39,6 +39,18 @@ impl Fault {
         }
     }
 
+    /// What to try, where the server's words lead elsewhere.
+    fn advice(&self) -> &'static str {
+        match self {
+            // sysbench's insert gives 0 for "the next id".
+            Self::Server { code: 1062, message } if message.starts_with("Duplicate entry '0' for key") => {
+                "; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that \
+                 out of sql_mode"
+            }
+            _ => "",
+        }
+    }
+
     fn code(&self) -> String {
         match self {
             Self::Io(_) | Self::Closed => "io".to_owned(),
@@ -62,7 +74,8 @@ impl crate::exchange::Fault for Fault {
     }
 
     fn told(self, context: &str) -> DbError {
-        DbError::new(self.class(), self.code(), format!("{context}: {self}"))
+        let advice = self.advice();
+        DbError::new(self.class(), self.code(), format!("{context}: {self}{advice}"))
     }
 }
 
@@ -85,6 +98,8 @@ mod tests {
         let fault = Fault::Server { code: 1062, message: "Duplicate entry '1' for key 'PRIMARY'".into() };
         insta::assert_snapshot!(fault.told("INSERT INTO t ... on /run/a.sock"),
             @"INSERT INTO t ... on /run/a.sock: server said: Duplicate entry '1' for key 'PRIMARY' (1062)");
+        let zero = Fault::Server { code: 1062, message: "Duplicate entry '0' for key 'PRIMARY'".into() };
+        insta::assert_snapshot!(zero.told("INSERT"), @"INSERT: server said: Duplicate entry '0' for key 'PRIMARY'; if the server's sql_mode holds NO_AUTO_VALUE_ON_ZERO, it takes the id 0 as it is and gives no next one: take that out of sql_mode (1062)");
         assert_eq!(Fault::Closed.class(), Class::Lost);
         assert_eq!(Fault::Malformed("x").class(), Class::Lost);
     }

@@ -125,6 +125,7 @@ fn hint(fault: &Fault, options: &Options) -> &'static str {
             "; check the user and where its password comes from"
         }
         (Fault::Server { code: 1049, .. }, _) => "; create the database first or name another",
+        (Fault::Server { code: 3159, .. }, _) => "; say tls = { mode = \"require\" }",
         (Fault::Server { code: 1040 | 1203 | 1226, .. }, _) => "; raise max_connections or use fewer clients",
         (Fault::Io(_), Address::Socket(_)) => "; is the server running, and is this its socket?",
         (Fault::Io(_), Address::Tcp { .. }) => "; is the server running, and are host and port right?",
