@@ -9,6 +9,7 @@ mod connections;
 mod debt;
 mod der;
 mod endpoint;
+mod engines;
 mod error;
 mod excerpt;
 mod exchange;
@@ -33,6 +34,7 @@ pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource,
 pub use connections::{ConnectionClass, ConnectionLog};
 pub use debt::{Debt, debt};
 pub use endpoint::{AnySession, Endpoint, Target};
+pub use engines::{is_engine, table_engines};
 pub use error::{Class, DbError};
 pub use explain::explain;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};

@@ -137,6 +137,14 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
+/// What a refused statement of the load means: rows that all later steps work on are missing, so the step ends.
+pub(crate) fn of_load(failure: Failure) -> Failure {
+    match failure.class {
+        ErrorClass::Refused => Failure { class: ErrorClass::Fatal, ..failure },
+        _ => failure,
+    }
+}
+
 fn failure(error: DbError) -> Failure {
     let class = match error.class {
         Class::Retry => ErrorClass::Retry,

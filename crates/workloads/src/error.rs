@@ -17,6 +17,17 @@ pub enum Error {
          (the original's command prepare does), or say how large they are"
     )]
     TooSmall { table: String, rows: i128, greatest: i128, wanted: String },
+    #[error(
+        "table {table} was to be made with engine {asked} and has {found}: the server does not have that engine, and its sql_mode lacks \
+         NO_ENGINE_SUBSTITUTION, so that it took another one without an error; load the engine's plugin, or name an engine of \
+         its SHOW ENGINES"
+    )]
+    Substituted { table: String, asked: String, found: String },
+    #[error(
+        "table {table} has engine {found}, and the plan says {asked} (its default is innodb), by which the server would be looked after; \
+         say engine = \"{found}\" in the variant"
+    )]
+    OtherEngine { table: String, asked: String, found: String },
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]

@@ -4,6 +4,7 @@ mod cards;
 mod cleanup;
 mod connection;
 mod digits;
+mod engine;
 mod error;
 mod workload;
 

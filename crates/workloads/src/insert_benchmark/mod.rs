@@ -24,6 +24,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::cleanup::cleanup;
+use crate::engine::{Origin, read_back};
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
@@ -102,7 +103,9 @@ impl InsertBenchmark {
             }
         }
         let details = Map::from_iter([("tables".to_owned(), json!(self.shared.options.clients))]);
-        Ok(Work { name: "create tables".to_owned(), duration: began.elapsed(), details })
+        let mut work = Work { name: "create tables".to_owned(), duration: began.elapsed(), details };
+        read_back(session, capabilities, &self.shared.tables(), Origin::Made, &mut work).await?;
+        Ok(work)
     }
 
     /// The original drops binary logs at the start and end of every step.

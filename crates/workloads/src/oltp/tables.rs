@@ -6,6 +6,7 @@ use dbdyno_drivers::{AnySession, KeySource, RowStream, Session, first_i64};
 use dbdyno_plan::Verify;
 use serde_json::{Map, json};
 
+use crate::engine::{Origin, read_back};
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::verify::{Contents, sums_of};
 use crate::oltp::{Setup, sql};
@@ -24,7 +25,10 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
             session.query(statement.as_bytes()).await.map_err(creating)?;
         }
     }
-    works.push(work("create tables", began, setup.options.tables));
+    let mut created = work("create tables", began, setup.options.tables);
+    let tables = setup.tables();
+    read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Made, &mut created).await?;
+    works.push(created);
     Ok(works)
 }
 
@@ -76,6 +80,9 @@ pub(crate) struct Found {
 /// Looks at tables that are there: whether they hold what the tests will ask for. `with_rows`: also how many rows each has.
 pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: bool) -> Result<Found, Error> {
     let began = Instant::now();
+    let mut found = work("find tables", began, setup.options.tables);
+    let tables = setup.tables();
+    read_back(session, &setup.context.endpoint.capabilities, &tables, Origin::Found, &mut found).await?;
     let mut contents = Contents { rows: Some(0), k: Some(0), whole: true };
     let mut rows_of_tables = Vec::new();
     for number in 1..=setup.options.tables {
@@ -106,7 +113,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
         contents.k = contents.k.map(|all| all + k);
         contents.whole &= rows == greatest - least + 1 && least <= setup.options.first_id.into();
     }
-    let work = work("find tables", began, setup.options.tables);
+    let work = Work { duration: began.elapsed(), ..found };
     Ok(Found { contents, rows: rows_of_tables, work })
 }
 

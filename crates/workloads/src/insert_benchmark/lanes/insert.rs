@@ -2,9 +2,10 @@
 
 use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
+use dbdyno_plan::InsertBenchmark as Options;
 
 use super::Client;
-use crate::connection::{Connection, changed};
+use crate::connection::{Connection, changed, of_load};
 use crate::digits::push_decimal;
 use crate::insert_benchmark::rows::RowSource;
 use crate::insert_benchmark::{sql, statement_second};
@@ -52,10 +53,11 @@ impl InsertLane {
 
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         let answer = match self.statement {
-            Some(statement) => self.connection.execute(statement, &self.params).await?,
-            None => self.connection.query(&self.sql).await?,
+            Some(statement) => self.connection.execute(statement, &self.params).await,
+            None => self.connection.query(&self.sql).await,
         };
-        Ok(changed(answer))
+        let is_load = self.client.step < Options::LOAD_STEPS;
+        answer.map(changed).map_err(|failure| if is_load { of_load(failure) } else { failure })
     }
 
     pub(crate) async fn close(self) {

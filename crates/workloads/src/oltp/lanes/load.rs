@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dbdyno_loadgen::{Done, Failure};
 use dbdyno_record::ErrorClass;
 
-use crate::connection::{Connection, changed};
+use crate::connection::{Connection, changed, of_load};
 use crate::oltp::load::{LoadForm, LoadPlan, Portion};
 use crate::oltp::rows::RowSource;
 use crate::oltp::{Setup, sql};
@@ -62,9 +62,9 @@ impl LoadLane {
 
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
         match self.plan.form {
-            LoadForm::Insert => self.connection.query(&self.text).await.map(changed),
+            LoadForm::Insert => self.connection.query(&self.text).await.map(changed).map_err(of_load),
             LoadForm::Stream(_) => {
-                let answer = self.connection.load_rows(&self.sql, &self.text).await?;
+                let answer = self.connection.load_rows(&self.sql, &self.text).await.map_err(of_load)?;
                 self.all_taken(answer.affected)?;
                 Ok(changed(answer))
             }

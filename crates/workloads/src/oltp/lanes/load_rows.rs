@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dbdyno_drivers::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, of_load};
 use crate::oltp::load::{LoadPlan, Portion};
 use crate::oltp::rows::{RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
@@ -92,7 +92,7 @@ impl RowsLane {
             Err(failure) => {
                 // A refused ROLLBACK shows with the next BEGIN.
                 let _ = self.connection.query(b"ROLLBACK").await;
-                Err(failure)
+                Err(of_load(failure))
             }
         }
     }
