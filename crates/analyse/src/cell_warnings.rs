@@ -150,6 +150,7 @@ mod tests {
             cell: cell_id(block, "a"),
             outcome: Outcome::Completed,
             message: None,
+            elapsed_us: None,
         };
         let told = |cells: Vec<CellRecord>| {
             let mut run = run(&["a"], 2, cells);

@@ -48,7 +48,7 @@ fn begun(run: &Run) -> BTreeMap<CellOrder<'_>, (Session, &str)> {
     for event in &run.events {
         match event {
             RunEvent::Started { resumed: true, .. } => session += 1,
-            RunEvent::CellStarted { at, cell } if run.cells.iter().any(|known| known.id == *cell) => {
+            RunEvent::CellStarted { at, cell, .. } if run.cells.iter().any(|known| known.id == *cell) => {
                 begun.insert(CellOrder::of(cell), (session, at.as_str()));
             }
             _ => {}
@@ -112,7 +112,11 @@ mod tests {
     }
 
     fn cell_started(block: u32, variant: &str, at: &str) -> RunEvent {
-        RunEvent::CellStarted { at: format!("2026-03-0{at}:59.5Z"), cell: cell_id(block, variant) }
+        RunEvent::CellStarted {
+            at: format!("2026-03-0{at}:59.5Z"),
+            cell: cell_id(block, variant),
+            elapsed_us: None,
+        }
     }
 
     fn told(events: Vec<RunEvent>) -> String {

@@ -17,7 +17,7 @@ const FILES_PER_THREAD: u64 = 6;
 const FILES_PER_SQLITE_CONNECTION: u64 = 4;
 /// Threads beside those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
-/// Connections beside the load: set-up and checks, the sampler's status.
+/// Connections beside the load: set-up and checks, the sampler's status, the lock on a database at an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 /// What a plan needs of this process.

@@ -1,9 +1,10 @@
 //! Ctrl-C and SIGTERM: the first asks the run to end, the second ends it at once.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use dbdyno_drivers::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Ended, INTERRUPTED, MACHINE};
@@ -15,6 +16,16 @@ pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once mo
 /// Signals that come within this time of the first are the same wish. `timeout` signals its command and then its command's
 /// group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms apart, when they were seen as two. Nobody asks twice so fast.
 const SAME_WISH: Duration = Duration::from_millis(250);
+/// Time that the second signal leaves for cancelling what is at work on servers that go on.
+const CANCEL_LIMIT: Duration = Duration::from_secs(3);
+
+/// Where statements are cancelled when the process ends at once.
+static GOES_ON: Mutex<Vec<Endpoint>> = Mutex::new(Vec::new());
+
+/// The second signal cancels what these servers, which somebody else runs, still do for this process.
+pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
+    *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = endpoints;
+}
 
 /// A flag that the first signal sets, which also says `text`. On the second the process ends; servers it started end with it, because the
 /// kernel tells them (parent death signal).
@@ -49,7 +60,11 @@ async fn wait_for_signals(mut interrupt: Signal, mut terminate: Signal, cancel: 
                 cancel.store(true, Ordering::Relaxed);
                 terminal::note(&format!("\n{text}"));
             }
-            Some(first) if is_another_wish(first.elapsed()) => end_now(),
+            Some(first) if is_another_wish(first.elapsed()) => {
+                // A third one does not wait for that.
+                tokio::select! { () = cancelled() => {}, _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+                end_now()
+            }
             Some(_) => {}
         }
     }
@@ -58,6 +73,15 @@ async fn wait_for_signals(mut interrupt: Signal, mut terminate: Signal, cancel: 
 /// Whether a signal that comes so long after the first asks for something else.
 fn is_another_wish(since_first: Duration) -> bool {
     since_first > SAME_WISH
+}
+
+async fn cancelled() {
+    let endpoints = GOES_ON.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    for endpoint in endpoints {
+        if let Err(warning) = endpoint.cancel_all(CANCEL_LIMIT).await {
+            terminal::warning(&warning);
+        }
+    }
 }
 
 #[expect(clippy::exit, reason = "the user has asked twice; records are synced at step ends")]

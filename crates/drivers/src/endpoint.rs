@@ -2,7 +2,7 @@
 
 use crate::{
     Answer, Capabilities, Cells, Class, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls,
-    mysql, null, postgres, sqlite,
+    first_i64, mysql, null, postgres, sqlite,
 };
 
 /// A database that sessions can be opened to. Cheap to clone, may go to any thread.
@@ -88,6 +88,24 @@ impl Endpoint {
             options.local_infile = true;
         }
         endpoint.connect_to_insert(class).await
+    }
+
+    /// Sees to it that sessions from now on commit after each statement: asks one whether it does, and has the others say so where
+    /// it does not (MySQL and MariaDB; `autocommit` of the server, or an `init_connect`). Asked, because most versions tell clients
+    /// that it is on whatever it is.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`]; the server's refusal.
+    pub async fn commit_each_statement(&mut self) -> Result<(), DbError> {
+        const ASKS: &str = "SELECT @@SESSION.autocommit";
+        let Target::Mysql(_) = self.target else { return Ok(()) };
+        let mut session = self.connect_as("conductor").await?;
+        let is_off = first_i64(&session.rows(ASKS).await?) == Some(0);
+        session.close().await;
+        if let Target::Mysql(options) = &mut self.target {
+            options.manner.sets_autocommit |= is_off;
+        }
+        Ok(())
     }
 
     /// What the connections made so far agreed on; `None` where TLS was not asked for.

@@ -1,5 +1,6 @@
 //! Whether a connection is in the middle of an exchange, the same for every protocol.
 
+use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
 
 /// A failure inside the code of one protocol.
@@ -16,26 +17,43 @@ pub(crate) trait Fault {
 pub(crate) struct Exchange {
     /// Whom and where, for messages.
     pub(crate) place: String,
+    state: State,
+    /// Where the connection is entered as long as it lasts.
+    entered: Option<(Roster, Ticket)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
     /// An exchange was begun and not ended: the next answer would belong to the wrong question.
-    unfinished: bool,
+    Begun,
+    /// So it was when the connection was lost.
+    Lost,
 }
 
 impl Exchange {
+    #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
-        Self { place, unfinished: false }
+        Self { place, state: State::Idle, entered: None }
+    }
+
+    /// The same for a connection that can be told to stop: it is entered in `roster` until it ends.
+    pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
+        roster.enter(ticket);
+        Self { place, state: State::Idle, entered: Some((roster.clone(), ticket)) }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.
     pub(crate) fn begin(&mut self) -> Result<(), DbError> {
-        if self.unfinished {
+        if self.is_unfinished() {
             return Err(self.abandoned());
         }
-        self.unfinished = true;
+        self.state = State::Begun;
         Ok(())
     }
 
     pub(crate) fn is_unfinished(&self) -> bool {
-        self.unfinished
+        self.state != State::Idle
     }
 
     /// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
@@ -45,8 +63,10 @@ impl Exchange {
         what: impl FnOnce() -> String,
     ) -> Result<T, DbError> {
         outcome
-            .inspect(|_| self.unfinished = false)
-            .inspect_err(|fault| self.unfinished = fault.class() == Class::Lost)
+            .inspect(|_| self.state = State::Idle)
+            .inspect_err(|fault| {
+                self.state = if fault.class() == Class::Lost { State::Lost } else { State::Idle };
+            })
             .map_err(|fault| fault.told(&format!("{} on {}", what(), self.place)))
     }
 
@@ -56,5 +76,16 @@ impl Exchange {
             self.place
         );
         DbError::new(Class::Lost, "io", text)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        match (&self.entered, self.state) {
+            (None, _) => {}
+            (Some((roster, ticket)), State::Begun) => roster.give_up(*ticket),
+            // Behind a lost connection its number may soon be somebody else's.
+            (Some((roster, ticket)), State::Idle | State::Lost) => roster.leave(*ticket),
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! each). It never asks which product it talks to, only for [`Capabilities`]. One more driver is one new folder,
 //! one variant of [`Endpoint`] and [`AnySession`], and one line in [`ALL`].
 
+mod cancel;
 mod capabilities;
 mod connections;
 mod debt;
@@ -14,8 +15,10 @@ mod error;
 mod excerpt;
 mod exchange;
 mod explain;
+mod hold;
 mod input;
 mod options;
+mod roster;
 #[cfg(test)]
 mod scripted;
 mod session;
@@ -37,6 +40,8 @@ pub use endpoint::{AnySession, Endpoint, Target};
 pub use engines::{is_engine, table_engines};
 pub use error::{Class, DbError};
 pub use explain::explain;
+pub use hold::{Held, Hold, Holder};
+pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, Untold, describe, status, untold};
 pub use tls::{Encryption, Tls, TlsMode, TlsPem, TlsSettings};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::roster::Roster;
 use crate::tls::Tls;
 
 /// Time limit for connecting and logging in, unless the caller sets another.
@@ -88,6 +89,11 @@ pub struct Manner {
     pub column_definitions: ColumnDefinitions,
     /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
     pub client_charset: Option<String>,
+    /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would not commit after each statement. See
+    /// [`crate::Endpoint::commit_each_statement`].
+    pub sets_autocommit: bool,
+    /// The connections that are open.
+    pub roster: Roster,
 }
 
 /// How to log in.

@@ -9,8 +9,8 @@ use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
-use crate::commands::run::{Ready, data_root, host_info, tool, workloads};
-use crate::conductor::{RunClock, Tally, prepare, snapshot_dir};
+use crate::commands::run::{Ready, data_root, host_info, tell, tool, workloads};
+use crate::conductor::{Holds, RunClock, Tally, prepare, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::{host, limits, option_files, terminal, time};
 
@@ -57,13 +57,12 @@ pub(super) fn resume(
             return Err(Ended::new(USAGE, format!("{text}; start a new run")));
         }
     }
+    let holds = Holds::take(&variants, runtime)?;
     writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
     let clock = RunClock::going_on(&record.events);
     let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
-    for text in warnings {
-        terminal::warning(&text);
-        writer.event(&RunEvent::Warning { at: time::now(), text })?;
-    }
+    let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();
+    tell(&mut writer, &warnings)?;
     for cell in &cells {
         if let Some(to) = writer.set_aside(cell)? {
             let to = to.display().to_string();
@@ -79,7 +78,7 @@ pub(super) fn resume(
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
-    Ok(Ready { plan, variants, writer, manifest, cells, before, clock })
+    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
 }
 
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::commands::resume::resume;
-use crate::conductor::{Conductor, Prepared, RunClock, Tally, prepare};
+use crate::conductor::{Conductor, Holds, Prepared, RunClock, Tally, elsewhere, prepare};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
@@ -35,6 +35,7 @@ pub(super) struct Ready {
     /// What became of the others.
     pub(super) before: Tally,
     pub(super) clock: RunClock,
+    pub(super) holds: Holds,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
@@ -51,7 +52,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
         None => begin(args, &runtime)?,
     };
-    let Ready { plan, variants, writer, manifest, cells, before, clock } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before, clock, holds } = ready;
+    signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
@@ -72,6 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         data_root: data_root.clone(),
         templates: templates.clone(),
         server_cpus,
+        holds,
     };
     let refused = match plan.parity {
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
@@ -79,7 +82,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     };
     let walked = refused.is_ok().then(|| conductor.run(&cells, before));
     conductor.progress.finish();
-    drop(conductor);
+    let Conductor { holds, runtime, .. } = conductor;
+    runtime.block_on(holds.release());
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
         templates.remove_own();
@@ -155,6 +159,7 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     leftovers::name(&args.out, plan.host.data_dir.as_deref());
     host::check_life(&plan)?;
     let variants = prepare(&plan, runtime)?;
+    let holds = Holds::take(&variants, runtime)?;
     parity::before_a_run(&plan, &variants)?;
     let mut manifest = manifest(&plan, &variants, &args.out)?;
     warn_of_margins(&manifest);
@@ -166,8 +171,18 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     if let Some(text) = finding::doubts(&fitness::at_once(data_dir)) {
         writer.event(&RunEvent::Warning { at: time::now(), text })?;
     }
+    tell(&mut writer, &holds.doubts)?;
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default(), clock })
+    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default(), clock, holds })
+}
+
+/// Warnings for the user and for the record.
+pub(super) fn tell(writer: &mut RunWriter, warnings: &[String]) -> Result<(), Ended> {
+    for text in warnings {
+        terminal::warning(text);
+        writer.event(&RunEvent::Warning { at: time::now(), text: text.clone() })?;
+    }
+    Ok(())
 }
 
 /// A margin that is for no step is seldom meant.

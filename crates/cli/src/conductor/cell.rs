@@ -29,7 +29,7 @@ impl Conductor<'_> {
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        let mut ending = self.provided_cell(id, &mut writer)?;
+        let mut ending = self.held_cell(id, &mut writer)?;
         // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is not the server's fault, and
         // the cell is to run again.
         if ending.0 == Outcome::Failed && self.cancelled() {
@@ -57,6 +57,28 @@ impl Conductor<'_> {
             .collect()
     }
 
+    /// A cell in a database that nobody else uses meanwhile.
+    fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
+        let held = self.runtime.block_on(self.holds.renew(&id.variant));
+        match held {
+            Ok(lost) => self.warn(writer, lost)?,
+            Err(message) => return Ok((Outcome::Failed, Some(message))),
+        }
+        let company = self.runtime.block_on(self.holds.company(&id.variant));
+        self.warn(writer, company)?;
+        let ending = self.provided_cell(id, writer)?;
+        let held = self.runtime.block_on(self.holds.renew(&id.variant));
+        self.warn(writer, held.unwrap_or_else(Some))?;
+        Ok(ending)
+    }
+
+    fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), Ended> {
+        let Some(text) = text else { return Ok(()) };
+        self.progress.line(&format!("warning: {text}"));
+        writer.event(&CellEvent::Warning { at: time::now(), text })?;
+        Ok(())
+    }
+
     fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
         let snapshot = self.snapshot(id);
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
@@ -71,8 +93,14 @@ impl Conductor<'_> {
             }
         };
         let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
+        let obituary = database.obituary();
+        if obituary.is_none() {
+            // Of a check or a pause that was cut off; those of a step are told with it.
+            let cancelled = self.runtime.block_on(database.cancel_abandoned());
+            self.warn(writer, cancelled.err())?;
+        }
         if ending.0 == Outcome::Failed
-            && let Some(words) = database.obituary().or_else(|| database.complaints())
+            && let Some(words) = obituary.or_else(|| database.complaints())
         {
             ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
         }

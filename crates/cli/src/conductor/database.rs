@@ -19,13 +19,10 @@ use crate::option_files;
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";
-/// The greatest value that every server of the family takes for `wait_timeout`: a year.
-const LONGEST_IDLE_SECONDS: u32 = 31_536_000;
-/// The same for PostgreSQL, where 0 is for ever; the setting came with 14.
-const NEVER_IDLE_TOO_LONG: &str =
-    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle_session_timeout'";
 /// Class of the session beside the load, under which its encryption is recorded.
 const CONDUCTOR: &str = "conductor";
+/// Time for statements that were given up to end once they are cancelled.
+const CANCEL_LIMIT: Duration = Duration::from_secs(15);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
@@ -63,6 +60,17 @@ impl Database {
     /// # Errors
     /// One sentence, with the end of the server's log where there is one.
     pub(crate) async fn provide(
+        variant: &Prepared,
+        place: &Place,
+        home: Option<Home>,
+        data: Data,
+    ) -> Result<Self, String> {
+        let mut database = Self::provided(variant, place, home, data).await?;
+        database.endpoint.commit_each_statement().await.map_err(|error| error.to_string())?;
+        Ok(database)
+    }
+
+    async fn provided(
         variant: &Prepared,
         place: &Place,
         home: Option<Home>,
@@ -220,17 +228,17 @@ impl Database {
     /// than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
-        match self.endpoint.target {
-            Target::Mysql(_) => {
-                let sql = format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}");
-                session.query(sql.as_bytes()).await?;
-            }
-            Target::Postgres(_) => {
-                session.query(NEVER_IDLE_TOO_LONG.as_bytes()).await?;
-            }
-            Target::Sqlite(_) | Target::Null(_) => {}
-        }
+        session.stay_while_idle().await?;
         Ok(session)
+    }
+
+    /// Ends what the server still does for connections that were dropped before their answers came, so that nothing is measured
+    /// beside it.
+    ///
+    /// # Errors
+    /// One sentence: what may still be at work.
+    pub(crate) async fn cancel_abandoned(&self) -> Result<(), String> {
+        self.endpoint.cancel_abandoned(CANCEL_LIMIT).await
     }
 
     /// The server's first process, if it runs on this machine as far as can be seen.

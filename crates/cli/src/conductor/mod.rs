@@ -5,6 +5,7 @@ mod cell;
 mod clock;
 mod database;
 mod debt;
+mod holds;
 mod life;
 mod look;
 mod step;
@@ -27,6 +28,7 @@ use crate::templates::Templates;
 use crate::time;
 
 pub(crate) use clock::RunClock;
+pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use life::snapshot_dir;
 pub(crate) use variants::{Prepared, prepare, prepare_one};
 
@@ -47,6 +49,7 @@ pub(crate) struct Conductor<'a> {
     pub(crate) templates: Templates,
     /// CPUs of the servers that are started; those of this thread when `None`.
     pub(crate) server_cpus: Option<Vec<u32>>,
+    pub(crate) holds: Holds,
 }
 
 /// How a run went.

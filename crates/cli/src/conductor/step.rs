@@ -87,6 +87,11 @@ impl StepRun<'_, '_> {
             );
             writer.event(&StepEvent::Warning { text })?;
         }
+        // The next cell at this address, and whoever else uses the server, would be measured beside it.
+        if let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned()) {
+            conductor.progress.line(&format!("warning: {text}"));
+            writer.event(&StepEvent::Warning { text })?;
+        }
         if let Err(error) = self.again(session, &end) {
             let ending = (Outcome::Failed, Some(error.to_string()));
             return self.end(writer, &end, ending);

@@ -218,7 +218,7 @@ fn manner(variant: &Variant, tls: Option<Tls>) -> Manner {
         Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
         Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
     };
-    Manner { tls, column_definitions, client_charset: variant.client_charset.clone() }
+    Manner { tls, column_definitions, client_charset: variant.client_charset.clone(), ..Manner::default() }
 }
 
 /// The plan's words on TLS in the driver's.
@@ -280,10 +280,11 @@ async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<()
 
 /// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.
 async fn claim(options: &Options, database: &str) -> Result<(), Ended> {
-    let endpoint = Endpoint {
+    let mut endpoint = Endpoint {
         target: Target::Mysql(Options { database: None, ..options.clone() }),
         capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
     };
+    endpoint.commit_each_statement().await.map_err(|error| Ended::new(SERVER, error))?;
     let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
     let claimed = external::claim(&mut session, database).await;
     session.close().await;

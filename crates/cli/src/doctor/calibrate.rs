@@ -10,7 +10,7 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 
 use crate::args::DoctorArgs;
 use crate::commands::run::manifest;
-use crate::conductor::{Conductor, RunClock, Tally, prepare};
+use crate::conductor::{Conductor, Holds, RunClock, Tally, prepare};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
@@ -92,6 +92,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         templates: Templates::choose(None, &data_root),
         data_root,
         server_cpus: server_cpus.clone(),
+        holds: Holds::default(),
     };
     let tally = conductor.run(&manifest.order, Tally::default())?;
     drop(conductor);

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+mod address;
 mod catalogue;
 mod charged;
 mod compact;

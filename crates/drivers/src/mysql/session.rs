@@ -16,6 +16,7 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, Fault as _};
+use crate::roster::Ticket;
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
@@ -23,6 +24,10 @@ use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
+
+/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that nobody commits would hold its locks
+/// against the next.
+const AUTOCOMMIT: &str = "SET autocommit = 1";
 
 /// One connection to a MySQL, MariaDB or Percona server.
 #[derive(Debug)]
@@ -40,7 +45,7 @@ impl MysqlSession {
         let context = format!("connecting to {place}");
         let attempt = Connection::open(options, place);
         match tokio::time::timeout(options.connect_timeout, attempt).await {
-            Ok(Ok(connection)) => Self(connection).speaking(options, &context).await,
+            Ok(Ok(connection)) => Self(connection).set_up(options, &context).await,
             Ok(Err(fault)) => {
                 let fault = fault.told_by_tls(options.address.host());
                 let hint = hint(&fault, options);
@@ -59,23 +64,35 @@ impl MysqlSession {
         }
     }
 
-    /// Goes over to the character set of the options.
-    async fn speaking(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
-        let Some(charset) = &options.manner.client_charset else { return Ok(self) };
-        let names = format!("SET NAMES {charset}");
-        match tokio::time::timeout(options.connect_timeout, self.query(names.as_bytes())).await {
-            Ok(Ok(_)) => Ok(self),
-            Ok(Err(error)) => Err(DbError {
-                message: format!(
-                    "{context}: {}; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use",
-                    error.message
-                ),
-                ..error
-            }),
+    /// Tells the session what the server's own settings do not: to commit after each statement, and the character set of the options.
+    async fn set_up(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
+        if options.manner.sets_autocommit {
+            self.told(AUTOCOMMIT, options, context, "").await?;
+        }
+        if let Some(charset) = &options.manner.client_charset {
+            let advice =
+                "; client_charset must be a name from the server's SHOW CHARACTER SET that clients may use";
+            self.told(&format!("SET NAMES {charset}"), options, context, advice).await?;
+        }
+        Ok(self)
+    }
+
+    async fn told(
+        &mut self,
+        sql: &str,
+        options: &Options,
+        context: &str,
+        advice: &str,
+    ) -> Result<(), DbError> {
+        match tokio::time::timeout(options.connect_timeout, self.query(sql.as_bytes())).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => {
+                Err(DbError { message: format!("{context}: {}{advice}", error.message), ..error })
+            }
             Err(_) => Err(DbError::new(
                 Class::Lost,
                 "io",
-                format!("{context}: no answer to {names} within {:?}", options.connect_timeout),
+                format!("{context}: no answer to {sql} within {:?}", options.connect_timeout),
             )),
         }
     }
@@ -182,7 +199,9 @@ impl Connection<Stream> {
         let greeting = greeted(&mut wire).await?;
         let (mut wire, channel) = secured(wire, &greeting, options).await?;
         let agreed = login(&mut wire, greeting, options, channel).await?;
-        Ok(Self { wire, agreed, statements: Vec::new(), exchange: Exchange::new(place) })
+        let ticket = Ticket { id: agreed.connection_id, key: 0 };
+        let exchange = Exchange::entered(place, &options.manner.roster, ticket);
+        Ok(Self { wire, agreed, statements: Vec::new(), exchange })
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Agreed {
     pub(super) version: String,
     /// The server's process for this connection.
     pub(super) backend: u32,
+    /// The secret that lets a client cancel what it does.
+    pub(super) key: u32,
 }
 
 /// Logs in on a fresh connection, with TLS under it or without.
@@ -69,7 +71,10 @@ where
                     agreed.version = String::from_utf8_lossy(reader.text()?).into_owned();
                 }
             }
-            (b'K', true) => agreed.backend = Reader(&body).u32()?,
+            (b'K', true) => {
+                let mut reader = Reader(&body);
+                (agreed.backend, agreed.key) = (reader.u32()?, reader.u32()?);
+            }
             (b'Z', true) => return Ok(agreed),
             // Notices, and what the server cannot do of what was asked: nothing but the plain protocol was.
             (b'N' | b'v', _) => {}

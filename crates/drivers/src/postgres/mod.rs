@@ -4,6 +4,7 @@
 //! and, for an answer that fits the buffer, one read. Formats: chapter "Frontend/Backend Protocol" of PostgreSQL's
 //! documentation, the same from 9.6 to 19. Passwords: the crate `postgres-protocol`.
 
+mod cancel;
 mod cells;
 mod classes;
 mod copy;
@@ -22,6 +23,7 @@ mod wire;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use cancel::request_cancel;
 pub use session::PostgresSession;
 
 pub use crate::options::{Address, Options, Secret};

@@ -215,7 +215,7 @@ fn models() -> impl Strategy<Value = Model> {
 fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
     Connection {
         wire: Wire::new(Scripted::new(answers, pieces)),
-        agreed: Agreed { version: "15.19".into(), backend: 7 },
+        agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),

@@ -17,6 +17,7 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, Fault as _};
+use crate::roster::Ticket;
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
 
@@ -156,7 +157,7 @@ pub(super) struct Connection<S> {
 
 impl<S> fmt::Debug for Connection<S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Agreed { version, backend } = &self.agreed;
+        let Agreed { version, backend, .. } = &self.agreed;
         write!(formatter, "Connection({} {version}, process {backend})", self.exchange.place)
     }
 }
@@ -167,7 +168,9 @@ impl Connection<Stream> {
         let Secured { stream, channel, binding } = connected(options).await?;
         let mut wire = Wire::new(stream);
         let agreed = login(&mut wire, options, channel, binding).await?;
-        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange: Exchange::new(place) })
+        let ticket = Ticket { id: agreed.backend, key: agreed.key };
+        let exchange = Exchange::entered(place, &options.manner.roster, ticket);
+        Ok(Self { wire, agreed, statements: Vec::new(), next_name: 0, exchange })
     }
 }
 

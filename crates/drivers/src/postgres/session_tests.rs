@@ -15,7 +15,7 @@ fn connected() -> (Connection<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let connection = Connection {
         wire: Wire::new(client),
-        agreed: Agreed { version: "15.19".into(), backend: 7 },
+        agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
         statements: Vec::new(),
         next_name: 0,
         exchange: Exchange::new("/run/.s.PGSQL.5432 as bench".into()),

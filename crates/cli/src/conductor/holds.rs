@@ -1,0 +1,158 @@
+//! The databases at addresses that this run uses: locked, so that no other run makes and drops tables in them meanwhile.
+
+use std::time::Duration;
+
+use dbdyno_drivers::{DbError, Endpoint, Held, Hold, Target, mysql, postgres};
+use tokio::runtime::Runtime;
+
+use crate::conductor::variants::{Prepared, Source};
+use crate::configs::DEFAULT_ENGINE;
+use crate::exit::{Ended, SERVER};
+
+/// Who holds a lock may be just about to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The locks of a run. They end with its connections, however it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Holds {
+    kept: Vec<Kept>,
+    /// Which databases could not be locked, and why.
+    pub(crate) doubts: Vec<String>,
+}
+
+/// One database, of one or several variants.
+#[derive(Debug)]
+struct Kept {
+    endpoint: Endpoint,
+    variants: Vec<String>,
+    hold: Hold,
+}
+
+impl Holds {
+    /// Locks the databases of all variants that have an address.
+    ///
+    /// # Errors
+    /// That one is in use, by whom; a server that refuses the connection.
+    pub(crate) fn take(variants: &[Prepared], runtime: &Runtime) -> Result<Self, Ended> {
+        let mut holds = Self::default();
+        for variant in variants {
+            let Some(endpoint) = endpoint(variant) else { continue };
+            let name = &variant.info.name;
+            let refuse = |why: String| Ended::new(SERVER, format!("variant {name}: {why}"));
+            let held = runtime.block_on(holds.asked(&endpoint)).map_err(|error| refuse(error.to_string()))?;
+            match held {
+                Held::Taken(hold) => {
+                    holds.kept.push(Kept { endpoint, variants: vec![name.clone()], hold: *hold });
+                }
+                Held::By(holder) => match holds.kept.iter_mut().find(|kept| kept.hold.holder().is(&holder)) {
+                    Some(kept) => kept.variants.push(name.clone()),
+                    None => {
+                        let advice = "wait until that has ended, or name another database";
+                        return Err(refuse(format!("{}; {advice}", in_use(&endpoint, &holder.to_string()))));
+                    }
+                },
+                Held::Impossible(Some(why)) => holds.doubts.push(format!(
+                    "variant {name}: {} could not be locked, so nothing keeps another run of dbdyno from using it at the same \
+                     time: {why}",
+                    of(&endpoint)
+                )),
+                Held::Impossible(None) => {}
+            }
+        }
+        Ok(holds)
+    }
+
+    /// Asks for the lock on the endpoint's database; waits for it unless another variant has it.
+    async fn asked(&self, endpoint: &Endpoint) -> Result<Held, DbError> {
+        match endpoint.hold(Duration::ZERO).await? {
+            Held::By(holder) if !self.kept.iter().any(|kept| kept.hold.holder().is(&holder)) => {
+                endpoint.hold(PATIENCE).await
+            }
+            held => Ok(held),
+        }
+    }
+
+    /// Sees to it that the variant's database is locked. What is to be told where it was not any more.
+    ///
+    /// # Errors
+    /// That somebody else has it now.
+    pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
+        let Some(kept) = self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
+        else {
+            return Ok(None);
+        };
+        if kept.hold.is_kept().await {
+            return Ok(None);
+        }
+        match kept.endpoint.hold(PATIENCE).await {
+            Ok(Held::Taken(hold)) => {
+                kept.hold = *hold;
+                Ok(Some(format!(
+                    "the connection that had {} locked was lost, and the lock was taken anew: another run of dbdyno could have used \
+                     it meanwhile",
+                    of(&kept.endpoint)
+                )))
+            }
+            Ok(Held::By(holder)) => Err(format!(
+                "{}; the connection that had it locked was lost",
+                in_use(&kept.endpoint, &holder.to_string())
+            )),
+            // Of a server that is not there, whoever connects next will tell.
+            Ok(Held::Impossible(_)) | Err(_) => Ok(None),
+        }
+    }
+
+    /// What is to be told where others are at work in the variant's database: what a run has left that was killed, for one.
+    pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
+        let mut kept = self.kept.iter_mut();
+        let kept = kept.find(|kept| kept.variants.iter().any(|name| name == variant))?;
+        let others = kept.hold.others_at_work().await;
+        (!others.is_empty()).then(|| {
+            format!(
+                "statements of others were at work in {} when the cell began, and its figures hold what they cost: {}",
+                of(&kept.endpoint),
+                others.join("; ")
+            )
+        })
+    }
+
+    /// Gives all of them back.
+    pub(crate) async fn release(self) {
+        for kept in self.kept {
+            kept.hold.release().await;
+        }
+    }
+}
+
+/// The servers of a run that somebody else runs.
+pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
+    variants.iter().filter_map(endpoint).collect()
+}
+
+fn endpoint(variant: &Prepared) -> Option<Endpoint> {
+    match &variant.source {
+        Source::External { options, .. } => Some(Endpoint {
+            target: Target::Mysql(options.clone()),
+            capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
+        }),
+        Source::ExternalPostgres { options } => Some(Endpoint {
+            target: Target::Postgres(options.clone()),
+            capabilities: postgres::capabilities(),
+        }),
+        Source::Sqlite { .. } | Source::Null | Source::Owned { .. } | Source::OwnedPostgres { .. } => None,
+    }
+}
+
+/// `database bench at 127.0.0.1:3306`
+fn of(endpoint: &Endpoint) -> String {
+    match &endpoint.target {
+        Target::Mysql(options) | Target::Postgres(options) => {
+            format!("database {} at {}", options.database.as_deref().unwrap_or_default(), options.address)
+        }
+        Target::Sqlite(_) | Target::Null(_) => String::new(),
+    }
+}
+
+fn in_use(endpoint: &Endpoint, holder: &str) -> String {
+    format!("{} is in use by another run of dbdyno ({holder})", of(endpoint))
+}

@@ -1,0 +1,189 @@
+//! Runs at an address: one at a time, on a server that may be set otherwise than its clients need, and with nothing left at work.
+
+use std::time::Duration;
+
+use dbdyno_drivers::Session;
+use dbdyno_drivers::mysql::MysqlSession;
+use dbdyno_provision::Server;
+use dbdyno_record::{Outcome, Run};
+use nix::sys::signal::Signal;
+
+use crate::external::{PASSWORD, address, somebodys_server};
+use crate::support::{Desk, Ended, faults, findings, wait_for, wait_until_in_step};
+use crate::watch::ask;
+use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, postgres, small_plan};
+
+const OLTP: &str =
+    "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 1000\nevents = 100\n";
+
+/// A variant at `server`, with more lines of its own.
+fn at(name: &str, server: &Server, more: &str) -> String {
+    let address = address(server, "bench");
+    format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\npassword_env = \"PASSWORD\"\n{more}\n")
+}
+
+fn command(desk: &Desk, args: &[&str]) -> std::process::Command {
+    let mut command = desk.command(args);
+    command.env("PASSWORD", PASSWORD);
+    command
+}
+
+fn ran(desk: &Desk, plan: &str) -> Ended {
+    desk.write("p.toml", plan);
+    desk.ended(&mut command(desk, &["run", "p.toml"]))
+}
+
+fn count(server: &Server, sql: &str) -> u64 {
+    ask(&server.options(None), &[sql])[0][0].as_deref().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_second_run_in_the_same_database_is_refused_until_the_first_has_ended() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    // Variants of one run share their database.
+    let variants = at("one", &server, "") + &at("two", &server, "column_definitions = \"always\"");
+    desk.write("p.toml", &small_plan(&variants, "read_write_time = \"4s\""));
+    let mut first = desk.start(&mut command(&desk, &["run", "p.toml"]));
+    wait_until_in_step(&mut first, &desk.run_dir(), "1/one/insert-benchmark/qr100");
+    let second = desk.ended(&mut command(&desk, &["run", "p.toml", "--out", "others"]));
+    second.expect_code(4);
+    let why = "is in use by another run of dbdyno (connection ";
+    assert!(
+        second.err.contains("variant one: database bench at ") && second.err.contains(why),
+        "{}",
+        second.err
+    );
+    assert!(second.err.contains(" of bench@localhost); wait until that has ended"), "{}", second.err);
+    let begun = std::fs::read_dir(desk.path("others")).map_or(0, Iterator::count);
+    assert_eq!(begun, 0, "a run was begun");
+    first.wait().expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
+    ran(&desk, &format!("name = \"p\"\n{}{OLTP}", at("one", &server, ""))).expect_ok();
+}
+
+#[test]
+fn a_second_run_in_the_same_postgres_database_is_refused_too() {
+    let desk = Desk::new();
+    let server = postgres::somebodys_server(&desk, POSTGRES_9_6);
+    let socket = server.options("postgres").address.to_string();
+    let folder = socket.rsplit_once('/').unwrap().0.to_owned();
+    let address = format!("postgres://postgres@localhost/load?socket={folder}");
+    let variant = |name: &str| format!("[[variant]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+    desk.write("p.toml", &small_plan(&(variant("one") + &variant("two")), "read_write_time = \"4s\""));
+    let mut first = desk.start(&mut desk.command(&["run", "p.toml"]));
+    wait_until_in_step(&mut first, &desk.run_dir(), "1/one/insert-benchmark/qr100");
+    let second = desk.dbdyno(&["run", "p.toml", "--out", "others"]);
+    second.expect_code(4);
+    let why = "variant one: database load at ";
+    assert!(second.err.contains(why) && second.err.contains(" of postgres@localhost)"), "{}", second.err);
+    first.wait().expect_ok();
+    desk.dbdyno(&["run", "p.toml", "--out", "others"]).expect_ok();
+}
+
+#[test]
+fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MYSQL_8_0);
+    desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"4s\""));
+    let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
+    wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
+    let holder = count(&server, "SELECT IS_USED_LOCK('dbdyno:bench')");
+    ask(&server.options(None), &[&format!("KILL {holder}")]);
+    run.wait().expect_ok();
+    let warnings = findings(&desk.run_dir()).warnings;
+    let lost = |text: &String| text.contains("the connection that had database bench at ");
+    assert!(warnings.iter().any(lost), "{warnings:?}");
+}
+
+#[test]
+fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    ask(&server.options(None), &["SET GLOBAL autocommit = 0"]);
+    let plan = small_plan(&at("one", &server, ""), "") + OLTP;
+    ran(&desk, &plan).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
+}
+
+/// The server takes InnoDB where it does not have the engine and nothing tells it to refuse.
+#[test]
+fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    ask(&server.options(None), &["SET GLOBAL sql_mode = ''"]);
+    let variants = at("inno", &server, "engine = \"INNODB\"") + &at("rocks", &server, "engine = \"rocksdb\"");
+    for workload in [OLTP.to_owned(), small_plan("", "").split_once("\n\n").unwrap().1.to_owned()] {
+        let ended = ran(&desk, &format!("name = \"p\"\n{variants}{workload}"));
+        ended.expect_code(4);
+        let run = Run::open(&desk.run_dir()).unwrap();
+        let outcomes: Vec<_> = run.cells.iter().map(|cell| cell.outcome().unwrap()).collect();
+        assert_eq!(outcomes, [Outcome::Completed, Outcome::Failed]);
+        let why = "was to be made with engine rocksdb and has InnoDB";
+        assert!(ended.err.contains(why) && ended.err.contains("NO_ENGINE_SUBSTITUTION"), "{}", ended.err);
+        std::fs::remove_dir_all(desk.path("runs")).unwrap();
+    }
+}
+
+#[test]
+fn statements_that_a_stopped_run_waited_for_are_cancelled() {
+    check_cancelled(1);
+}
+
+#[test]
+fn statements_at_work_are_cancelled_when_a_run_is_stopped_at_once() {
+    check_cancelled(2);
+}
+
+/// Somebody else has locked the table, and the server does not look whether who waits for it is still there.
+fn check_cancelled(signals: u32) {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MYSQL_8_0);
+    desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"60s\""));
+    let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
+    wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
+    let waiting =
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting for table metadata%'";
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // Its lock lasts as long as its connection.
+    let locker = runtime.block_on(async {
+        let mut session = MysqlSession::connect(&server.options(Some("bench"))).await.unwrap();
+        session.query(b"LOCK TABLES pi1 WRITE, pi2 WRITE").await.unwrap();
+        session
+    });
+    wait_for("statements that wait", || (count(&server, waiting) > 0).then_some(()));
+    for _ in 0..signals {
+        run.signal(Signal::SIGINT);
+        // Signals at the same moment are one.
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    let ended = run.wait();
+    ended.expect_code(130);
+    assert_eq!(count(&server, waiting), 0, "{}", ended.err);
+    assert!(!ended.err.contains("may still be at work"), "{}", ended.err);
+    runtime.block_on(locker.close());
+}
+
+#[test]
+fn statements_of_others_in_the_database_are_told() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    let plan = format!("name = \"p\"\n{}{OLTP}", at("one", &server, ""));
+    ran(&desk, &plan).expect_ok();
+    std::fs::remove_dir_all(desk.path("runs")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _at_work = runtime.block_on(async {
+        let mut session = MysqlSession::connect(&server.options(Some("bench"))).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(2), session.query(b"SELECT SLEEP(600)")).await;
+        assert!(answer.is_err());
+        session
+    });
+    ran(&desk, &plan).expect_ok();
+    let warnings = findings(&desk.run_dir()).warnings;
+    let told = |text: &String| {
+        text.contains("statements of others were at work") && text.contains("SELECT SLEEP(600)")
+    };
+    assert!(warnings.iter().any(told), "{warnings:?}");
+}
