@@ -5,7 +5,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::status::cell;
-use crate::{AnySession, DbError, Endpoint, Session, Target, first_i64};
+use crate::{AnySession, Class, DbError, Endpoint, Session, Target, first_i64};
 
 const POLL: Duration = Duration::from_millis(100);
 /// A server that does not answer this long is not asked whether a lock is still there: the connection that holds it is.
@@ -77,25 +77,33 @@ impl Endpoint {
             return Ok(Held::Impossible(None));
         };
         let name = name(options.database.as_deref().unwrap_or_default());
-        let mut session = self.connect_as("conductor").await?;
-        if let Some(why) = obstacle(&mut session).await {
-            session.close().await;
-            return Ok(Held::Impossible(why));
+        let session = self.connect_as("conductor").await?;
+        match held(session, name, patience).await {
+            // What speaks the protocol need not have all that is asked here.
+            Err(error) if error.class != Class::Lost => Ok(Held::Impossible(Some(error.to_string()))),
+            held => held,
         }
-        session.stay_while_idle().await?;
-        let server = server(&mut session).await?;
-        let taken = match take(&mut session, &name, patience).await {
-            Ok(taken) => taken,
-            Err(error) => return Ok(Held::Impossible(Some(error.to_string()))),
-        };
-        if !taken {
-            let (connection, from) = other(&mut session, &name).await?;
-            session.close().await;
-            return Ok(Held::By(Holder { server, connection, from }));
-        }
-        let connection = own_number(&session);
-        Ok(Held::Taken(Box::new(Hold { session, name, holder: Holder { server, connection, from: None } })))
     }
+}
+
+async fn held(mut session: AnySession, name: String, patience: Duration) -> Result<Held, DbError> {
+    if let Some(why) = obstacle(&mut session).await {
+        session.close().await;
+        return Ok(Held::Impossible(why));
+    }
+    session.stay_while_idle().await?;
+    let server = server(&mut session).await?;
+    if !take(&mut session, &name, patience).await? {
+        let (connection, from) = other(&mut session, &name).await?;
+        session.close().await;
+        return Ok(Held::By(Holder { server, connection, from }));
+    }
+    let connection = own_number(&session);
+    let mut hold = Hold { session, name, holder: Holder { server, connection, from: None } };
+    if hold.is_kept().await {
+        return Ok(Held::Taken(Box::new(hold)));
+    }
+    Ok(Held::Impossible(Some("the server does not show the lock that it has given".to_owned())))
 }
 
 impl Hold {

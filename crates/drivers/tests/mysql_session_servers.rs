@@ -1,4 +1,5 @@
-//! What each session of MariaDB and MySQL sets for itself, whatever the server is set to.
+//! What each session of MariaDB and MySQL sets for itself, whatever the server is set to, and what becomes of its statements and
+//! locks.
 
 #[allow(dead_code, reason = "shared with tests that use all of it")]
 #[path = "mysql_servers/server.rs"]
@@ -7,7 +8,7 @@ mod server;
 use std::time::Duration;
 
 use dbdyno_drivers::mysql::{MysqlSession, Options, capabilities};
-use dbdyno_drivers::{Endpoint, Session, Target, first_i64};
+use dbdyno_drivers::{Endpoint, Held, Session, Target, first_i64};
 use server::{Server, found, required};
 
 /// One of each line, from the oldest on; those in `found` are no requirement.
@@ -79,11 +80,35 @@ async fn check_cancelled(server: &Server) {
     assert_eq!(number(&mut root, AT_WORK).await, Some(0), "{}", server.name);
 }
 
+/// A lock is one connection's until that gives it back or ends.
+async fn check_lock(server: &Server) {
+    let target = Target::Mysql(server.root());
+    let endpoint = Endpoint { target, capabilities: capabilities("innodb", false) };
+    let taken = |held| match held {
+        Held::Taken(hold) => hold,
+        held => panic!("{}: {held:?}", server.name),
+    };
+    let mut first = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let Held::By(holder) = endpoint.hold(Duration::ZERO).await.expect("a login") else {
+        panic!("{}: twice", server.name)
+    };
+    assert!(holder.is(first.holder()) && holder.to_string().ends_with("@localhost"), "{holder}");
+    assert!(first.is_kept().await, "{}", server.name);
+    assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{}", server.name);
+    first.release().await;
+    let mut second = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let number = second.holder().to_string().replace("connection ", "");
+    run(&mut connected(&server.root()).await, &format!("KILL {number}")).await;
+    assert!(!second.is_kept().await, "{}", server.name);
+    drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
+}
+
 #[tokio::test]
 async fn sessions_set_what_they_need_themselves() {
     for base in bases() {
         let server = Server::start(&base).await;
         check_autocommit(&server).await;
         check_cancelled(&server).await;
+        check_lock(&server).await;
     }
 }

@@ -47,7 +47,7 @@ impl Holds {
                 Held::By(holder) => match holds.kept.iter_mut().find(|kept| kept.hold.holder().is(&holder)) {
                     Some(kept) => kept.variants.push(name.clone()),
                     None => {
-                        let advice = "wait until that has ended, or name another database";
+                        let advice = "wait until that has ended, or name another database; if there is none any more, end that connection";
                         return Err(refuse(format!("{}; {advice}", in_use(&endpoint, &holder.to_string()))));
                     }
                 },
@@ -93,6 +93,8 @@ impl Holds {
                     of(&kept.endpoint)
                 )))
             }
+            // The server has not noticed yet that our own connection is gone: nobody else can have had the lock.
+            Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
             Ok(Held::By(holder)) => Err(format!(
                 "{}; the connection that had it locked was lost",
                 in_use(&kept.endpoint, &holder.to_string())
