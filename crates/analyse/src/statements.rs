@@ -7,8 +7,6 @@ use crate::rates::per_second;
 use crate::span::Span;
 use crate::{Latency, StatementResult};
 
-const SECOND_US: u64 = 1_000_000;
-
 /// The statements that were counted within operations of `kind`. Times of an operation that is one statement are
 /// `operation`'s. What is wrong with a histogram goes to `faults`.
 pub(crate) fn statements(
@@ -31,9 +29,7 @@ pub(crate) fn statements(
             faults.push(error.to_string());
             None
         });
-        // Of the second in which a warm-up ends the statements are in neither part, its histogram is in one.
-        let begins_at_a_cut = from_us.is_multiple_of(SECOND_US);
-        if let Some(own) = own.as_ref().filter(|own| begins_at_a_cut && own.len() != *done) {
+        if let Some(own) = own.as_ref().filter(|own| own.len() != *done) {
             faults.push(format!(
                 "histograms.hlog: {} holds {} times, and events.jsonl {done} statements",
                 Clock::Service.tag(&tag),
