@@ -185,8 +185,9 @@ mod tests {
         (row.cells[4].colour, row.cells[4].misses_target) = (Colour::Red, true);
         let row = &summary.absolute.rows[1];
         assert_eq!(mark_in(row, &row.cells[4]), "▼ SLA");
-        let text = sections(&summary)[0].legend_text();
-        assert_eq!(text, "▼ within the lowest quarter of its step · SLA the planned rate was not kept");
+        let said = |colour| meaning(TableKind::Absolute, colour);
+        let both = format!("▼ {} · SLA {}", said(Colour::Red), said(Colour::Grey));
+        assert_eq!(sections(&summary)[0].legend_text(), both);
     }
 
     #[test]
