@@ -175,7 +175,7 @@ pub struct Cell {
     /// 95 % interval of a ratio over several blocks.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
-    /// A rate beside fewer background writes than planned, whatever its colour.
+    /// What the plan wanted kept was not, as the background rate, whatever the colour.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub misses_target: bool,
     /// Why it has that colour or no value, in words, so that colour never stands alone.

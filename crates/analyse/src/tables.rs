@@ -43,15 +43,15 @@ fn absolute(steps: &[StepFindings], cells: &[&CellRecord], base: &str) -> Table 
         let colours = colours::absolute(&rated);
         step.variants
             .iter()
-            .zip(colours)
-            .map(|(variant, colour)| match variant.rate {
+            .zip(rated.iter().zip(colours))
+            .map(|(variant, (rated, colour))| match variant.rate {
                 Some(rate) => Cell {
                     value: Some(rate),
                     text: rate_text(rate),
                     colour,
                     interval: None,
                     verdict: None,
-                    misses_target: step.misses(variant),
+                    misses_target: rated.is_some_and(|rated| !rated.kept),
                     note: absolute_note(step, variant, colour),
                 },
                 None => missing(variant, cells),
