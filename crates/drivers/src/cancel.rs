@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use crate::roster::Ticket;
-use crate::{AnySession, DbError, Endpoint, Session, Target, postgres};
+use crate::{AnySession, DbError, Endpoint, Session, Target, mysql, postgres};
 
 /// Between two looks at whether they have ended.
 const POLL: Duration = Duration::from_millis(50);
+
+const ACTIVE: &str = "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND usename = current_user \
+                      AND datname = current_database()";
 
 impl Endpoint {
     /// Ends what the server still does for connections of this variant that were dropped before their answers came, over a new
@@ -53,7 +56,7 @@ impl Endpoint {
         self.request(tickets).await?;
         let mut session = self.connect_as("conductor").await?;
         loop {
-            let busy = busy(&mut session, tickets).await?;
+            let busy = self.busy(&mut session, tickets).await?;
             if busy.is_empty() {
                 break;
             }
@@ -78,24 +81,27 @@ impl Endpoint {
         }
         Ok(())
     }
+
+    /// Those of our connections that the server works for: same number, user and database, since behind a proxy a number may be
+    /// that of somebody else's connection.
+    async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>, DbError> {
+        let rows = match &self.target {
+            Target::Mysql(options) => {
+                let rows = session.rows("SHOW PROCESSLIST").await?;
+                rows.into_iter().filter(|row| is_ours(row, options)).collect()
+            }
+            _ => session.rows(ACTIVE).await?,
+        };
+        let ids = rows.into_iter().filter_map(|row| row.into_iter().next()?);
+        let busy: Vec<u32> = ids.filter_map(|id| id.parse().ok()).collect();
+        Ok(tickets.iter().copied().filter(|ticket| busy.contains(&ticket.id)).collect())
+    }
 }
 
-/// Those of our connections that the server works for: same number, user and database, since behind a proxy a number may be
-/// that of somebody else's connection.
-async fn busy(session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>, DbError> {
-    let ids: Vec<String> = tickets.iter().map(|ticket| ticket.id.to_string()).collect();
-    let ids = ids.join(", ");
-    let sql = match session {
-        AnySession::Mysql(_) => format!(
-            "SELECT ID FROM information_schema.PROCESSLIST WHERE ID IN ({ids}) AND COMMAND <> 'Sleep' \
-             AND USER = SUBSTRING_INDEX(USER(), '@', 1) AND DB <=> DATABASE()"
-        ),
-        _ => format!(
-            "SELECT pid FROM pg_stat_activity WHERE pid IN ({ids}) AND state = 'active' \
-             AND usename = current_user AND datname = current_database()"
-        ),
-    };
-    let rows = session.rows(&sql).await?;
-    let busy: Vec<u32> = rows.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
-    Ok(tickets.iter().copied().filter(|ticket| busy.contains(&ticket.id)).collect())
+/// Whether a row of the server's list, which unlike a query needs no temporary table, is of a connection with these options
+/// that does something: number, user, host, database, command.
+fn is_ours(row: &[Option<String>], options: &mysql::Options) -> bool {
+    let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
+    let database = options.database.as_deref().unwrap_or_default();
+    column(1) == options.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"
 }

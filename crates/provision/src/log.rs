@@ -48,8 +48,11 @@ pub(crate) fn errors(path: &Path, start: u64) -> Option<String> {
     let text = last_bytes(path, start).ok()?;
     let marks: Vec<&str> = ERRORS.into_iter().chain(NO_SPACE).collect();
     let lines: Vec<&str> = text.lines().filter(|line| marks.iter().any(|mark| line.contains(mark))).collect();
-    let last = &lines[lines.len().saturating_sub(ERROR_LINES)..];
-    (!last.is_empty()).then(|| last.join("\n"))
+    let (before, last) = lines.split_at(lines.len().saturating_sub(ERROR_LINES));
+    // Of thousands of failed writes the first says what came over the server.
+    let first = before.iter().find(|line| NO_SPACE.iter().any(|mark| line.contains(mark)));
+    let lines: Vec<&str> = first.into_iter().chain(last).copied().collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn shown(path: &Path, start: u64, choose: impl FnOnce(&[&str]) -> String) -> String {
@@ -98,5 +101,8 @@ mod tests {
         assert_eq!(reason(&path, length(&path)), "(the log is empty)");
         assert_eq!(errors(&path, earlier.len() as u64).as_deref(), Some("[ERROR] unknown variable"));
         assert_eq!(errors(&path, length(&path)), None);
+        std::fs::write(&path, "[ERROR] Disk is full\n".to_owned() + &"[ERROR] write\n".repeat(20)).unwrap();
+        let expected = "[ERROR] Disk is full".to_owned() + &"\n[ERROR] write".repeat(ERROR_LINES);
+        assert_eq!(errors(&path, 0), Some(expected));
     }
 }

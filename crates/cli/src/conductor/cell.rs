@@ -94,7 +94,7 @@ impl Conductor<'_> {
         };
         let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
         let obituary = database.obituary();
-        if obituary.is_none() {
+        if !database.owned {
             // Of a check or a pause that was cut off; those of a step are told with it.
             let cancelled = self.runtime.block_on(database.cancel_abandoned());
             self.warn(writer, cancelled.err())?;

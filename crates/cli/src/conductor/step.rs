@@ -87,8 +87,9 @@ impl StepRun<'_, '_> {
             );
             writer.event(&StepEvent::Warning { text })?;
         }
-        // The next cell at this address, and whoever else uses the server, would be measured beside it.
-        if let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned()) {
+        // What comes next on a server that goes on would be measured beside it.
+        let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
+        if goes_on && let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned()) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
         }
