@@ -9,10 +9,11 @@ use crate::support::{Desk, findings};
 use crate::watch::server_of;
 use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_5_6, MYSQL_8_0, POSTGRES_15, POSTGRES_18, variant};
 
-/// Each changes a class, in the words of all versions. What a version does not have is `loose`.
+/// Each changes a class, in the words of all versions. What a version does not have is `loose`. Statements in the binary log, which old
+/// versions write by default, are refused at this isolation.
 const OPTION_FILE: &str = "[mysqld]\ninnodb_buffer_pool_size = 200M\ninnodb_flush_log_at_trx_commit = 2\ninnodb_doublewrite = 0\n\
      character_set_server = utf8mb4\ntransaction-isolation = READ-COMMITTED\ninnodb_flush_method = O_DIRECT\n\
-     loose_innodb_log_file_size = 64M\nloose_performance_schema = OFF\nlog_bin = binlog\nserver_id = 1\nsync_binlog = 0\n\
+     loose_innodb_log_file_size = 64M\nloose_performance_schema = OFF\nlog_bin = binlog\nloose_binlog_format = MIXED\nserver_id = 1\nsync_binlog = 0\n\
      slow_query_log = ON\ninnodb_io_capacity = 2000\nmax_connections = 300\n[client]\nport = 1\n";
 
 const POSTGRESQL_CONF: &str = "shared_buffers = 12800\nfsync = off\nsynchronous_commit = off\nfull_page_writes = 0\n\

@@ -12,7 +12,7 @@ const TABLES: u32 = 2;
 
 /// What is asked of the tables beside the statements of steps: the conductor makes them, has them analysed, and asks for dead rows
 /// and query plans; a load asks for the character set that it is to speak.
-const BETWEEN_STEPS: [&str; 9] = [
+const BETWEEN_STEPS: [&str; 10] = [
     "DROP TABLE IF EXISTS sbtest",
     "CREATE TABLE sbtest",
     "ANALYZE TABLE `sbtest",
@@ -22,6 +22,7 @@ const BETWEEN_STEPS: [&str; 9] = [
     "EXPLAIN FORMAT=TRADITIONAL ",
     "EXPLAIN (COSTS OFF) ",
     "SELECT DISTINCT character_set_name FROM information_schema.columns ",
+    "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES ",
 ];
 
 /// A step that must be in a log.
