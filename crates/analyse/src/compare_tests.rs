@@ -4,17 +4,7 @@ use dbdyno_record::{CellEvent, RunEvent};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, load_step, query_step, run};
-
-/// A run of `a` and `b` in `l.i0`, one pair of rates a block.
-fn run_of(id: &str, blocks: &[(u64, u64)]) -> Run {
-    let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
-        [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
-    });
-    let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
-    run.manifest.run_id = id.to_owned();
-    run
-}
+use crate::fixtures::{cell, query_step, run, run_of_pairs};
 
 fn side<'a>(run: &'a Run, variant: &'a str) -> Side<'a> {
     Side { run, variant }
@@ -24,7 +14,7 @@ const STEADY: [(u64, u64); 4] = [(100_000, 92_000), (80_000, 73_800), (120_000, 
 
 #[test]
 fn two_variants_of_one_run_are_compared_in_pairs() {
-    let run = run_of("x", &STEADY);
+    let run = run_of_pairs("x", &STEADY);
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert!(found.paired && found.notes.is_empty(), "{:?}", found.notes);
@@ -37,7 +27,7 @@ fn two_variants_of_one_run_are_compared_in_pairs() {
 
 #[test]
 fn a_warm_up_is_no_comparison() {
-    let mut run = run_of("x", &STEADY);
+    let mut run = run_of_pairs("x", &STEADY);
     for cell in &mut run.cells {
         cell.steps[0].spec.is_warm_up = true;
     }
@@ -81,7 +71,7 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
 
 #[test]
 fn what_changed_while_a_run_went_on_is_noted() {
-    let mut run = run_of("x", &STEADY);
+    let mut run = run_of_pairs("x", &STEADY);
     let mut tool = run.manifest.tool.clone();
     run.events.push(RunEvent::Started { at: String::new(), resumed: false, tool: Some(tool.clone()) });
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
@@ -112,14 +102,14 @@ fn settings_that_are_not_alike_are_noted() {
             }
         }
     };
-    let mut run = run_of("x", &STEADY);
+    let mut run = run_of_pairs("x", &STEADY);
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
     assert_snapshot!(notes(&run).join("\n"), @"Not set alike: page: 4 KiB by default (a), 8 KiB by default (b).");
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
-    let mut other = run_of("y", &STEADY);
+    let mut other = run_of_pairs("y", &STEADY);
     set(&mut other, "a", "page_size", "8192");
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
@@ -129,7 +119,7 @@ fn settings_that_are_not_alike_are_noted() {
 
 #[test]
 fn a_wider_margin_is_more_lenient() {
-    let run = run_of("x", &STEADY);
+    let run = run_of_pairs("x", &STEADY);
     let choices = CompareChoices { margin: Some(0.15), anyway: false };
     let found = compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
     assert_eq!((found.margin, found.steps[0].verdict), (0.15, Some(Verdict::Same)));
@@ -137,7 +127,7 @@ fn a_wider_margin_is_more_lenient() {
 
 #[test]
 fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
-    let mut run = run_of("x", &STEADY);
+    let mut run = run_of_pairs("x", &STEADY);
     run.manifest.experiment.margins.insert("l.*".to_owned(), 0.15);
     let of = |choices| compare(side(&run, "a"), side(&run, "b"), choices).unwrap();
     let planned = of(CompareChoices::default());
@@ -149,7 +139,7 @@ fn a_step_has_the_margin_of_its_pattern_unless_the_caller_says_one_for_all() {
 
 #[test]
 fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
-    let mut run = run_of("x", &STEADY);
+    let mut run = run_of_pairs("x", &STEADY);
     run.manifest.experiment.budget_seconds = Some(100.0);
     let look = |blocks, seconds: u64| dbdyno_record::RunEvent::Look {
         at: String::new(),
@@ -167,7 +157,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
 
 #[test]
 fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
-    let (one, two) = (run_of("x", &STEADY), run_of("y", &STEADY));
+    let (one, two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
     assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
@@ -176,7 +166,7 @@ fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
 
 #[test]
 fn runs_that_are_not_alike_are_refused_unless_anyway() {
-    let (one, mut two) = (run_of("x", &STEADY), run_of("y", &STEADY));
+    let (one, mut two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     two.manifest.seed = 8;
     let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
     assert_snapshot!(error, @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
@@ -187,7 +177,7 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
 
 #[test]
 fn one_block_is_a_ratio_without_a_verdict() {
-    let run = run_of("x", &STEADY[..1]);
+    let run = run_of_pairs("x", &STEADY[..1]);
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.steps[0].ratio, found.steps[0].verdict), (Some(0.92), None));
     assert!(found.notes[0].starts_with("One block"), "{:?}", found.notes);
@@ -195,7 +185,7 @@ fn one_block_is_a_ratio_without_a_verdict() {
 
 #[test]
 fn unknown_variants_and_a_comparison_with_itself_are_errors() {
-    let run = run_of("x", &STEADY);
+    let run = run_of_pairs("x", &STEADY);
     let fail = |base, new| compare(side(&run, base), side(&run, new), CompareChoices::default()).unwrap_err();
     assert_snapshot!(fail("a", "c"), @r#"run x has no variant named "c"; its variants are: a, b"#);
     assert_snapshot!(fail("a", "a"), @"a would be compared with itself: name two variants, or two runs");

@@ -131,8 +131,8 @@ fn write_amplification(step: &Measured<'_>) -> Option<f64> {
     Some(written / user_bytes)
 }
 
-/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the proportion of its tick-based user and kernel times: the clock knows no
-/// split, and the ticks (10 ms each) do not add up to the clock.
+/// What a process used between the samples nearest to `span`: its exact CPU clock, split in the proportion of its tick-based user
+/// and kernel times. The clock knows no split, and the ticks (10 ms each) do not add up to the clock.
 pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
     let change = |key: &str| change(step.counters, source, &[key], span);
     let total_us = change("cpu_us").and_then(|change| step.per_headline_unit(change));

@@ -331,3 +331,13 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         group_memory: None,
     }
 }
+
+/// A run of `a` and `b` in `l.i0`, a pair of rates a block.
+pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
+    let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
+        [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
+    });
+    let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
+    run.manifest.run_id = id.to_owned();
+    run
+}

@@ -2,6 +2,7 @@
 
 use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
 
+use crate::numbered::numbered;
 use crate::span::Span;
 
 /// Losses of connections in one step. Times are seconds.
@@ -65,13 +66,9 @@ fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
 /// The sentence that a reader must know before the step's figures.
 pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
     let outage = outage(step)?;
-    let times = |count: u64, what: &str| match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    };
     let lost = match outage.down {
         0 => String::new(),
-        lost => format!(", {} not back at the end", times(lost, "connection")),
+        lost => format!(", {} not back at the end", numbered(lost, "connection")),
     };
     let at_least = if outage.is_cut { "at least " } else { "" };
     Some(format!(
@@ -80,7 +77,7 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
         cell.id.variant,
         step.name,
         outage.seconds,
-        times(outage.reconnects, "reconnect"),
+        numbered(outage.reconnects, "reconnect"),
         outage.connection_seconds,
         held_by(step),
     ))

@@ -4,21 +4,11 @@ use dbdyno_record::Run;
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, load_step, run};
+use crate::fixtures::{cell, load_step, run, run_of_pairs};
 use crate::{CompareChoices, Comparison, Findings, Side, analyse, compare};
 
-/// Rates of `a` and `b` in `l.i0`, a pair a block.
-fn run_of(id: &str, blocks: &[(u64, u64)]) -> Run {
-    let cells = blocks.iter().zip(1..).flat_map(|((a, b), block)| {
-        [cell(block, "a", vec![load_step(*a)]), cell(block, "b", vec![load_step(*b)])]
-    });
-    let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
-    run.manifest.run_id = id.to_owned();
-    run
-}
-
 fn found(blocks: &[(u64, u64)]) -> Findings {
-    analyse(&run_of("x", blocks))
+    analyse(&run_of_pairs("x", blocks))
 }
 
 fn step(findings: &Findings) -> &VariantStep {
@@ -79,7 +69,7 @@ fn beside_a_base_that_stood_still_nothing_is_faster_or_the_same() {
 
 #[test]
 fn a_comparison_of_pairs_says_it_above_its_table() {
-    let run = run_of("x", &STILL);
+    let run = run_of_pairs("x", &STILL);
     let found = compared(&run, &run);
     assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
     assert_snapshot!(found.notes.join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
@@ -92,7 +82,7 @@ fn a_comparison_of_pairs_says_it_above_its_table() {
 #[test]
 fn of_two_runs_the_one_that_stood_still_in_more_of_its_blocks_has_stalled() {
     let word = |base: &[(u64, u64)], new: &[(u64, u64)]| {
-        compared(&run_of("x", base), &run_of("y", new)).steps[0].verdict
+        compared(&run_of_pairs("x", base), &run_of_pairs("y", new)).steps[0].verdict
     };
     let calm = [(100_000, 100_000), (100_100, 100_100), (99_900, 99_900), (100_000, 100_050)];
     assert_eq!(word(&calm, &calm), Some(Verdict::Same));

@@ -157,13 +157,9 @@ fn kind_result(
         false => latency(histogram(Clock::Response).as_ref()),
     };
     let lag = histogram(Clock::Lag);
-    let counted = [(Clock::Service, &service_latency), (Clock::Response, &response_latency)];
     if faults.is_empty() && is_sound {
-        faults.extend(
-            counted
-                .into_iter()
-                .find_map(|(clock, times)| times_fault(step, &spec.kind, clock, times.count, window)),
-        );
+        let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
+        faults.extend(times_fault(step, &spec.kind, timed, window));
     }
     let result = KindResult {
         kind: spec.kind.clone(),

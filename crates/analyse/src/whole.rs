@@ -92,28 +92,26 @@ fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
         .then(|| format!("it ends at {}, and the window at {}", seconds(reached_us), seconds(end_us)))
 }
 
-/// What is wrong when the histograms of `kind` on one clock hold `timed` operations of the window. `None` for a record that was not
-/// made by connections: it has no times.
+/// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of the first clock that is at odds.
+/// `None` for a record that was not made by connections: it has no times.
 pub(crate) fn times_fault(
     step: &StepRecord,
     kind: &str,
-    clock: Clock,
-    timed: u64,
+    timed: [(Clock, u64); 2],
     window: Span,
 ) -> Option<String> {
-    if sent(step).is_empty() {
+    if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
         return None;
     }
     // The same rule for both, so that an interval that straddles the window's edge is on the same side of it.
     let inside =
         |interval: &&Interval| interval.kind == kind && counts_in(window, interval.from_us, interval.to_us);
     let done: u64 = step.intervals.iter().filter(inside).map(|interval| interval.done).sum();
-    (timed != done).then(|| {
-        format!(
-            "histograms.hlog: {} holds the times of {timed} operations of the window, and intervals.jsonl {done} operations",
-            clock.tag(kind)
-        )
-    })
+    let (clock, timed) = timed.into_iter().find(|(_, timed)| *timed != done)?;
+    Some(format!(
+        "histograms.hlog: {} holds the times of {timed} operations of the window, and intervals.jsonl {done} operations",
+        clock.tag(kind)
+    ))
 }
 
 fn seconds(us: u64) -> String {
@@ -189,7 +187,9 @@ mod tests {
     #[test]
     fn each_answer_of_the_window_has_its_time() {
         let window = Span::new(0, 2_000_000);
-        let fault = |step: &StepRecord, timed| times_fault(step, "insert", Clock::Service, timed, window);
+        let fault = |step: &StepRecord, timed| {
+            times_fault(step, "insert", [Clock::Service, Clock::Response].map(|clock| (clock, timed)), window)
+        };
         assert_eq!(fault(&step(), 40), None);
         insta::assert_snapshot!(fault(&step(), 20).unwrap(), @"histograms.hlog: insert/service holds the times of 20 operations of the window, and intervals.jsonl 40 operations");
         assert_eq!(fault(&load_step(1_000), 7), None, "no connection made it");

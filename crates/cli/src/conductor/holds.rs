@@ -77,10 +77,7 @@ impl Holds {
     /// # Errors
     /// That somebody else has it now.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
-        let Some(kept) = self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
-        else {
-            return Ok(None);
-        };
+        let Some(kept) = self.of_variant(variant) else { return Ok(None) };
         if kept.hold.is_kept().await {
             return Ok(None);
         }
@@ -106,8 +103,7 @@ impl Holds {
 
     /// What is to be told where others are at work in the variant's database: what a run has left that was killed, for one.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
-        let mut kept = self.kept.iter_mut();
-        let kept = kept.find(|kept| kept.variants.iter().any(|name| name == variant))?;
+        let kept = self.of_variant(variant)?;
         let others = kept.hold.others_at_work().await;
         (!others.is_empty()).then(|| {
             format!(
@@ -116,6 +112,10 @@ impl Holds {
                 others.join("; ")
             )
         })
+    }
+
+    fn of_variant(&mut self, variant: &str) -> Option<&mut Kept> {
+        self.kept.iter_mut().find(|kept| kept.variants.iter().any(|name| name == variant))
     }
 
     /// Gives all of them back.

@@ -1,0 +1,66 @@
+//! What every server must do with statements that nobody waits for any more, and with locks, in its own words.
+
+use std::time::Duration;
+
+use dbdyno_drivers::{AnySession, Endpoint, Held, Hold, Session, first_i64};
+
+/// A product's words.
+pub(crate) struct Words {
+    /// A statement that goes on for longer than any test.
+    pub(crate) sleeps: &'static str,
+    /// Counts those of others that are at work.
+    pub(crate) at_work: &'static str,
+    /// Ends the connection of this number.
+    pub(crate) kill: fn(&str) -> String,
+}
+
+async fn connected(endpoint: &Endpoint) -> AnySession {
+    endpoint.connect().await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn number(session: &mut AnySession, sql: &str) -> Option<i64> {
+    first_i64(&session.rows(sql).await.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// What was dropped before its answer came is ended; what goes on is left alone until all is to end. `endpoint` makes one that
+/// knows of no connection yet, to the server `name`.
+pub(crate) async fn check_cancelled(name: &str, endpoint: impl Fn() -> Endpoint, words: &Words) {
+    let mut root = connected(&endpoint()).await;
+    let endpoint = endpoint();
+    let soon = Duration::from_millis(200);
+    let sleeps = words.sleeps.as_bytes();
+    let mut kept = connected(&endpoint).await;
+    let mut dropped = connected(&endpoint).await;
+    assert!(tokio::time::timeout(soon, kept.query(sleeps)).await.is_err(), "{name}");
+    assert!(tokio::time::timeout(soon, dropped.query(sleeps)).await.is_err(), "{name}");
+    drop(dropped);
+    assert_eq!(number(&mut root, words.at_work).await, Some(2), "{name}");
+    endpoint.cancel_abandoned(Duration::from_secs(20)).await.expect("cancelled");
+    assert_eq!(number(&mut root, words.at_work).await, Some(1), "{name}");
+    endpoint.cancel_all(Duration::from_secs(20)).await.expect("cancelled");
+    assert_eq!(number(&mut root, words.at_work).await, Some(0), "{name}");
+}
+
+/// A lock is one connection's until that gives it back or ends.
+pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, words: &Words) {
+    let taken = |held| -> Box<Hold> {
+        match held {
+            Held::Taken(hold) => hold,
+            held => panic!("{name}: {held:?}"),
+        }
+    };
+    let mut first = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let Held::By(holder) = endpoint.hold(Duration::ZERO).await.expect("a login") else {
+        panic!("{name}: twice")
+    };
+    assert!(holder.is(first.holder()) && holder.to_string().ends_with("@localhost"), "{holder}");
+    assert!(first.is_kept().await, "{name}");
+    assert_eq!(first.others_at_work().await, Vec::<String>::new(), "{name}");
+    first.release().await;
+    let mut second = taken(endpoint.hold(Duration::ZERO).await.expect("a login"));
+    let number = second.holder().to_string().replace("connection ", "");
+    let mut root = connected(endpoint).await;
+    root.query((words.kill)(&number).as_bytes()).await.expect("ended");
+    assert!(!second.is_kept().await, "{name}");
+    drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
+}
