@@ -178,6 +178,15 @@ impl Session for AnySession {
         }
     }
 
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        match self {
+            Self::Mysql(session) => session.forget(statement).await,
+            Self::Postgres(session) => session.forget(statement).await,
+            Self::Sqlite(session) => session.forget(statement).await,
+            Self::Null(session) => session.forget(statement).await,
+        }
+    }
+
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
         match self {
             Self::Mysql(session) => session.execute(statement, params).await,

@@ -24,6 +24,19 @@ pub enum Param {
     Text(Vec<u8>),
 }
 
+impl Param {
+    /// Makes it the text that `write` appends to nothing, in the memory of the text that it was.
+    pub fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut text = match std::mem::replace(self, Self::Int(0)) {
+            Self::Text(text) => text,
+            Self::Int(_) => Vec::new(),
+        };
+        text.clear();
+        write(&mut text);
+        *self = Self::Text(text);
+    }
+}
+
 /// A prepared statement of the session that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement {
@@ -52,6 +65,12 @@ pub trait Session {
         statement: Statement,
         params: &[Param],
     ) -> impl Future<Output = Result<Answer, DbError>>;
+
+    /// Lets the server free what it keeps of a prepared statement, which must not be executed any more. An embedded database
+    /// keeps a text only.
+    fn forget(&mut self, _statement: Statement) -> impl Future<Output = Result<(), DbError>> {
+        async { Ok(()) }
+    }
 
     /// Sends `sql` and returns its rows as text. Not for the hot path.
     fn rows(&mut self, sql: &str) -> impl Future<Output = Result<Cells, DbError>>;

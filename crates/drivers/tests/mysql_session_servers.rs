@@ -9,7 +9,7 @@ mod unwaited;
 use dbdyno_drivers::mysql::{MysqlSession, Options, capabilities};
 use dbdyno_drivers::{Endpoint, Session, Target, first_i64};
 use server::{Server, found, required};
-use unwaited::{Words, check_cancelled, check_lock};
+use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
 
 /// One of each line, from the oldest on; those in `found` are no requirement.
 fn bases() -> Vec<std::path::PathBuf> {
@@ -65,6 +65,7 @@ const WORDS: Words = Words {
     sleeps: "SELECT SLEEP(600)",
     at_work: "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO = 'SELECT SLEEP(600)'",
     kill: |number| format!("KILL {number}"),
+    prepared: "SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'",
 };
 
 #[tokio::test]
@@ -74,5 +75,6 @@ async fn sessions_set_what_they_need_themselves() {
         check_autocommit(&server).await;
         check_cancelled(&server.name, || endpoint(&server), &WORDS).await;
         check_lock(&server.name, &endpoint(&server), &WORDS).await;
+        check_forgotten(&server.name, &endpoint(&server), &WORDS).await;
     }
 }

@@ -8,12 +8,13 @@ mod unwaited;
 use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{Endpoint, Target};
 use server::{Server, required};
-use unwaited::{Words, check_cancelled, check_lock};
+use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
 
 const WORDS: Words = Words {
     sleeps: "SELECT pg_sleep(600)",
     at_work: "SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep%'",
     kill: |number| format!("SELECT pg_terminate_backend({number})"),
+    prepared: "SELECT COUNT(*) FROM pg_prepared_statements",
 };
 
 fn endpoint(server: &Server) -> Endpoint {
@@ -26,5 +27,6 @@ async fn statements_are_cancelled_and_locks_are_kept() {
         let server = Server::start(&base).await;
         check_cancelled(&server.name, || endpoint(&server), &WORDS).await;
         check_lock(&server.name, &endpoint(&server), &WORDS).await;
+        check_forgotten(&server.name, &endpoint(&server), &WORDS).await;
     }
 }

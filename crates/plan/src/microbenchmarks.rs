@@ -50,7 +50,7 @@ pub struct Microbenchmarks {
     pub zipfian_exponent: f64,
     /// Rows that a delete step took away are put back behind it, outside of the clock. The original goes on with what is left.
     pub delete_refill: bool,
-    /// How statements travel; `auto` is the original's way: prepared, but insert and scan as text.
+    /// How statements travel; `auto` is prepared, but insert and scan as text. The original's way but for its load, which is text.
     pub protocol: Protocol,
     /// A plain index on `id` in place of the primary key.
     pub secondary: bool,

@@ -111,7 +111,7 @@ pub struct Oltp {
     pub load_method: LoadMethod,
     /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the tests run on them.
     pub use_existing: bool,
-    /// How statements travel; `auto` is the original's way: prepared, but the test insert as text.
+    /// How statements travel; `auto` is prepared, but the test insert as text. The original's way but for its load, which is text.
     pub protocol: Protocol,
     /// How ids, and `k` of new rows, are drawn; `k` of loaded rows is always uniform.
     pub distribution: Distribution,

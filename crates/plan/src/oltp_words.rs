@@ -32,7 +32,7 @@ pub enum IdType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LoadMethod {
-    /// Multi-row INSERTs of up to 512 KiB, as in the original.
+    /// Multi-row INSERTs of up to 512 KiB, as in the original; prepared, unless `protocol` is `text`.
     Insert,
     /// The database's own way for bulk: LOAD DATA LOCAL INFILE, COPY FROM STDIN, or prepared INSERTs in long
     /// transactions; 4 MiB of text at a time, and no file anywhere.

@@ -62,6 +62,10 @@ impl Connection {
         self.session()?.prepare(sql).await.map_err(failure)
     }
 
+    pub(crate) async fn forget(&mut self, statement: Statement) -> Result<(), Failure> {
+        self.session()?.forget(statement).await.map_err(failure)
+    }
+
     pub(crate) async fn query(&mut self, sql: &[u8]) -> Result<Answer, Failure> {
         self.session()?.query(sql).await.map_err(failure)
     }

@@ -24,6 +24,7 @@ use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement
 const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
+const CLOSE_STATEMENT: u8 = 0x19;
 
 /// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that nobody commits would hold its locks
 /// against the next.
@@ -168,6 +169,10 @@ impl Session for MysqlSession {
         self.0.execute(statement, params)
     }
 
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        self.0.forget(statement).await
+    }
+
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         self.0.rows(sql).await
     }
@@ -258,6 +263,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         message.extend_from_slice(sql.as_bytes());
         let outcome = self.prepared(sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// See [`Session::forget`]. The server does not answer.
+    pub(super) async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
+        self.exchange.begin()?;
+        let message = self.wire.message();
+        message.push(CLOSE_STATEMENT);
+        message.extend_from_slice(&prepared.server_id.to_le_bytes());
+        let outcome = self.wire.send().await;
+        self.exchange.end(outcome, || format!("closing {}", prepared.excerpt))
     }
 
     /// See [`Session::rows`].

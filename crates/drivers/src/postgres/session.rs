@@ -136,6 +136,10 @@ impl Session for PostgresSession {
         self.connection.execute(statement, params)
     }
 
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        self.connection.forget(statement).await
+    }
+
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
         self.connection.rows(sql).await
     }
@@ -222,6 +226,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         put_prepare(self.wire.message(), &name, &numbered(sql));
         let outcome = self.prepared(name, sql).await;
         self.exchange.end(outcome, || excerpt(sql.as_bytes()))
+    }
+
+    /// See [`Session::forget`].
+    pub(super) async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        let Some(prepared) = self.statements.get(statement.id as usize) else { return Ok(()) };
+        // By SQL, whose answer is read like that of every statement.
+        let sql = format!("DEALLOCATE {}", prepared.name);
+        self.query(sql.as_bytes()).await.map(|_| ())
     }
 
     /// See [`Session::rows`].

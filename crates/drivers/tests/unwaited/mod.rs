@@ -1,4 +1,4 @@
-//! What every server must do with statements that nobody waits for any more, and with locks, in its own words.
+//! What every server must do with statements that nobody waits for or needs any more, and with locks, in its own words.
 
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ pub(crate) struct Words {
     pub(crate) at_work: &'static str,
     /// Ends the connection of this number.
     pub(crate) kill: fn(&str) -> String,
+    /// Tells in its last cell how many statements are prepared.
+    pub(crate) prepared: &'static str,
 }
 
 async fn connected(endpoint: &Endpoint) -> AnySession {
@@ -63,4 +65,22 @@ pub(crate) async fn check_lock(name: &str, endpoint: &Endpoint, words: &Words) {
     root.query((words.kill)(&number).as_bytes()).await.expect("ended");
     assert!(!second.is_kept().await, "{name}");
     drop(taken(endpoint.hold(Duration::from_secs(2)).await.expect("a login")));
+}
+
+/// The server keeps nothing of a prepared statement that is forgotten, and the others stay what they are.
+pub(crate) async fn check_forgotten(name: &str, endpoint: &Endpoint, words: &Words) {
+    async fn prepared(session: &mut AnySession, words: &Words) -> i64 {
+        let rows = session.rows(words.prepared).await.unwrap_or_else(|error| panic!("{error}"));
+        rows[0].last().and_then(Option::as_deref).expect("a number").parse().expect("a number")
+    }
+    let mut session = connected(endpoint).await;
+    let before = prepared(&mut session, words).await;
+    let first = session.prepare("SELECT 1").await.expect("a statement");
+    let second = session.prepare("SELECT 2 UNION SELECT 3").await.expect("a statement");
+    assert_eq!(prepared(&mut session, words).await, before + 2, "{name}");
+    session.forget(first).await.unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(prepared(&mut session, words).await, before + 1, "{name}");
+    assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}");
+    session.execute(first, &[]).await.expect_err("it is forgotten");
+    assert!(session.execute(second, &[]).await.expect("rows").rows == 2, "{name}: the session goes on");
 }

@@ -8,10 +8,11 @@ use dbdyno_record::Deviation;
 use crate::oltp;
 
 /// Topics of the classic workload's deviations that hold here too.
-pub(super) const SHARED: [&str; 12] = [
+pub(super) const SHARED: [&str; 13] = [
     "random numbers",
     "tables",
     "load",
+    "protocol of the load",
     "character set of the load",
     "load connections",
     "index",

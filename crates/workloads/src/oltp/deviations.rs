@@ -176,6 +176,13 @@ fn of_tables(options: &Options) -> Vec<Deviation> {
             "4 MiB of rows at a time in the database's own way for bulk, on MySQL and MariaDB with ids of the client; tables exist before the clock runs; the index is a step of its own",
         ),
     }];
+    if options.load_method == LoadMethod::Insert && options.protocol != Protocol::Text {
+        list.push(deviation(
+            "protocol of the load",
+            "INSERTs as text",
+            "the same INSERTs prepared, their rows as parameters, so that the server parses none of them; only the last of a table, which has fewer rows, is text",
+        ));
+    }
     if options.load_method == LoadMethod::Insert {
         list.push(deviation(
             "character set of the load",

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use dbdyno_drivers::RowStream;
-use dbdyno_plan::LoadMethod;
+use dbdyno_plan::{LoadMethod, Protocol};
 
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
@@ -19,8 +19,10 @@ const AROUND: usize = "(, '', ''),".len() + C_LENGTH + PAD_LENGTH;
 /// How a statement of the load is made and sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadForm {
-    /// A multi-row INSERT.
-    Insert,
+    /// A multi-row INSERT as text.
+    Text,
+    /// The same INSERT, prepared: the rows travel as parameters.
+    Prepared,
     /// The database's own way for bulk.
     Stream(RowStream),
 }
@@ -50,14 +52,21 @@ pub(crate) struct Portion {
     pub(crate) last: u64,
 }
 
+impl Portion {
+    pub(crate) fn rows(&self) -> u64 {
+        self.last - self.first + 1
+    }
+}
+
 impl LoadPlan {
     /// As many rows a statement as surely fit: the number depends on the table's size and on nothing that is drawn.
     pub(crate) fn new(setup: &Setup) -> Self {
         let capabilities = &setup.context.endpoint.capabilities;
         let options = &setup.options;
-        let form = match options.load_method {
-            LoadMethod::Insert => LoadForm::Insert,
-            LoadMethod::Stream => LoadForm::Stream(capabilities.row_stream),
+        let form = match (options.load_method, options.protocol) {
+            (LoadMethod::Insert, Protocol::Text) => LoadForm::Text,
+            (LoadMethod::Insert, Protocol::Auto | Protocol::Prepared) => LoadForm::Prepared,
+            (LoadMethod::Stream, _) => LoadForm::Stream(capabilities.row_stream),
         };
         let by_tables = capabilities.keeps_arrival_order;
         let wanted = match (capabilities.parallel_writers, by_tables) {
@@ -74,7 +83,7 @@ impl LoadPlan {
         let digits = options.last_id().to_string().len();
         let row = AROUND + digits + if with_ids { digits + ", ".len() } else { 0 };
         let room = match form {
-            LoadForm::Insert => {
+            LoadForm::Text | LoadForm::Prepared => {
                 INSERT_BYTES - sql::load_prefix(&Setup::table(options.tables), with_ids).len()
             }
             LoadForm::Stream(_) => STREAM_BYTES,
@@ -135,6 +144,20 @@ impl LoadPlan {
             first: before + 1,
             last: (before + self.rows_per_statement).min(self.rows),
         }
+    }
+
+    /// Whether the INSERT of `portion` is a prepared one. The last of a table is not where it has fewer rows: it would be
+    /// prepared to be executed once.
+    pub(crate) fn is_prepared(&self, portion: Portion) -> bool {
+        self.form == LoadForm::Prepared && portion.rows() == self.rows_per_statement
+    }
+
+    /// An INSERT of a full statement's rows, to be prepared.
+    pub(crate) fn prepared_insert(&self, table: u32) -> String {
+        let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
+        // A MiB at most.
+        let rows = vec![row; self.rows_per_statement as usize].join(",");
+        format!("{}{rows}", sql::load_prefix(&Setup::table(table), self.with_ids))
     }
 
     /// Writes an INSERT of `portion` into `out`.

@@ -263,9 +263,10 @@ fn kind_spec(step: &StepPlan, setup: &Setup) -> KindSpec {
 fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement()).unwrap_or(u32::MAX);
     let (protocol, statements, statement) = match plan.form {
-        LoadForm::Insert => {
+        LoadForm::Text | LoadForm::Prepared => {
+            let protocol = if plan.form == LoadForm::Text { "text" } else { "prepared" };
             let prefix = sql::load_prefix("sbtest?", plan.with_ids);
-            ("text", 1, format!("{prefix}({}?, '?', '?'), ...", if plan.with_ids { "?, " } else { "" }))
+            (protocol, 1, format!("{prefix}({}?, '?', '?'), ...", if plan.with_ids { "?, " } else { "" }))
         }
         LoadForm::Stream(form) => {
             let sql = sql::load_rows("sbtest?", form, plan.with_ids);

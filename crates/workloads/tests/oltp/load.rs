@@ -1,7 +1,8 @@
 //! The load: how many statements, which rows, what they hold.
 
-use dbdyno_drivers::{mysql, postgres, sqlite};
-use dbdyno_plan::{IdType, LoadMethod, Oltp as Options};
+use dbdyno_drivers::null::Asked;
+use dbdyno_drivers::{Capabilities, mysql, postgres, sqlite};
+use dbdyno_plan::{IdType, LoadMethod, Oltp as Options, Protocol};
 use dbdyno_workloads::Workload;
 
 use crate::desk::Desk;
@@ -34,6 +35,33 @@ fn ten_thousand_rows_are_four_statements_of_at_most_half_a_mebibyte() {
     assert!(all.iter().all(|(k, c, pad)| (1..=10_000).contains(k) && c.len() == 119 && pad.len() == 59));
     let distinct = all.iter().map(|row| row.1).collect::<std::collections::HashSet<_>>();
     assert_eq!(distinct.len(), 10_000);
+}
+
+/// Whether each statement of the load is prepared, and what it says with its parameters.
+fn load_of(protocol: Protocol, capabilities: Capabilities) -> Vec<(bool, String)> {
+    let options =
+        Options { tables: 2, table_size: 6_000, load_connections: 1, protocol, ..Options::default() };
+    let mut desk = Desk::new(&options, capabilities);
+    desk.run("load");
+    let is_prepared = |asked: &Asked| matches!(asked, Asked::Execute(..));
+    desk.journal.take().iter().map(|asked| (is_prepared(asked), crate::desk::text(asked))).collect()
+}
+
+#[test]
+fn inserts_are_prepared_but_for_the_last_of_a_table_and_say_what_texts_say() {
+    for capabilities in
+        [mysql::capabilities("innodb", true), postgres::capabilities(), sqlite::capabilities()]
+    {
+        let (prepared, texts) =
+            (load_of(Protocol::Auto, capabilities.clone()), load_of(Protocol::Text, capabilities));
+        let how = |load: &[(bool, String)]| load.iter().map(|(prepared, _)| *prepared).collect::<Vec<_>>();
+        assert_eq!(how(&prepared), [true, true, false, true, true, false]);
+        assert_eq!(how(&texts), [false; 6]);
+        let said = |load: Vec<(bool, String)>| load.into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let (prepared, texts) = (said(prepared), said(texts));
+        assert!(prepared == texts, "{} and {}", prepared[0], texts[0]);
+        assert!(prepared[3].starts_with("INSERT INTO sbtest2("), "the next table has a statement of its own");
+    }
 }
 
 #[test]

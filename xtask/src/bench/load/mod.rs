@@ -118,14 +118,6 @@ impl Case {
         format!("{}, {}", self.tables(), self.method)
     }
 
-    /// The target holds for it on the server `title`. Not for INSERTs into as many tables as there are connections, or into heaps,
-    /// which dbdyno fills over one connection each: there both send the same statements on the same connections, and the server
-    /// is all that is measured.
-    fn is_asked(&self, title: &str) -> bool {
-        let is_heap = title.starts_with("PostgreSQL");
-        self.method != "insert" || (self.tables < CONNECTIONS && !is_heap)
-    }
-
     fn rows_per_table(&self, rows: u64) -> u64 {
         rows / u64::from(self.tables)
     }

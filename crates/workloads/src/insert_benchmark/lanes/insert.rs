@@ -125,12 +125,12 @@ impl InsertBuilder {
         out.resize(self.rows_per_commit as usize * 6, Param::Int(0));
         for (row, params) in (0..self.rows_per_commit).zip(out.chunks_exact_mut(6)) {
             let numbers = self.rows.numbers(number, row);
-            set_text(&mut params[0], |text| text.extend_from_slice(&self.row_head[TIME]));
+            params[0].set_text(|text| text.extend_from_slice(&self.row_head[TIME]));
             params[1] = Param::Int(i64::from(numbers.cashregisterid));
             params[2] = Param::Int(i64::from(numbers.customerid));
             params[3] = Param::Int(i64::from(numbers.productid));
             params[4] = Param::Int(i64::from(numbers.price));
-            set_text(&mut params[5], |text| self.rows.write_data(number, row, text));
+            params[5].set_text(|text| self.rows.write_data(number, row, text));
         }
     }
 
@@ -147,14 +147,4 @@ impl InsertBuilder {
             self.second = second;
         }
     }
-}
-
-fn set_text(param: &mut Param, write: impl FnOnce(&mut Vec<u8>)) {
-    let mut text = match std::mem::replace(param, Param::Int(0)) {
-        Param::Text(text) => text,
-        Param::Int(_) => Vec::with_capacity(24),
-    };
-    text.clear();
-    write(&mut text);
-    *param = Param::Text(text);
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use dbdyno_drivers::{Param, RowStream, Statement};
 use dbdyno_loadgen::{Done, Failure};
 
+use super::row_params::{columns, fill};
 use crate::connection::{Connection, of_load};
 use crate::oltp::load::{LoadPlan, Portion};
-use crate::oltp::rows::{RowSource, push_c, push_pad};
+use crate::oltp::rows::RowSource;
 use crate::oltp::{Setup, sql};
 
 /// Loads its part of all tables.
@@ -63,23 +64,9 @@ impl RowsLane {
         self.ready = 0;
         for row in first..=last {
             if self.ready == self.rows.len() {
-                self.rows.push(empty_row(self.plan.with_ids));
+                self.rows.push(vec![Param::Int(0); columns(self.plan.with_ids)]);
             }
-            let (k, mut draws) = self.source.row(table, row);
-            let numbers = [self.source.id(row), k];
-            let given = if self.plan.with_ids { &numbers[..] } else { &numbers[1..] };
-            let mut numbers = given.iter();
-            for (index, param) in self.rows[self.ready].iter_mut().enumerate() {
-                match param {
-                    Param::Int(value) => *value = numbers.next().map_or(0, |number| number.cast_signed()),
-                    Param::Text(text) => {
-                        text.clear();
-                        // The texts are the last two columns, `c` before `pad`.
-                        let push = if index == given.len() { push_c } else { push_pad };
-                        push(&mut draws, text);
-                    }
-                }
-            }
+            fill(&mut self.rows[self.ready], &self.source, table, row);
             self.ready += 1;
         }
     }
@@ -110,11 +97,4 @@ impl RowsLane {
     pub(crate) async fn close(self) {
         self.connection.close().await;
     }
-}
-
-/// Parameters of their types, to be filled in.
-fn empty_row(with_id: bool) -> Vec<Param> {
-    let texts = [Param::Text(Vec::new()), Param::Text(Vec::new())];
-    let numbers = vec![Param::Int(0); 1 + usize::from(with_id)];
-    numbers.into_iter().chain(texts).collect()
 }

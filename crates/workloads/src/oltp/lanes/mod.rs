@@ -3,6 +3,7 @@
 mod index;
 mod load;
 mod load_rows;
+mod row_params;
 mod test;
 
 use std::sync::Arc;
@@ -127,7 +128,12 @@ impl Lane for AnyLane {
     }
 
     async fn prepare(&mut self, number: u64, _notes: &mut Notes) -> Result<(), Failure> {
-        each!(self, lane => lane.prepare(number));
+        match self {
+            Self::Load(lane) => return lane.prepare(number).await,
+            Self::Rows(lane) => lane.prepare(number),
+            Self::Index(lane) => lane.prepare(number),
+            Self::Test(lane) => lane.prepare(number),
+        }
         Ok(())
     }
 
