@@ -62,8 +62,14 @@ fn floors(figures: &[Figure]) -> String {
             false => String::new(),
         };
         let peer = floor / Spread::of(figure.peers.iter().map(|used| used.cpu_us)).median;
+        let most = figure.case.most_cpu;
+        let out_of_reach = if peer > most {
+            format!(" (so that {most:.2} is out of reach here for any client that sleeps until an answer comes)")
+        } else {
+            String::new()
+        };
         Some(format!(
-            "* {}: the bare loop uses {floor:.2} µs, which is {peer:.2} of sysbench's; dbdyno uses {} of that{target}",
+            "* {}: the bare loop uses {floor:.2} µs, which is {peer:.2} of sysbench's{out_of_reach}; dbdyno uses {} of that{target}",
             figure.case.what(),
             spread(ratio),
         ))
@@ -145,5 +151,16 @@ mod tests {
 
         * point-select, 16 connections: the bare loop uses 6.40 µs, which is 0.51 of sysbench's; dbdyno uses 1.250 (1.250 to 1.250) of that; target ≤ 1.25 met
         ");
+    }
+
+    #[test]
+    fn a_target_below_what_the_bare_loop_uses_is_called_out_of_reach() {
+        let mut figure = Figure::new(&SERVERS[0].1[0], "MariaDB 10.11.5");
+        figure.own = vec![Used { cpu_us: 19.0, rate_per_second: 110.0 }];
+        figure.peers = vec![Used { cpu_us: 20.0, rate_per_second: 100.0 }];
+        figure.floors = vec![Used { cpu_us: 18.0, rate_per_second: 120.0 }];
+        assert!(
+            text(&[figure]).contains("0.90 of sysbench's (so that 0.75 is out of reach here for any client")
+        );
     }
 }
