@@ -152,6 +152,11 @@ impl LoadPlan {
         self.form == LoadForm::Prepared && portion.rows() == self.rows_per_statement
     }
 
+    /// Whether any statement is a prepared INSERT: tables of fewer rows than a full one have none.
+    pub(crate) fn prepares(&self) -> bool {
+        self.form == LoadForm::Prepared && self.rows >= self.rows_per_statement
+    }
+
     /// An INSERT of a full statement's rows, to be prepared.
     pub(crate) fn prepared_insert(&self, table: u32) -> String {
         let row = if self.with_ids { "(?, ?, ?, ?)" } else { "(?, ?, ?)" };
@@ -209,6 +214,7 @@ mod tests {
 
     use super::*;
     use crate::Context;
+    use crate::oltp::steps;
 
     fn plan(options: Options, capabilities: Capabilities) -> LoadPlan {
         let endpoint = Endpoint { target: Target::Null(null::Options::default()), capabilities };
@@ -294,6 +300,23 @@ mod tests {
         };
         assert!(!plan(1).with_ids && plan(2).with_ids);
         assert!(plan(3_000_000_000).rows_per_statement() < plan(2).rows_per_statement());
+    }
+
+    #[test]
+    fn the_record_says_text_where_no_table_fills_an_insert() {
+        let protocol = |table_size| {
+            let options = Options { table_size, ..Options::default() };
+            let endpoint = Endpoint {
+                target: Target::Null(null::Options::default()),
+                capabilities: null::capabilities(),
+            };
+            let context = Context { endpoint, owned: true, seed: 1, device: None };
+            let load = steps::plan(&options).remove(0);
+            steps::spec(&load, &Setup { options, context }).kinds.remove(0).protocol
+        };
+        let full = plan(Options { table_size: 9_999, ..Options::default() }, null::capabilities());
+        let rows = full.rows_per_statement();
+        assert_eq!((protocol(rows - 1).as_str(), protocol(rows).as_str()), ("text", "prepared"));
     }
 
     #[test]

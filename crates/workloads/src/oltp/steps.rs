@@ -264,7 +264,7 @@ fn load_kind(plan: &LoadPlan, options: &Options) -> KindSpec {
     let rows_per_operation = u32::try_from(plan.rows_per_statement()).unwrap_or(u32::MAX);
     let (protocol, statements, statement) = match plan.form {
         LoadForm::Text | LoadForm::Prepared => {
-            let protocol = if plan.form == LoadForm::Text { "text" } else { "prepared" };
+            let protocol = if plan.prepares() { "prepared" } else { "text" };
             let prefix = sql::load_prefix("sbtest?", plan.with_ids);
             (protocol, 1, format!("{prefix}({}?, '?', '?'), ...", if plan.with_ids { "?, " } else { "" }))
         }
