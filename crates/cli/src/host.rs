@@ -3,11 +3,12 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use dbdyno_plan::{NoLimit, Plan, VariantKind, estimate};
+use dbdyno_plan::{CpuList, NoLimit, Plan, estimate};
 use dbdyno_provision::{Cgroup, Home};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
+use tokio::runtime::Runtime;
 
 use crate::exit::{Ended, MACHINE};
 use crate::{cold, terminal, time};
@@ -57,8 +58,7 @@ pub(crate) fn check(plan: &Plan, out: &Path, held_bytes: u64) -> Result<(), Ende
 /// # Errors
 /// One sentence.
 pub(crate) fn check_life(plan: &Plan) -> Result<(), Ended> {
-    let is_started = |kind| matches!(kind, VariantKind::BaseDir(_) | VariantKind::Named(_));
-    if plan.variants.iter().any(|variant| is_started(variant.kind())) {
+    if plan.variants.iter().any(|variant| variant.kind().is_started()) {
         // Each server gets a folder like this one for its socket.
         Home::new().map_err(|error| Ended::new(MACHINE, error))?;
     }
@@ -92,16 +92,14 @@ pub(crate) fn size_of(folder: &Path) -> u64 {
 }
 
 fn check_cpus(plan: &Plan) -> Result<(), Ended> {
-    let usable = sched_getaffinity(Pid::from_raw(0))
-        .map_err(|error| Ended::new(MACHINE, format!("cannot ask for this process's CPUs: {error}")))?;
+    let usable = usable_cpus()?;
     for (key, list) in [("server_cpus", &plan.host.server_cpus), ("client_cpus", &plan.host.client_cpus)] {
         for &cpu in list.iter().flat_map(|list| &list.0) {
-            if !usable.is_set(cpu as usize).unwrap_or(false) {
-                let count = (0..CpuSet::count()).filter(|&cpu| usable.is_set(cpu).unwrap_or(false)).count();
+            if !usable.0.contains(&cpu) {
                 return Err(Ended::new(
                     MACHINE,
                     format!(
-                        "host.{key} names CPU {cpu}, which this process may not use (it has {count} CPUs)"
+                        "host.{key} names CPU {cpu}, which this process may not use; it may use {usable}"
                     ),
                 ));
             }
@@ -117,9 +115,29 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
         return Some(list.0.clone());
     }
     plan.host.client_cpus.as_ref()?;
-    let usable = sched_getaffinity(Pid::from_raw(0)).ok()?;
-    let is_usable = |cpu: &usize| usable.is_set(*cpu).unwrap_or(false);
-    Some((0..CpuSet::count()).filter(is_usable).filter_map(|cpu| u32::try_from(cpu).ok()).collect())
+    usable_cpus().ok().map(|usable| usable.0)
+}
+
+/// CPUs that this process may use.
+///
+/// # Errors
+/// When the kernel does not tell.
+pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
+    let set = sched_getaffinity(Pid::from_raw(0))
+        .map_err(|error| Ended::new(MACHINE, format!("cannot ask for this process's CPUs: {error}")))?;
+    let usable = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
+    Ok(CpuList(usable.filter_map(|cpu| u32::try_from(cpu).ok()).collect()))
+}
+
+/// The event loop of this thread.
+///
+/// # Errors
+/// When the kernel gives it no file descriptors.
+pub(crate) fn event_loop() -> Result<Runtime, Ended> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+        let advice = "let this process open more files (ulimit -n)";
+        Ended::new(MACHINE, format!("cannot start an event loop: {error}; {advice}"))
+    })
 }
 
 /// Keeps dbdyno itself off the servers' CPUs. Threads started later inherit this; servers get their own set.
@@ -127,7 +145,14 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
 /// # Errors
 /// When the kernel refuses.
 pub(crate) fn pin_client(plan: &Plan) -> Result<(), Ended> {
-    let Some(cpus) = &plan.host.client_cpus else { return Ok(()) };
+    plan.host.client_cpus.as_ref().map_or(Ok(()), keep_to)
+}
+
+/// Keeps this thread, and those that it starts, to `cpus`.
+///
+/// # Errors
+/// When the kernel refuses.
+pub(crate) fn keep_to(cpus: &CpuList) -> Result<(), Ended> {
     let mut set = CpuSet::new();
     for &cpu in &cpus.0 {
         set.set(cpu as usize).map_err(|error| Ended::new(MACHINE, format!("no CPU {cpu}: {error}")))?;
@@ -152,6 +177,7 @@ mod tests {
         assert_eq!(server_cpus(&plan("server_cpus = \"1-2\"")), Some(vec![1, 2]));
         let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
         assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux tells").get());
+        assert_eq!(usable_cpus().expect("Linux tells").0, all);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use dbdyno_analyse::parity::{
     compared, size_text,
 };
 use dbdyno_plan::{Plan, Variant, VariantKind};
-use dbdyno_record::{VariantInfo, WorkloadInfo};
+use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
+use crate::commands::run;
 use crate::conductor::{Prepared, prepare_one};
 use crate::exit::{Ended, OURS, USAGE};
-use crate::{configs, terminal};
+use crate::{configs, host, terminal};
 
 /// Names of servers begin so in the servers folder.
 const PREFIXES: [(&str, &str); 5] = [
@@ -40,11 +41,6 @@ pub(crate) fn words(plan: &Plan) -> Result<PlanWords, Ended> {
     Ok(PlanWords::read(&text))
 }
 
-/// The workloads as a run records them.
-pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
-    crate::commands::run::workloads(plan)
-}
-
 /// How prepared variants would be set; `None` when the plan does not want to know.
 ///
 /// # Errors
@@ -59,9 +55,7 @@ pub(crate) fn of_prepared(plan: &Plan, variants: &[Prepared]) -> Result<Option<P
 /// # Errors
 /// An unknown class in the plan, a variant that a run would refuse for what the plan says of it.
 pub(crate) fn of_plan(plan: &Plan) -> Result<Option<Parity>, Ended> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .map_err(|error| Ended::new(OURS, format!("cannot start an event loop: {error}")))?;
+    let runtime = host::event_loop()?;
     let variants = plan.variants.iter().map(|variant| foreseen(plan, variant, &runtime));
     predict(plan, variants.collect::<Result<_, _>>()?)
 }
@@ -78,7 +72,7 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     if plan.parity == dbdyno_plan::Parity::Off {
         return Ok(None);
     }
-    Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan)))))
+    Ok(Some(compared(&subjects, &words.differs, circumstances(&run::workloads(plan)))))
 }
 
 /// Refuses a buffer pool that was told and is as large as the limit on the server's memory, and warns of a default that is: the

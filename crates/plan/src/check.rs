@@ -115,7 +115,7 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
     let memory = plan.host.server_memory?;
     let path = [Segment::Key("host"), Segment::Key("server_memory")];
     memory_problem(memory).and_then(|message| problem(&path, message)).or_else(|| {
-        let variant = plan.variants.iter().find(|variant| !is_started(variant))?;
+        let variant = plan.variants.iter().find(|variant| !variant.kind().is_started())?;
         problem(
             &path,
             format!(
@@ -131,11 +131,6 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
 fn memory_problem(memory: PlanBytes) -> Option<String> {
     const LEAST: PlanBytes = PlanBytes(32 << 20);
     (memory < LEAST).then(|| format!("server_memory is {memory}, but must be at least {LEAST}"))
-}
-
-/// dbdyno starts a server for it.
-fn is_started(variant: &Variant) -> bool {
-    matches!(variant.kind(), VariantKind::BaseDir(_) | VariantKind::Named(_))
 }
 
 fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
@@ -237,7 +232,7 @@ const MYSQL: &str = "a MariaDB or MySQL server";
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
 fn option_problem(variant: &Variant) -> Found {
     let kind = variant.kind();
-    let is_started = is_started(variant);
+    let is_started = kind.is_started();
     let is_address = matches!(kind, VariantKind::Address(_));
     let is_sqlite = kind == VariantKind::Sqlite;
     let is_postgres =

@@ -229,6 +229,13 @@ pub enum VariantKind {
     Address(String),
 }
 
+impl VariantKind {
+    /// dbdyno starts a server for it.
+    pub fn is_started(&self) -> bool {
+        matches!(self, Self::BaseDir(_) | Self::Named(_))
+    }
+}
+
 /// The workloads of a plan; each is a table `[workload.NAME]`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use dbdyno_analyse::host_class;
-use dbdyno_plan::{Plan, VariantKind};
+use dbdyno_plan::Plan;
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
@@ -123,9 +123,8 @@ fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<Strin
 /// Lets variants start from the option files that the run has kept: the user's own may say something else by now.
 fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
     for variant in &mut plan.variants {
-        let is_started = matches!(variant.kind(), VariantKind::BaseDir(_) | VariantKind::Named(_));
         // With intents the text is rendered anew from all of its parts, and a change of one of them is found below.
-        if !is_started || variant.config.is_some() {
+        if !variant.kind().is_started() || variant.config.is_some() {
             continue;
         }
         let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };

@@ -41,10 +41,7 @@ pub(super) struct Ready {
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     needs_resume(args)?;
     // Servers are started from this thread, so it must not be one that ends before the run does.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
+    let runtime = host::event_loop()?;
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
     let kept_templates = templates::kept(args.templates.as_deref())?;

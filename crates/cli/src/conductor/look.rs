@@ -7,6 +7,7 @@ use dbdyno_drivers::{Session, describe};
 use dbdyno_provision::Data;
 use dbdyno_record::RunEvent;
 
+use crate::commands::run;
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{Database, Place};
@@ -31,8 +32,10 @@ impl Conductor<'_> {
                 .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
-        let run = circumstances(&parity::workloads(self.plan));
-        let Some(refusal) = compared(&subjects, &words.differs, run).refusal() else { return Ok(()) };
+        let circumstances = circumstances(&run::workloads(self.plan));
+        let Some(refusal) = compared(&subjects, &words.differs, circumstances).refusal() else {
+            return Ok(());
+        };
         self.writer.event(&RunEvent::Warning { at: time::now(), text: refusal.clone() })?;
         Err(Ended::new(USAGE, refusal))
     }

@@ -69,10 +69,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
     std::fs::create_dir(folder.socket("postgres")).map_err(|error| Ended::new(MACHINE, error))?;
     let servers = DRIVERS.map(|driver| Answering::start(driver, &folder.socket(driver), listed.as_ref()));
     let servers = servers.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Ended::new(MACHINE, format!("cannot start an event loop: {error}")))?;
+    let runtime = host::event_loop()?;
     let variants = prepare(&plan, &runtime)?;
     let manifest = manifest(&plan, &variants, &folder.0)?;
     let writer = RunWriter::create(&folder.0, &manifest)?;

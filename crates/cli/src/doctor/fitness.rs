@@ -4,14 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use dbdyno_record::ClientCalibration;
-use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::unistd::Pid;
 
 use crate::commands::run::tool;
 use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
 use crate::doctor::store;
+use crate::host;
 
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -43,14 +42,13 @@ pub(crate) fn at_once(data_dir: &Path) -> Vec<Finding> {
 }
 
 fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
-    let usable = sched_getaffinity(Pid::from_raw(0)).ok();
-    let cpus =
-        usable.map_or(0, |set| (0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).count());
-    let can_pin = usable.is_some_and(|set| sched_setaffinity(Pid::from_raw(0), &set).is_ok());
-    let host = dbdyno_sample::host_info(data_dir, None, None);
+    let usable = host::usable_cpus().ok();
+    let cpus = usable.as_ref().map_or(0, |usable| usable.0.len());
+    let can_pin = usable.is_some_and(|usable| host::keep_to(&usable).is_ok());
+    let known = dbdyno_sample::host_info(data_dir, None, None);
     let device = dbdyno_sample::device_of(data_dir);
     vec![
-        cpu::count(cpus, host.cpus, can_pin),
+        cpu::count(cpus, known.cpus, can_pin),
         cpu::governor(files),
         cpu::turbo(files),
         cpu::smt(files),
@@ -62,7 +60,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
         memory::huge_pages(files),
         memory::swap(files),
         disk::device(files, device.as_ref()),
-        disk::filesystem(files, device.as_ref(), &host.data_filesystem),
+        disk::filesystem(files, device.as_ref(), &known.data_filesystem),
         disk::free(disk::free_bytes(data_dir)),
         kernel::clock_source(files),
         kernel::schedstat(files),

@@ -110,9 +110,10 @@ fn an_option_file_that_is_not_there_is_named() {
 fn a_cpu_that_does_not_exist_is_the_machines_fault() {
     let host = "[host]\nserver_cpus = \"0\"\nclient_cpus = \"8000\"\n";
     let said = refused(&Desk::new(), &format!("{}{host}", plan(ONE_VARIANT, "")), &[]);
-    let (head, tail) = said.split_once("it has ").unwrap();
-    insta::assert_snapshot!(head, @"exit 3: error: host.client_cpus names CPU 8000, which this process may not use (");
-    assert!(tail.trim_end_matches(" CPUs)").parse::<u32>().is_ok_and(|cpus| cpus > 0), "{tail}");
+    let (head, usable) = said.split_once("it may use ").unwrap();
+    insta::assert_snapshot!(head, @"exit 3: error: host.client_cpus names CPU 8000, which this process may not use; ");
+    let usable: dbdyno_plan::CpuList = usable.trim().parse().unwrap();
+    assert_eq!(usable.0.len(), std::thread::available_parallelism().unwrap().get());
 }
 
 #[test]
