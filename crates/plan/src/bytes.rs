@@ -9,6 +9,7 @@ use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
+use crate::units::decimal;
 
 /// A size in bytes, written with its unit. `kB`, `MB`, `GB` and `TB` are powers of 1000, `KiB`, `MiB`, `GiB` and `TiB`
 /// powers of 1024.
@@ -48,13 +49,7 @@ impl FromStr for PlanBytes {
         let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = (&text[..digits_end], text[digits_end..].trim());
         let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(bad)?;
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=12).contains(digits));
-        let scale = 10u128.pow(digits.ok_or_else(bad)?);
-        let whole: u128 = whole.parse().map_err(|_| bad())?;
-        let parts: u128 = fraction.parse().map_err(|_| bad())?;
-        let unit = u128::from(*unit);
-        let bytes = whole.checked_mul(unit).map(|whole| whole + parts * unit / scale);
+        let bytes = decimal(number, u128::from(*unit));
         bytes.and_then(|bytes| u64::try_from(bytes).ok()).map(Self).ok_or_else(bad)
     }
 }
@@ -116,6 +111,8 @@ mod tests {
         assert_eq!(bytes("1.5 GB"), Some(1_500_000_000));
         assert_eq!(bytes("64 KB"), bytes("64 kB"));
         assert_eq!(bytes("7 B"), Some(7));
+        // As many digits as a duration may have.
+        assert_eq!(bytes("1.50000000000000 GB"), Some(1_500_000_000));
         for size in [1, 999, 1_000, 1_024, 1 << 30, 1_500_000_000, 3 << 40] {
             assert_eq!(bytes(&PlanBytes(size).to_string()), Some(size), "{}", PlanBytes(size));
         }

@@ -81,7 +81,7 @@ pub(crate) fn no_unit(number: impl fmt::Display) -> String {
 }
 
 /// `number` (digits, at most one point with digits on both sides) times `unit`, rounded down.
-fn decimal(number: &str, unit: u128) -> Option<u128> {
+pub(crate) fn decimal(number: &str, unit: u128) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if fraction.is_empty() || fraction.len() > 18 {
         return None;
