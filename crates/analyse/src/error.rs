@@ -19,6 +19,6 @@ pub enum Error {
         "{base} is the base of the ratios and has none itself: name another variant, or leave out --ratio"
     )]
     RatioOfBase { base: String },
-    #[error("a history has two runs or more, not {count}")]
+    #[error("a history has two runs or more, not {count}: name more runs")]
     TooFewRuns { count: usize },
 }

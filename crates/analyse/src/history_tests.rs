@@ -189,7 +189,7 @@ fn noise_has_a_change_in_5_percent_of_histories_at_most() {
 fn what_is_no_history_is_refused() {
     let mut runs = slower_from_the_eighth();
     let fail = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
-    insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1");
+    insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1: name more runs");
     let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
     insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
     runs[4].manifest.seed = 8;

@@ -1,6 +1,7 @@
 //! The only place that prints.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::path::Path;
 
 use crate::exit::{Ended, MACHINE};
 use crate::fold::folded;
@@ -11,6 +12,20 @@ use crate::fold::folded;
 /// When standard output takes no more: whoever reads it later must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     print(&mut std::io::stdout().lock(), text)
+}
+
+/// Prints results, or writes them into the file that was asked for and says where they are.
+///
+/// # Errors
+/// As [`out`], and when the file cannot be written.
+pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), Ended> {
+    let Some(path) = file else { return out(text) };
+    std::fs::write(path, text).map_err(|error| {
+        let advice = "make room there, or name another file with --output";
+        Ended::new(MACHINE, format!("cannot write {}: {error}; {advice}", path.display()))
+    })?;
+    note(&format!("{what}: {}", path.display()));
+    Ok(())
 }
 
 /// As [`out`], with lines that fit where a person reads them.
@@ -97,6 +112,19 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn results_go_into_the_file_that_was_asked_for_or_it_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("report.md");
+        assert!(deliver("report", "a table\n", Some(&file)).is_ok());
+        assert_eq!(std::fs::read_to_string(&file).expect("the file"), "a table\n");
+        let nowhere = Path::new("/nonesuch/report.md");
+        let ended = deliver("report", "a table\n", Some(nowhere)).expect_err("there is no such folder");
+        let message = "cannot write /nonesuch/report.md: No such file or directory (os error 2); make room there, or name another \
+                       file with --output";
+        assert_eq!((ended.code, ended.message.as_deref()), (MACHINE, Some(message)));
     }
 
     #[test]

@@ -203,7 +203,7 @@ impl LaneTask {
                 (_, ErrorClass::Retry) => {
                     retries += 1;
                     self.end.retries += 1;
-                    self.try_again(number, retries)
+                    self.try_again(number, retries, &failure)
                 }
                 _ => self.give_up(&failure),
             };
@@ -224,7 +224,9 @@ impl LaneTask {
         let sent_ns = self.shared.tick();
         self.write_sent(sent_ns, due_ns.filter(|_| was_early));
         let due_ns = due_ns.map_or(sent_ns, |due_ns| due_ns.min(sent_ns));
-        for _ in 0..MOST_RETRIES {
+        let mut tries = 0;
+        loop {
+            tries += 1;
             let answer = lane.perform(number).await;
             let ended_ns = self.shared.tick();
             self.last_ns = ended_ns;
@@ -252,7 +254,12 @@ impl LaneTask {
             self.report_error(ended_ns, &failure);
             self.end.retries += u64::from(failure.class == ErrorClass::Retry);
             match failure.class {
-                ErrorClass::Retry if !self.shared.control.is_stopping() => {}
+                ErrorClass::Retry if !self.shared.control.is_stopping() => {
+                    if tries == MOST_RETRIES {
+                        self.write_failed(number);
+                        return self.retried_enough(number, &failure);
+                    }
+                }
                 ErrorClass::Retry | ErrorClass::Refused => return self.refused(number, &failure),
                 ErrorClass::Lost => return self.lost(lane, number, failure, ended_ns).await,
                 ErrorClass::Fatal => {
@@ -261,22 +268,24 @@ impl LaneTask {
                 }
             }
         }
-        self.write_failed(number);
-        self.retried_enough(number)
     }
 
     /// Whether an operation that cannot be made ready is tried once more; it failed `retries` times.
-    fn try_again(&self, number: u64, retries: u32) -> Next {
+    fn try_again(&self, number: u64, retries: u32, failure: &Failure) -> Next {
         match retries {
             _ if self.shared.control.is_stopping() => Next::GiveUp,
-            MOST_RETRIES.. => self.retried_enough(number),
+            MOST_RETRIES.. => self.retried_enough(number, failure),
             _ => Next::GoOn,
         }
     }
 
-    fn retried_enough(&self, number: u64) -> Next {
-        self.shared
-            .fail(format!("operation {number} was refused {MOST_RETRIES} times with a request to try again"));
+    /// `failure` is the last.
+    fn retried_enough(&self, number: u64, failure: &Failure) -> Next {
+        self.shared.fail(format!(
+            "operation {number} was refused {MOST_RETRIES} times with a request to try again, at last: {}; use fewer connections, \
+             or look for locks that others hold",
+            describe(failure)
+        ));
         Next::GiveUp
     }
 

@@ -91,7 +91,9 @@ impl Connection {
         notes: &mut Notes,
     ) -> Result<Option<i64>, Failure> {
         let session = self.session()?;
-        for _ in 0..LOOKUP_RETRIES {
+        let mut tries = 0;
+        loop {
+            tries += 1;
             let began = Instant::now();
             match session.rows(sql).await {
                 Ok(cells) => {
@@ -99,17 +101,11 @@ impl Connection {
                     notes.lookup(name, began.elapsed(), value);
                     return Ok(value);
                 }
-                Err(error) if error.class == Class::Retry => {
-                    tokio::time::sleep(Duration::from_millis(1)).await
-                }
-                Err(error) => return Err(failure(error)),
+                Err(error) if error.class != Class::Retry => return Err(failure(error)),
+                Err(error) if tries == LOOKUP_RETRIES => return Err(locked_out(name, &error)),
+                Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
             }
         }
-        Err(Failure {
-            class: ErrorClass::Fatal,
-            code: String::new(),
-            message: format!("look-up of {name} met a lock {LOOKUP_RETRIES} times in a row"),
-        })
     }
 
     fn session(&mut self) -> Result<&mut AnySession, Failure> {
@@ -149,6 +145,18 @@ pub(crate) fn of_load(failure: Failure) -> Failure {
     }
 }
 
+/// A look-up that met a lock as often as it was tried, at last this one.
+fn locked_out(name: &str, last: &DbError) -> Failure {
+    Failure {
+        class: ErrorClass::Fatal,
+        code: String::new(),
+        message: format!(
+            "look-up of {name} met a lock {LOOKUP_RETRIES} times in a row, at last: {last}; look for a session that holds a lock on \
+             the table"
+        ),
+    }
+}
+
 fn failure(error: DbError) -> Failure {
     let class = match error.class {
         Class::Retry => ErrorClass::Retry,
@@ -162,6 +170,14 @@ fn failure(error: DbError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_look_up_that_only_meets_locks_tells_the_last_and_what_to_look_for() {
+        let last = DbError::new(Class::Retry, "1205", "Lock wait timeout exceeded");
+        let Failure { class, message, .. } = locked_out("min_id", &last);
+        assert_eq!(class, ErrorClass::Fatal);
+        insta::assert_snapshot!(message, @"look-up of min_id met a lock 100 times in a row, at last: Lock wait timeout exceeded (1205); look for a session that holds a lock on the table");
+    }
 
     #[test]
     fn what_steps_need_is_sent_again_or_ends_the_step() {

@@ -98,7 +98,9 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
         let why = first_left_out(comparison).map_or_else(String::new, |why| format!("; {why}"));
         return Err(Ended::new(
             USAGE,
-            format!("nothing was compared: no step is valid on both sides in the same block{why}"),
+            format!(
+                "nothing was compared: no step is valid on both sides in the same block{why}; dbdyno report RUN says why"
+            ),
         ));
     }
     if comparison.steps.iter().any(|step| fails(step, fail_on)) {
@@ -218,6 +220,9 @@ mod tests {
         assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
         let nothing =
             comparison(vec![ComparedStep { ratio: None, verdict: Some(Verdict::Invalid), ..broken }]);
-        assert_eq!([FailOn::Slower, FailOn::Never].map(|fail_on| code(&nothing, fail_on)), [SLOWER, USAGE]);
+        assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
+        let ended = status(&nothing, FailOn::Never).unwrap_err();
+        assert_eq!(ended.code, USAGE);
+        insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; dbdyno report RUN says why");
     }
 }

@@ -9,7 +9,7 @@ use dbdyno_report::{TerminalOptions, history_html, history_json, history_markdow
 
 use crate::args::{HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::report::unknown_ending;
-use crate::exit::{Ended, MACHINE, SLOWER, USAGE};
+use crate::exit::{Ended, SLOWER, USAGE};
 use crate::terminal;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
@@ -54,14 +54,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
         HistoryFormat::Html => history_html(&found)?,
         HistoryFormat::Json => history_json(&found)?,
     };
-    match &args.output {
-        None => terminal::out(&text)?,
-        Some(path) => {
-            std::fs::write(path, text)
-                .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;
-            terminal::note(&format!("history: {}", path.display()));
-        }
-    }
+    terminal::deliver("history", &text, args.output.as_deref())?;
     match args.fail_on {
         HistoryFailOn::Slower if found.series.iter().any(Series::is_worse_now) => {
             Err(Ended { code: SLOWER, message: None })
@@ -106,7 +99,10 @@ fn runs_in(place: &Path) -> Result<Vec<PathBuf>, Ended> {
     let found: Vec<PathBuf> =
         entries.flatten().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
     if found.is_empty() {
-        let message = format!("{} is no run directory and holds none", place.display());
+        let message = format!(
+            "{} is no run directory and holds none; name run directories, or a folder that holds them (dbdyno run makes them in runs)",
+            place.display()
+        );
         return Err(Ended::new(USAGE, message));
     }
     Ok(found)

@@ -8,7 +8,7 @@ use dbdyno_record::Run;
 use dbdyno_report::{ALL, Format, Terminal, TerminalOptions, find};
 
 use crate::args::ReportArgs;
-use crate::exit::{Ended, MACHINE, USAGE};
+use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
@@ -30,14 +30,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         }
         _ => format.render(&findings)?,
     };
-    match &args.output {
-        None => terminal::out(&text)?,
-        Some(path) => {
-            std::fs::write(path, text)
-                .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", path.display())))?;
-            terminal::note(&format!("report: {}", path.display()));
-        }
-    }
+    terminal::deliver("report", &text, args.output.as_deref())?;
     // The process ends here. Giving back the millions of pieces of a large run one by one would take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())

@@ -37,8 +37,10 @@ pub(super) fn of_run(dir: &Path, manifest: &Manifest) -> Result<Option<Known>, E
     let run = Run::open(dir)?;
     let steps = noise(&analyse(&run));
     if steps.is_empty() {
-        let text =
-            format!("{}: no step has two valid blocks, so nothing is known of its noise", dir.display());
+        let text = format!(
+            "{}: no step has two valid blocks, so nothing is known of its noise; name a run of two or more blocks",
+            dir.display()
+        );
         return Err(Ended::new(USAGE, text));
     }
     let is_planned = |noise: &&StepNoise| {

@@ -37,6 +37,7 @@ fn names_that_are_not_there_are_refused_with_those_that_are_near() {
     let refusals = [
         run(&desk, &["get", "mysql-8.0.99"], "", ""),
         run(&desk, &["start", "mysql-8.0.31"], "", ""),
+        run(&desk, &["start", "mysql-8.0.31", "--config", "my.cnf"], "", ""),
         run(&desk, &["remove", "mysql-8.0.31"], "", ""),
         run(&desk, &["add", "a/b", "--basedir", "."], "", ""),
         run(&desk, &["add", "a", "--basedir", "nowhere"], "", ""),
@@ -45,6 +46,7 @@ fn names_that_are_not_there_are_refused_with_those_that_are_near() {
     insta::assert_snapshot!(refusals.join("\n"), @r#"
     exit 2: error: no server mysql-8.0.99 in the catalogue; near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers (there: none); `dbdyno servers get mysql-8.0.31` gets it
+    exit 2: error: --config: there is no file my.cnf; name an option file
     exit 4: error: no server mysql-8.0.31 in FOLDER/servers (there: none); `dbdyno servers list` shows all
     exit 2: error: cannot add a/b: "a/b" is no name for a server: use letters, digits, dots, dashes and underscores
     exit 4: error: nowhere holds no MariaDB, MySQL or PostgreSQL server: looked for bin/mysqld, bin/mariadbd, sbin/mysqld, sbin/mariadbd, usr/sbin/mysqld, usr/sbin/mariadbd, libexec/mysqld, libexec/mariadbd, bin/postgres with bin/initdb, usr/lib/postgresql/*/bin/postgres; give the folder that the server was unpacked or installed into

@@ -179,6 +179,9 @@ fn retries_are_counted_and_the_operation_succeeds_once() {
     assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
 }
 
+const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a request to try again, at last: the pretended answer is \
+                                 no (42); use fewer connections, or look for locks that others hold";
+
 /// One lane whose first operation is asked `times` times to be made ready again.
 fn not_ready(times: u32) -> (StepEnd, StepRecord) {
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), answers(Duration::ZERO))];
@@ -197,9 +200,16 @@ fn what_is_asked_to_try_again_before_it_is_sent_is_made_ready_again() {
 #[test]
 fn what_is_never_made_ready_fails_the_step() {
     let (end, _) = not_ready(u32::MAX);
-    assert_eq!(end.outcome, Outcome::Failed);
-    let message = end.message.expect("a reason");
-    assert!(message.contains("operation 0 was refused 1000 times"), "{message}");
+    assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
+}
+
+#[test]
+fn what_is_never_taken_fails_the_step_and_tells_the_last_refusal() {
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), Arc::new(|_| Act::Busy) as Behaviour)];
+    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+    assert_eq!((end.outcome, end.message.as_deref()), (Outcome::Failed, Some(REFUSED_TOO_OFTEN)));
+    assert_eq!((end.lanes[0].retries, &end.lanes[0].failed_numbers[..]), (1000, &[0][..]));
+    assert_eq!(sum(&record, "insert", |interval| interval.failed), 1);
 }
 
 #[test]

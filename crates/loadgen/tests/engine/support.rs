@@ -27,6 +27,8 @@ pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
 pub(crate) enum Act {
     Answer(Duration),
     Fail(ErrorClass),
+    /// Asks to try again, however often it is tried.
+    Busy,
     /// The connection is gone, and this many attempts to open it again fail.
     Break(u32),
     Hang,
@@ -83,6 +85,7 @@ impl Lane for Pretend {
             }
             Act::Fail(ErrorClass::Retry) if self.attempts > 2 => Ok(Done { rows: 2, received_bytes: 10 }),
             Act::Fail(class) => Err(failure(class)),
+            Act::Busy => Err(failure(ErrorClass::Retry)),
             Act::Break(refusals) => {
                 self.refusals = refusals;
                 Err(failure(ErrorClass::Lost))

@@ -20,7 +20,10 @@ const LOG_LINES: usize = 15;
 
 pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     if let Some(file) = args.config.as_ref().filter(|file| !file.is_file()) {
-        return Err(Ended::new(USAGE, format!("--config: there is no file {}", file.display())));
+        return Err(Ended::new(
+            USAGE,
+            format!("--config: there is no file {}; name an option file", file.display()),
+        ));
     }
     let base = find_named(&args.name).map_err(ended)?;
     let cancel = signals::watch("stopping the server (once more to stop at once)")?;
