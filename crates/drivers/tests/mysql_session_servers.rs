@@ -8,14 +8,15 @@ mod unwaited;
 
 use dbdyno_drivers::mysql::{MysqlSession, Options, capabilities};
 use dbdyno_drivers::{Endpoint, Session, Target, first_i64};
-use server::{Server, found, required};
+use server::Server;
+use server::bases::required;
 use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
 
-/// One of each line, from the oldest on; those in `found` are no requirement.
+/// The servers of each line, from the oldest on.
 fn bases() -> Vec<std::path::PathBuf> {
-    let needed = ["mariadb-10.1.", "mariadb-10.11.", "mysql-5.6.", "mysql-8.0."];
-    let further = ["mariadb-11.8", "mysql-5.5.", "mysql-5.7.", "mysql-9"];
-    needed.into_iter().flat_map(required).chain(further.into_iter().flat_map(found)).collect()
+    let mariadb = ["mariadb-10.1.", "mariadb-10.11.", "mariadb-11.8"];
+    let mysql = ["mysql-5.5.", "mysql-5.6.", "mysql-5.7.", "mysql-8.0.", "mysql-9"];
+    mariadb.into_iter().chain(mysql).flat_map(required).collect()
 }
 
 async fn connected(options: &Options) -> MysqlSession {

@@ -7,7 +7,8 @@ mod unwaited;
 
 use dbdyno_drivers::postgres::capabilities;
 use dbdyno_drivers::{Endpoint, Target};
-use server::{Server, required};
+use server::Server;
+use server::bases::required;
 use unwaited::{Words, check_cancelled, check_forgotten, check_lock};
 
 const WORDS: Words = Words {

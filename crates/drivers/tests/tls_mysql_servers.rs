@@ -10,7 +10,8 @@ use std::path::Path;
 use certificates::{Authority, Files};
 use dbdyno_drivers::mysql::{MysqlSession, Options, Secret};
 use dbdyno_drivers::{Session, Tls, TlsMode, TlsSettings, first_i64};
-use server::{Server, found, required};
+use server::Server;
+use server::bases::required;
 
 fn tls(mode: TlsMode) -> Option<Tls> {
     Tls::load(TlsSettings { mode, ..TlsSettings::default() }).expect("settings")
@@ -125,7 +126,7 @@ async fn a_server_without_tls_is_refused_where_tls_is_demanded() {
 
 #[tokio::test]
 async fn mariadb_with_given_certificates() {
-    for base in [required("mariadb-10.11."), found("mariadb-11.")].concat() {
+    for base in ["mariadb-10.11.", "mariadb-11.4.", "mariadb-11.8"].map(required).concat() {
         let authority = Authority::new("ours");
         let files = authority.signed("server", "localhost", false);
         let mut options = ssl_options(&authority.ca(), &files);

@@ -8,7 +8,8 @@ mod server;
 use certificates::{Authority, Files};
 use dbdyno_drivers::postgres::{Options, PostgresSession, Secret};
 use dbdyno_drivers::{Param, Session, Tls, TlsMode, TlsSettings, first_i64};
-use server::{Server, required};
+use server::Server;
+use server::bases::required;
 
 async fn connected(options: &Options) -> PostgresSession {
     PostgresSession::connect(options).await.unwrap_or_else(|error| panic!("{error}"))

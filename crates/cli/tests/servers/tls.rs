@@ -32,7 +32,7 @@ fn classes(run: &Run, variant: &str) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of() {
-    let base = tcp_server::required(MYSQL_8_0).pop().unwrap();
+    let base = tcp_server::bases::required(MYSQL_8_0).pop().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server = runtime.block_on(tcp_server::Server::start_with(&base, &[]));
     ask(&server.root(), &["CREATE USER bench@'127.0.0.1'", "GRANT ALL ON *.* TO bench@'127.0.0.1'"]);

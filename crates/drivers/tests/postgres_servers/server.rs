@@ -1,5 +1,7 @@
 //! A real PostgreSQL server of its own for a test: initialised in a temporary directory, started, ended with the test.
 
+#[path = "../bases/mod.rs"]
+pub(crate) mod bases;
 #[path = "../ports/mod.rs"]
 mod ports;
 #[path = "../templates/mod.rs"]
@@ -14,10 +16,8 @@ use std::time::{Duration, Instant};
 
 use dbdyno_drivers::postgres::{Options, PostgresSession, socket_path};
 
+use bases::{START_LIMIT, tail};
 use templates::fresh;
-
-/// Longest time for a server to come up on a busy machine.
-const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// Time for it to end with the test.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -51,43 +51,6 @@ local all all md5
 host all clear 127.0.0.1/32 password
 host all all 127.0.0.1/32 md5
 ";
-
-/// The folder that holds the servers' base directories.
-fn servers_folder() -> PathBuf {
-    if let Some(folder) = std::env::var_os("DBDYNO_SERVERS") {
-        return folder.into();
-    }
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| {
-        PathBuf::from(std::env::var_os("HOME").expect("HOME is set where XDG_CACHE_HOME is not"))
-            .join(".cache")
-    });
-    cache.join("dbdyno/servers")
-}
-
-/// Base directories whose name begins with `prefix`, sorted.
-pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
-    let mut bases: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        // Beside a base directory may lie what is known of it.
-        .filter(|path| path.is_dir())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
-        .collect();
-    bases.sort();
-    bases
-}
-
-/// Like [`found`], but at least one must be there.
-pub(crate) fn required(prefix: &str) -> Vec<PathBuf> {
-    let bases = found(prefix);
-    assert!(
-        !bases.is_empty(),
-        "no server whose name begins with {prefix} in {}; fetch the servers with `cargo xtask servers`, or name \
-         their folder in DBDYNO_SERVERS",
-        servers_folder().display()
-    );
-    bases
-}
 
 /// A running server. Dropping it kills it and removes its data.
 pub(crate) struct Server {
@@ -226,11 +189,4 @@ fn command(program: &Path, log: &Path) -> Command {
 fn run(command: &mut Command, log: &Path) {
     let status = command.status().expect("the installer starts");
     assert!(status.success(), "{command:?} failed ({status}):\n{}", tail(log));
-}
-
-fn tail(log: &Path) -> String {
-    let text =
-        std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(25)..].join("\n")
 }
