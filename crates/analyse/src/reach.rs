@@ -45,7 +45,7 @@ fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> O
 /// Why the step says more about the client than about the server; `None` when it does not, where the client could do
 /// more than what was calibrated, and where it did.
 pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
-    let share = share(reach);
+    let share = reach.share();
     (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
         format!(
             "the client was the limit: {:.0} statements/s with {} are {:.0} % of the {:.0}/s that it can reach \
@@ -61,21 +61,17 @@ pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
     })
 }
 
-fn share(reach: &ClientReach) -> f64 {
-    reach.statements_per_second / reach.could_per_second
-}
-
 /// A calibration that says less than what steps have reached. That a step with more connections reaches more proves nothing
 /// where the client was not the limit.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let is_wrong = |reach: &ClientReach| {
         let is_bound = !reach.at_least || reach.connections <= reach.could_connections;
-        is_bound && share(reach) > PROVED_WRONG
+        is_bound && reach.share() > PROVED_WRONG
     };
     let runs = valid_runs(workloads);
     let wrong: Vec<_> =
         runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
-    let (reach, worst) = wrong.iter().max_by(|one, other| share(&one.0).total_cmp(&share(&other.0)))?;
+    let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
     Some(format!(
         "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s with {}, {:.0} % of the \
          {:.0}/s with {}. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).",
@@ -83,7 +79,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         worst.place(),
         reach.statements_per_second,
         numbered(reach.connections, "connection"),
-        100.0 * share(reach),
+        100.0 * reach.share(),
         reach.could_per_second,
         reach.could_connections,
     ))

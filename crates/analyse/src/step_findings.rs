@@ -65,6 +65,13 @@ pub struct ClientReach {
     pub at_least: bool,
 }
 
+impl ClientReach {
+    /// What it reached ÷ what it could.
+    pub fn share(&self) -> f64 {
+        self.statements_per_second / self.could_per_second
+    }
+}
+
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct KindResult {
     pub kind: String,

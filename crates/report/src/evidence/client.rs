@@ -43,7 +43,7 @@ fn figures_of(reach: &ClientReach) -> [String; 4] {
         rate(Some(reach.statements_per_second)),
         format!("{least}{}", rate(Some(reach.could_per_second))),
         reach.could_connections.to_string(),
-        fixed(Some(100.0 * reach.statements_per_second / reach.could_per_second), 0),
+        fixed(Some(100.0 * reach.share()), 0),
     ]
 }
 

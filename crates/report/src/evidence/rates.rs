@@ -1,5 +1,6 @@
 //! The headline rate of a step: by variant over all blocks, and block by block.
 
+use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use super::{Column, Grid, has_blocks, run_columns, runs, state};
@@ -56,13 +57,12 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
         row.push(inference.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| interval_text(found.interval)));
         row.push(variant.verdict.map_or("", |verdict| verdict.word()).to_owned());
     }
-    row.push(fixed(median(valid.iter().map(|run| run.window_seconds).collect()), 2));
+    let windows: Vec<f64> = valid.iter().map(|run| run.window_seconds).collect();
+    row.push(fixed(median(&windows), 2));
     if step.target.is_some() {
         row.push(rate(variant.background_rate));
-        row.push(fixed(
-            median(valid.iter().filter_map(|run| run.seconds_on_target).collect()).map(|share| share * 100.0),
-            1,
-        ));
+        let on_target: Vec<f64> = valid.iter().filter_map(|run| run.seconds_on_target).collect();
+        row.push(fixed(median(&on_target).map(|share| share * 100.0), 1));
     }
     row
 }
@@ -105,27 +105,10 @@ pub(crate) fn block_ratio(variant: &VariantStep, block: u32) -> Option<f64> {
     variant.ratio.as_ref()?.blocks.iter().find(|(number, _)| *number == block).map(|(_, ratio)| *ratio)
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values.get(middle).copied()
-    } else {
-        values.get(middle.wrapping_sub(1)..=middle).map(|pair| f64::midpoint(pair[0], pair[1]))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
-
-    #[test]
-    fn the_median_of_an_even_number_is_the_middle_of_the_middle_two() {
-        assert_eq!(median(vec![]), None);
-        assert_eq!(median(vec![5.0]), Some(5.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
-    }
 
     #[test]
     fn with_two_blocks_each_run_has_its_own_line() {
