@@ -43,9 +43,9 @@ pub(crate) struct Args {
     /// How often each is measured.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Rows that bench load loads.
-    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1000..))]
-    rows: u64,
+    /// Rows that bench load loads; ten million when left out.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1000..))]
+    rows: Option<u64>,
     /// Cases of bench load whose name holds this, as "1 table" or "mariadb"; all when left out.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
@@ -57,17 +57,22 @@ pub(crate) struct Args {
     save: bool,
 }
 
+/// Rows that bench `load` loads unless told otherwise.
+const ROWS: u64 = 10_000_000;
+
 /// One bench: a file of its own and a line in [`ALL`].
 struct Bench {
     name: &'static str,
     run: fn(&Setting) -> Result<Measured>,
 }
 
+const LOAD: &str = "load";
+
 const ALL: &[Bench] = &[
     Bench { name: "analysis", run: analysis::run },
     Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
-    Bench { name: "load", run: load::run },
+    Bench { name: LOAD, run: load::run },
     Bench { name: "sysbench", run: sysbench::run },
     Bench { name: "truth", run: truth::run },
 ];
@@ -98,6 +103,7 @@ struct Measured {
 
 /// Measures and prints. Returns whether all targets are met.
 pub(crate) fn run(args: &Args) -> Result<bool> {
+    check(args)?;
     let started = machine::now();
     let dbdyno = runs::built()?;
     // Below the build output and not in the system's temporary folder, which may be memory.
@@ -112,7 +118,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
             dbdyno: dbdyno.clone(),
             folder,
             rounds: args.rounds,
-            rows: args.rows,
+            rows: args.rows.unwrap_or(ROWS),
             only: args.only.clone(),
             started: started.clone(),
         };
@@ -127,6 +133,19 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         }
     }
     Ok(is_met)
+}
+
+/// Refuses what none of the wanted benches would heed.
+fn check(args: &Args) -> Result<()> {
+    let given = [("--rows", args.rows.is_some()), ("--only", args.only.is_some())];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) if !is_wanted(&args.names, LOAD) => {
+            bail!(
+                "{option} is for bench load alone; leave it out, or run `cargo xtask bench load {option} ...`"
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn is_wanted(names: &[String], name: &str) -> bool {
@@ -159,6 +178,22 @@ mod tests {
         assert_eq!(newest_of(&names[2..], "mariadb-10.11").unwrap(), "mariadb-10.11-debian");
         let error = newest_of(&names[3..], "mariadb-10.11").unwrap_err().to_string();
         assert!(error.contains("cargo xtask servers"), "{error}");
+    }
+
+    #[test]
+    fn what_only_the_bench_of_loads_heeds_is_refused_for_others() {
+        let said = |words: &[&str]| {
+            let args = Args::try_parse_from([&["bench"][..], words].concat()).unwrap();
+            check(&args).map_err(|error| error.to_string())
+        };
+        let told = "--rows is for bench load alone; leave it out, or run `cargo xtask bench load --rows ...`";
+        assert_eq!(said(&["sysbench", "--rows", "1000"]), Err(told.to_owned()));
+        assert!(said(&["truth", "--only", "1 table"]).unwrap_err().starts_with("--only is for bench load"));
+        for heeded in
+            [&["load", "--rows", "1000"][..], &["truth", "load", "--only", "x"], &["--only", "x"], &["truth"]]
+        {
+            assert_eq!(said(heeded), Ok(()), "{heeded:?}");
+        }
     }
 
     #[test]
