@@ -147,11 +147,6 @@ impl Behaviour {
         }
     }
 
-    /// The expected time of a statement outside freezes.
-    pub fn mean_service(&self) -> Duration {
-        self.burn + self.delay.mean()
-    }
-
     /// What cannot be had in `protocol`.
     pub(crate) fn check(&self, protocol: Protocol) -> Result<(), Error> {
         let complain = |what: String, advice| Err(Error::Behaviour { what, advice });
@@ -233,7 +228,6 @@ mod tests {
         assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(3, 8));
         assert_ne!(behaviour.delay_of(3, 7), behaviour.delay_of(4, 7));
         assert_ne!(behaviour.delay_of(3, 7), behaviour.clone().seeded(2).delay_of(3, 7));
-        assert_eq!(behaviour.mean_service(), Duration::from_micros(200));
     }
 
     #[test]

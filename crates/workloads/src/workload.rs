@@ -60,9 +60,7 @@ pub trait Workload {
 
     /// How many of the first steps only make the data. The others are measured on them, and the workload's data mode says what
     /// each of those finds.
-    fn load_steps(&self) -> usize {
-        0
-    }
+    fn load_steps(&self) -> usize;
 
     /// Whether the data may be put back, and the server stopped and started, before the measured step `index`. `false` for a
     /// step that goes on with what the one before it has left, even if the plan asks for data of its own for each step.
@@ -70,19 +68,14 @@ pub trait Workload {
         true
     }
 
-    /// What it knows of the data now (which rows there are), to be taken over by [`Workload::recall`]. A workload with load
-    /// steps must have both.
-    fn knowledge(&self) -> Value {
-        Value::Null
-    }
+    /// What it knows of the data now (which rows there are), to be taken over by [`Workload::recall`].
+    fn knowledge(&self) -> Value;
 
     /// The database holds the data of which [`Workload::knowledge`] said this, perhaps in another cell.
     ///
     /// # Errors
     /// [`Error::Knowledge`] when it was not said by the same workload.
-    fn recall(&mut self, _knowledge: &Value) -> Result<(), Error> {
-        Ok(())
-    }
+    fn recall(&mut self, knowledge: &Value) -> Result<(), Error>;
 
     /// Brings the database to where step `index` can begin.
     fn before(
@@ -107,9 +100,7 @@ pub trait Workload {
 
     /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
     /// verified.
-    fn explained(&self, _index: usize) -> Vec<Explained> {
-        Vec::new()
-    }
+    fn explained(&self, index: usize) -> Vec<Explained>;
 
     /// Compares the database with what must be there once step `index` has completed.
     fn verify(
