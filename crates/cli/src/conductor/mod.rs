@@ -7,6 +7,7 @@ mod database;
 mod debt;
 mod holds;
 mod life;
+mod loaded;
 mod look;
 mod step;
 mod steps;

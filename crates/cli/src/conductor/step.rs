@@ -33,6 +33,15 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) name_width: usize,
     /// It runs once more, only to make the data: its record is kept apart, and no rate is told.
     pub(crate) is_repeated: bool,
+    /// What is wrong with the loaded tables that it runs on.
+    pub(crate) misloaded: &'a [String],
+}
+
+/// How a step went.
+pub(crate) struct Ran {
+    pub(crate) ending: Ending,
+    /// The content checks that failed.
+    pub(crate) mismatches: Vec<String>,
 }
 
 impl StepRun<'_, '_> {
@@ -42,7 +51,7 @@ impl StepRun<'_, '_> {
         cell: &CellWriter,
         workload: &mut W,
         session: &mut AnySession,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<Ran, Ended> {
         let spec = workload.spec(self.index);
         let mut writer = if self.is_repeated { cell.repeated(self.name)? } else { cell.step(self.name)? };
         writer.event(&StepEvent::Started { at: time::now(), spec: spec.clone() })?;
@@ -95,7 +104,7 @@ impl StepRun<'_, '_> {
         }
         if let Err(error) = self.again(session, &end) {
             let ending = (Outcome::Failed, Some(error.to_string()));
-            return self.end(writer, &end, ending);
+            return self.end(writer, &end, Ran { ending, mismatches: Vec::new() });
         }
         // Before the verification, whose reading has the server work off some of it.
         let after = match end.outcome {
@@ -103,8 +112,8 @@ impl StepRun<'_, '_> {
             Outcome::Failed | Outcome::Interrupted => None,
         };
         debt::write(&writer, barrier, [before, after])?;
-        let ending = self.finish(&mut writer, workload, session, &end)?;
-        self.end(writer, &end, ending)
+        let ran = self.finish(&mut writer, workload, session, &end)?;
+        self.end(writer, &end, ran)
     }
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
@@ -122,13 +131,13 @@ impl StepRun<'_, '_> {
     }
 
     /// The last event of a step, and what is told of it.
-    fn end(&self, mut writer: StepWriter, end: &StepEnd, ending: Ending) -> Result<Ending, Ended> {
-        let (outcome, message) = ending;
-        let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message: message.clone() };
+    fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, Ended> {
+        let (outcome, message) = ran.ending.clone();
+        let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
         writer.event(&event)?;
         writer.sync()?;
-        self.say(&writer, outcome, message.as_deref());
-        Ok((outcome, message))
+        self.say(&writer, outcome, ran.ending.1.as_deref());
+        Ok(ran)
     }
 
     /// What took the load's connections away will have taken the session beside it too.
@@ -172,18 +181,23 @@ impl StepRun<'_, '_> {
         workload: &mut W,
         session: &mut AnySession,
         end: &StepEnd,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<Ran, Ended> {
+        let mut mismatches = Vec::new();
         if end.outcome != Outcome::Completed {
-            return Ok((end.outcome, end.message.clone()));
+            return Ok(Ran { ending: (end.outcome, end.message.clone()), mismatches });
+        }
+        for what in self.misloaded {
+            let reason = format!("the tables were not loaded as they must be: {what}");
+            writer.event(&StepEvent::Invalid { reason })?;
         }
         let checks = self
             .conductor
             .answered(&format!("{}  checking", self.name), workload.verify(self.index, end, session));
         let Some(checks) = checks else {
             let message = "interrupted by the user before the tables were checked".to_owned();
-            return Ok((Outcome::Interrupted, Some(message)));
+            return Ok(Ran { ending: (Outcome::Interrupted, Some(message)), mismatches });
         };
-        match checks {
+        let ending = match checks {
             Ok(checks) => {
                 for check in checks {
                     if check.parts.is_empty() {
@@ -193,17 +207,20 @@ impl StepRun<'_, '_> {
                         continue;
                     }
                     if !check.is_ok() {
-                        writer.event(&StepEvent::Invalid { reason: mismatch(&check) })?;
+                        let reason = mismatch(&check);
+                        mismatches.push(reason.clone());
+                        writer.event(&StepEvent::Invalid { reason })?;
                     }
                     writer.event(&StepEvent::Check(check))?;
                 }
                 if !self.is_repeated {
                     self.explain(writer, workload, session)?;
                 }
-                Ok((Outcome::Completed, None))
+                (Outcome::Completed, None)
             }
-            Err(error) => Ok((Outcome::Failed, Some(error.to_string()))),
-        }
+            Err(error) => (Outcome::Failed, Some(error.to_string())),
+        };
+        Ok(Ran { ending, mismatches })
     }
 
     /// Asks the server how it executes the step's statements. Behind the clock, so that the question warms no cache.

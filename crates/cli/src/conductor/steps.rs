@@ -10,7 +10,8 @@ use crate::conductor::Conductor;
 use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::life::{Change, Measured, Turn, turn};
-use crate::conductor::step::StepRun;
+use crate::conductor::loaded::Loaded;
+use crate::conductor::step::{Ran, StepRun};
 use crate::exit::Ended;
 
 /// Place for the name of a step in the line that tells of it.
@@ -28,6 +29,8 @@ struct Walk<'a, W> {
     blank: Value,
     /// The cell began on a copy of the snapshot.
     began_on_copy: bool,
+    /// The content checks that failed behind the load of the tables as they are now.
+    misloaded: Vec<String>,
 }
 
 impl Conductor<'_> {
@@ -48,14 +51,18 @@ impl Conductor<'_> {
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
         let blank = workload.knowledge();
         let mut first = 0;
+        let mut misloaded = Vec::new();
         if let Some(snapshot) = snapshot {
-            if let Err(error) = workload.recall(&snapshot.info().knowledge) {
+            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
+            if let Err(error) = workload.recall(&knowledge) {
                 return Ok((Outcome::Failed, Some(error.to_string())));
             }
             first = workload.load_steps();
+            misloaded = faults;
         }
         let began_on_copy = snapshot.is_some();
-        let mut walk = Walk { id, writer, database, workload, names, name_width, blank, began_on_copy };
+        let mut walk =
+            Walk { id, writer, database, workload, names, name_width, blank, began_on_copy, misloaded };
         for index in first..walk.names.len() {
             session = match self.ready(&mut walk, index, session)? {
                 Ok(session) => session,
@@ -90,20 +97,25 @@ impl Conductor<'_> {
         let Some(turn) = turn(mode, step) else { return Ok(Ok(session)) };
         let name = walk.names[index].clone();
         let failed = move |message: String| (Outcome::Failed, Some(format!("before step {name}: {message}")));
-        let knowledge = walk.workload.knowledge();
+        let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
         // Behind a repeated load nothing would be cold.
         let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
-        let mut session = match self.turn(walk.id, walk.writer, walk.database, session, now, knowledge)? {
-            Ok(session) => session,
-            Err(message) => return Ok(Err(failed(message))),
-        };
+        let mut session =
+            match self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json())? {
+                Ok(session) => session,
+                Err(message) => return Ok(Err(failed(message))),
+            };
         if turn.data == Change::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
-            && let Err(error) = walk.workload.recall(&snapshot.info().knowledge)
         {
-            return Ok(Err(failed(error.to_string())));
+            let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
+            if let Err(error) = walk.workload.recall(&knowledge) {
+                return Ok(Err(failed(error.to_string())));
+            }
+            walk.misloaded = faults;
         }
         if turn.data == Change::Anew {
+            walk.misloaded.clear();
             if let Err(error) = walk.workload.recall(&walk.blank) {
                 return Ok(Err(failed(error.to_string())));
             }
@@ -139,8 +151,17 @@ impl Conductor<'_> {
             return Ok(Some(failed));
         }
         let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
-        let step = StepRun { conductor: self, cell, database, index, name, name_width, is_repeated };
-        let (outcome, message) = step.run(walk.writer, &mut walk.workload, session)?;
+        let misloaded = &walk.misloaded[..];
+        let step =
+            StepRun { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
+        let Ran { ending: (outcome, message), mismatches } =
+            step.run(walk.writer, &mut walk.workload, session)?;
+        if index < walk.workload.load_steps() {
+            walk.misloaded.extend(mismatches);
+            // Building an index may find the same rows missing as the load before it.
+            walk.misloaded.sort();
+            walk.misloaded.dedup();
+        }
         if outcome != Outcome::Completed {
             let message = message.map(|message| format!("step {name}: {message}"));
             return Ok(Some((outcome, message)));

@@ -21,6 +21,7 @@ mod lists;
 mod lost_output;
 mod microbenchmark_tables;
 mod microbenchmarks;
+mod misloaded;
 mod oltp;
 mod oltp_options;
 mod parity;
