@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_record::RunEvent;
+use dbdyno_record::{CellId, RunEvent};
 
 use crate::time;
 
@@ -79,12 +79,19 @@ fn by_times(session: &[RunEvent]) -> Duration {
     session.first().zip(session.last()).and_then(length).unwrap_or_default()
 }
 
-/// Time that the cells of a block took.
+/// Time that the cells of a block took. Of a cell that was interrupted or failed and ran again only the last time counts: a further
+/// block takes no more than that.
 pub(super) fn duration_of(events: &[RunEvent], block: u32) -> Duration {
-    let is_of_block =
-        |event: &RunEvent| matches!(event, RunEvent::CellEnded { cell, .. } if cell.block == block);
-    let ended = (0..events.len()).filter(|index| is_of_block(&events[*index]));
+    let counts = |index: usize| match &events[index] {
+        RunEvent::CellEnded { cell, .. } => cell.block == block && !runs_again(&events[index..], cell),
+        _ => false,
+    };
+    let ended = (0..events.len()).filter(|index| counts(*index));
     ended.filter_map(|index| duration_of_cell(&events[..=index])).sum()
+}
+
+fn runs_again(later: &[RunEvent], ended: &CellId) -> bool {
+    later.iter().any(|event| matches!(event, RunEvent::CellStarted { cell, .. } if cell == ended))
 }
 
 /// Of the cell whose end is the last of `events`.
@@ -113,7 +120,7 @@ fn at(event: &RunEvent) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::{CellId, Outcome};
+    use dbdyno_record::Outcome;
 
     use super::*;
 
@@ -166,6 +173,23 @@ mod tests {
         events.extend(cell("b", (41, Some(7)), Some((44, Some(10)))));
         assert_eq!(recorded(&events), Duration::from_secs(10));
         assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
+    }
+
+    #[test]
+    fn of_a_cell_that_was_interrupted_and_ran_again_only_the_last_time_counts_for_its_block() {
+        let mut events = vec![started(0, false)];
+        events.extend(cell("a", (1, Some(1)), Some((5, Some(5)))));
+        events.extend(cell("b", (6, Some(6)), Some((26, Some(26)))));
+        events.push(started(40, true));
+        let id = CellId { block: 1, variant: "b".to_owned(), workload: "oltp".to_owned() };
+        events.push(RunEvent::CellSetAside {
+            at: at_second(40),
+            cell: id,
+            to: "aside/1/1/b/oltp".to_owned(),
+        });
+        events.extend(cell("b", (41, Some(27)), Some((44, Some(30)))));
+        assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
+        assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest all the same");
     }
 
     #[test]
