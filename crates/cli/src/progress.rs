@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
 use dbdyno_plan::{Estimate, grouped};
-use dbdyno_record::{CellId, Interval, StepSpec, Unit, WindowRule};
+use dbdyno_record::{CellId, Headline, Interval, StepSpec, Unit};
 use dbdyno_sample::{Mark, Sampler};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -154,6 +154,11 @@ fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     total.saturating_sub(position).mul_f64(scale.clamp(0.1, 20.0))
 }
 
+/// Whether a silence within the step is told of: building an index, or reading a whole table, is one long answer.
+fn is_told(headline: &Headline) -> bool {
+    !matches!(headline.kind.as_str(), "index" | "scan")
+}
+
 fn sum(forecast: &Forecast) -> Duration {
     forecast.iter().map(|entry| entry.1).sum()
 }
@@ -197,9 +202,8 @@ impl Observer for Watcher<'_> {
         }
         let at = Duration::from_micros(last.to_us);
         let name = &self.spec.name;
-        // Building an index is one long answer.
         if let Some(lasts) = self.silence.second(intervals)
-            && self.spec.window == WindowRule::FirstEnded
+            && is_told(headline)
         {
             let lasts = time::about(lasts);
             self.progress.line(&format!(
@@ -249,6 +253,15 @@ mod tests {
         assert_eq!(seconds(100, 50, 50), 50);
         assert_eq!(seconds(100, 50, 110), 100);
         assert_eq!(seconds(100, 100, 300), 0);
+    }
+
+    #[test]
+    fn a_silence_is_told_of_but_where_a_step_is_one_long_answer() {
+        let told = |kind: &str| {
+            is_told(&Headline { kind: kind.to_owned(), unit: Unit::Rows, label: "rows/s".to_owned() })
+        };
+        assert!(["insert", "query", "transaction", "update", "delete"].into_iter().all(told));
+        assert!(!told("index") && !told("scan"));
     }
 
     #[test]
