@@ -120,7 +120,7 @@ fn client_faults(
 }
 
 /// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.
-fn add_reason(validity: Validity, reason: String) -> Validity {
+pub(crate) fn add_reason(validity: Validity, reason: String) -> Validity {
     match validity {
         Validity::Valid => Validity::Invalid { reasons: vec![reason] },
         Validity::Invalid { mut reasons } => {

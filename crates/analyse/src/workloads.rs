@@ -15,7 +15,7 @@ use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
 use crate::standstills::Standstills;
 use crate::statistics::describe::median;
-use crate::steps::{Surroundings, step_run};
+use crate::steps::{Surroundings, add_reason, step_run};
 use crate::sweep::sweeps;
 use crate::tables::summary;
 use crate::validity::validity;
@@ -152,7 +152,9 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
 fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) -> Vec<StepRun> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
         let around = surroundings(&run.manifest, variant, step);
-        step_run(step, Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around })
+        let run = step_run(step, Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around });
+        let of_cell = cell.invalid_reasons().map(str::to_owned);
+        StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }
     };
     let mut runs: Vec<StepRun> = cells
         .iter()
@@ -208,7 +210,7 @@ fn rows_per_second(run: &StepRun, kind: &str) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::Outcome;
+    use dbdyno_record::{CellEvent, Outcome};
 
     use super::*;
     use crate::Validity;
@@ -253,6 +255,17 @@ mod tests {
         assert_eq!(found.steps[1].name, "qr100");
         assert!(found.steps[1].variants[0].runs.is_empty());
         assert_eq!(found.steps[1].variants[0].rate, None);
+    }
+
+    #[test]
+    fn what_makes_a_cell_invalid_makes_its_completed_steps_invalid() {
+        let why = "another run of dbdyno uses the database";
+        let mut spoilt = failed_cell(1, "a", vec![load_step(1_000)], why);
+        spoilt.events.insert(1, CellEvent::Invalid { at: String::new(), reason: why.to_owned() });
+        let found = findings(&run(&["a"], 2, vec![spoilt, cell(2, "a", vec![load_step(900)])]));
+        let step = &found.steps[0].variants[0];
+        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![why.to_owned()] });
+        assert_eq!((&step.runs[1].validity, step.rate), (&Validity::Valid, Some(900.0)));
     }
 
     #[test]

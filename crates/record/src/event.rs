@@ -58,6 +58,11 @@ pub enum CellEvent {
         at: String,
         text: String,
     },
+    /// No figure of the cell may be used, whatever its steps say.
+    Invalid {
+        at: String,
+        reason: String,
+    },
     /// `connections` tells how the connections of the cell were encrypted; it is empty where TLS was not asked for.
     Ended {
         at: String,

@@ -45,6 +45,14 @@ impl CellRecord {
             _ => None,
         })
     }
+
+    /// Why no figure of the cell may be used.
+    pub fn invalid_reasons(&self) -> impl Iterator<Item = &str> {
+        self.events.iter().filter_map(|event| match event {
+            CellEvent::Invalid { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
 }
 
 impl Run {

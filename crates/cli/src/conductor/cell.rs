@@ -66,10 +66,24 @@ impl Conductor<'_> {
         }
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
-        let ending = self.provided_cell(id, writer)?;
+        let (outcome, message) = self.provided_cell(id, writer)?;
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
-        self.warn(writer, held.unwrap_or_else(Some))?;
-        Ok(ending)
+        let taken = match held {
+            Ok(lost) => {
+                self.warn(writer, lost)?;
+                return Ok((outcome, message));
+            }
+            Err(taken) => taken,
+        };
+        // Since when is not known: any of the steps may have had the other run's load beside it, and its rows in the tables.
+        writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
+        Ok(match outcome {
+            Outcome::Completed => (Outcome::Failed, Some(taken)),
+            Outcome::Failed => {
+                (outcome, Some(message.map_or(taken.clone(), |why| format!("{why}; {taken}"))))
+            }
+            Outcome::Interrupted => (outcome, message),
+        })
     }
 
     fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), Ended> {

@@ -98,6 +98,33 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
 }
 
 #[test]
+fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its_steps_counts() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MYSQL_8_0);
+    desk.write("p.toml", &small_plan(&at("one", &server, ""), "read_write_time = \"4s\""));
+    let mut run = desk.start(&mut command(&desk, &["run", "p.toml"]));
+    wait_until_in_step(&mut run, &desk.run_dir(), "1/one/insert-benchmark/qr100");
+    let holder = count(&server, "SELECT IS_USED_LOCK('dbdyno:bench')");
+    ask(&server.options(None), &[&format!("KILL {holder}")]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // As another run: its lock lasts as long as its connection.
+    let _other = runtime.block_on(async {
+        let mut session = MysqlSession::connect(&server.options(None)).await.unwrap();
+        session.query(b"DO GET_LOCK('dbdyno:bench', 60)").await.unwrap();
+        session
+    });
+    let ended = run.wait();
+    ended.expect_code(4);
+    let why = "is in use by another run of dbdyno (connection ";
+    assert!(ended.err.contains(why), "{}", ended.err);
+    let dir = desk.run_dir();
+    assert_eq!(Run::open(&dir).unwrap().cells[0].outcome(), Some(Outcome::Failed));
+    let faults = faults(&findings(&dir));
+    assert_eq!(faults.len(), 6, "{faults:#?}");
+    assert!(faults.iter().all(|fault| fault.contains("Invalid") && fault.contains(why)), "{faults:#?}");
+}
+
+#[test]
 fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same() {
     let desk = Desk::new();
     let server = somebodys_server(&desk, MARIADB_10_11);

@@ -238,6 +238,7 @@ fn cell_events() -> Vec<CellEvent> {
             details: map(json!({"pages": 311})),
         },
         CellEvent::Warning { at: AT.into(), text: "no block device behind tmpfs".into() },
+        CellEvent::Invalid { at: AT.into(), reason: "another run has the database".into() },
         CellEvent::Ended {
             at: AT.into(),
             outcome: Outcome::Completed,
