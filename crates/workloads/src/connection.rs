@@ -137,12 +137,17 @@ pub(crate) fn indispensable(failure: Failure) -> Failure {
     }
 }
 
-/// What a refused statement of the load means: rows that all later steps work on are missing, so the step ends.
+/// What the failure of a statement of the load means. As [`indispensable`]: rows that all later steps work on are missing, or may
+/// be where the connection was lost.
 pub(crate) fn of_load(failure: Failure) -> Failure {
-    match failure.class {
-        ErrorClass::Refused => Failure { class: ErrorClass::Fatal, ..failure },
+    let failure = match failure.class {
+        ErrorClass::Lost => {
+            let message = format!("rows of the load were on their way: {}", failure.message);
+            Failure { message, ..failure }
+        }
         _ => failure,
-    }
+    };
+    indispensable(failure)
 }
 
 /// A look-up that met a lock as often as it was tried, at last this one.
@@ -189,5 +194,20 @@ mod tests {
         for class in [ErrorClass::Refused, ErrorClass::Lost, ErrorClass::Fatal] {
             assert_eq!(class_of(class), ErrorClass::Fatal);
         }
+    }
+
+    #[test]
+    fn a_load_is_sent_again_or_ends_and_says_what_a_lost_connection_took() {
+        let failed = |class| {
+            let failure = Failure { class, code: "2013".to_owned(), message: "it was closed".to_owned() };
+            let Failure { class, message, .. } = of_load(failure);
+            (class, message)
+        };
+        let same = |class| (class, "it was closed".to_owned());
+        assert_eq!(failed(ErrorClass::Retry), same(ErrorClass::Retry));
+        assert_eq!(failed(ErrorClass::Refused), same(ErrorClass::Fatal));
+        assert_eq!(failed(ErrorClass::Fatal), same(ErrorClass::Fatal));
+        let lost = "rows of the load were on their way: it was closed".to_owned();
+        assert_eq!(failed(ErrorClass::Lost), (ErrorClass::Fatal, lost));
     }
 }

@@ -124,6 +124,27 @@ fn a_database_that_another_run_has_at_a_cells_end_fails_the_cell_and_none_of_its
     assert!(faults.iter().all(|fault| fault.contains("Invalid") && fault.contains(why)), "{faults:#?}");
 }
 
+/// To go on with the next statement would leave a hole in the table.
+#[test]
+fn a_load_whose_connection_is_lost_ends_although_lost_connections_are_opened_again() {
+    let desk = Desk::new();
+    let server = somebodys_server(&desk, MARIADB_10_11);
+    let load = "[load]\nlost_connections = \"reconnect\"\n";
+    let workload = OLTP.replace("table_size = 1000", "table_size = 2_000_000\nverify = \"off\"");
+    desk.write("p.toml", &format!("name = \"p\"\n{}{load}{workload}", at("one", &server, "")));
+    let run = desk.start(&mut command(&desk, &["run", "p.toml"]));
+    let inserting = "SELECT MAX(id) FROM information_schema.processlist \
+                     WHERE command = 'Execute' AND info LIKE 'INSERT INTO sbtest1%'";
+    let connection = wait_for("an INSERT", || ask(&server.options(None), &[inserting])[0][0].clone());
+    ask(&server.options(None), &[&format!("KILL {connection}")]);
+    run.wait().expect_code(4);
+    let run = Run::open(&desk.run_dir()).unwrap();
+    let steps: Vec<_> = run.cells[0].steps.iter().map(|step| (step.name.as_str(), step.outcome())).collect();
+    assert_eq!(steps, [("load", Some(Outcome::Failed))]);
+    let faults = faults(&findings(&desk.run_dir()));
+    assert!(faults[0].contains("rows of the load were on their way: "), "{faults:?}");
+}
+
 #[test]
 fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same() {
     let desk = Desk::new();

@@ -73,7 +73,7 @@ impl RowsLane {
 
     /// A transaction of all rows; one that fails is rolled back as a whole.
     pub(crate) async fn perform(&mut self, _number: u64) -> Result<Done, Failure> {
-        self.connection.query(self.begin.as_bytes()).await?;
+        self.connection.query(self.begin.as_bytes()).await.map_err(of_load)?;
         match self.insert_all().await {
             Ok(done) => Ok(done),
             Err(failure) => {
