@@ -1,12 +1,12 @@
 //! Runs of open loops that kept their schedule, or did not.
 
-use dbdyno_record::{Clock, HistogramSpan, Run, StepEvent, StepRecord};
+use dbdyno_record::{Clock, HistogramSpan, Interval, Run, StepEvent, StepRecord};
 use hdrhistogram::Histogram;
 use insta::assert_snapshot;
 
 use super::*;
 use crate::fixtures::{cell, load_step, run};
-use crate::{Colour, CompareChoices, Comparison, Findings, Side, analyse, compare, noise};
+use crate::{Colour, CompareChoices, Comparison, Findings, Latency, Side, analyse, compare, noise};
 
 /// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
 /// response times; the rest was dropped, or lost with its connection.
@@ -23,6 +23,18 @@ fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
     let mut times = Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 3).unwrap();
     times.record_n(p99_us, 2 * reached).unwrap();
     step.histograms.push(HistogramSpan::new("insert", Clock::Response, 0, 2_000_000, &times).unwrap());
+    step
+}
+
+/// The same, but what is not answered waits, and is given up only behind the window.
+fn overloaded(reached: u64) -> StepRecord {
+    let mut step = open_loop(reached, true, 1_000);
+    for (interval, second) in step.intervals.iter_mut().zip(1..) {
+        (interval.backlog, interval.dropped) = (second * interval.dropped, 0);
+    }
+    let last = step.intervals.last().unwrap().clone();
+    let behind = Interval { from_us: 2_000_000, to_us: 2_000_001, due: 0, done: 0, rows: 0, ..last };
+    step.intervals.push(Interval { backlog: 0, dropped: behind.backlog, ..behind });
     step
 }
 
@@ -88,7 +100,18 @@ fn a_schedule_that_only_the_base_kept_is_missed() {
     assert!(
         summary.relative.caption.contains(" missed: it did not keep the plan's rate, which the base kept.")
     );
-    assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(960, false, 1))), Some(Verdict::Paced));
+    assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))), Some(Verdict::Paced));
+}
+
+#[test]
+fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_little_it_lacks() {
+    let base = open_loop(1_000, false, 1_000);
+    let findings = found(&base, &overloaded(970));
+    assert_eq!(word(&findings), Some(Verdict::Missed));
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of what was answered.");
+    assert_eq!(word(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
+    // A base that does not keep it either: its rate is what it can do.
+    assert_eq!(word(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));
 }
 
 #[test]
@@ -110,22 +133,38 @@ fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
     assert_eq!(word(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
 }
 
-#[test]
-fn an_operation_on_its_way_when_the_window_ends_is_no_arrear() {
-    let kind = |operations: u64| KindResult {
-        operations,
-        connections: 2,
-        schedule: Some(crate::Schedule {
-            process: "constant".to_owned(),
-            asked_per_second: 2.0,
-            due: 20,
-            backlog_max: 0,
-            lag: Default::default(),
-        }),
-        ..KindResult::default()
+/// The share left of an open loop of `asked` a second, of which `due` were due and so many more waited at the window's end.
+fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
+    let schedule = Schedule {
+        process: "constant".to_owned(),
+        asked_per_second: asked,
+        due,
+        backlog_max: 0,
+        queue_growth,
+        lag: Default::default(),
     };
-    let share = |operations| of_run(&kind(operations)).unwrap()[2];
-    assert_eq!((share(18), share(20), share(16)), (1.0, 1.0, 0.9));
+    let service = Latency { mean_us: service_mean_us, ..Latency::default() };
+    // As many connections as there may be, all of which are at work in an overloaded server.
+    let kind = KindResult { connections: 64, schedule: Some(schedule), service, ..KindResult::default() };
+    of_run(&kind).unwrap()[2]
+}
+
+#[test]
+fn operations_on_their_way_when_the_window_ends_are_no_arrears_as_far_as_service_times_explain_them() {
+    assert_eq!([left(2.0, 20, 3, 1_000.0), left(2.0, 20, 0, 1_000.0), left(2.0, 20, -9, 1_000.0)], [0.0; 3]);
+    assert_eq!(left(2.0, 20, 4, 1_000.0), 0.05);
+    // 1,000/s of 50 ms: 50 on their way, and 21 more by chance.
+    assert_eq!(left(1_000.0, 10_000, 71, 50_000.0), 0.0);
+    assert!((left(1_000.0, 10_000, 371, 50_000.0) - 0.03).abs() < 0.000_1);
+    // 64 connections answer 955 of 1,000 a second, for a minute.
+    assert!(left(1_000.0, 60_000, 2_700, 64e6 / 955.0) > 0.04);
+}
+
+#[test]
+fn a_single_answer_among_as_many_operations_as_connections_keeps_no_schedule() {
+    for service_us in [1_000.0, 9e6] {
+        assert!(left(5.0, 50, 49, service_us) > 0.4, "{service_us}");
+    }
 }
 
 #[test]

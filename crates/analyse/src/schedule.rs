@@ -28,7 +28,23 @@ pub(crate) fn schedule(step: &StepRecord, kind: &str, window: Span, lag: Latency
     let (process, asked_per_second) = asked?;
     let backlog_max = backlog_max(&step.intervals, kind, window);
     let due = tally(&step.intervals, kind, window).due.round() as u64;
-    Some(Schedule { process, asked_per_second, due, backlog_max, lag })
+    let queue = |at_us| queue(&step.intervals, kind, at_us);
+    let queue_growth = queue(window.to_us) - queue(window.from_us);
+    Some(Schedule { process, asked_per_second, due, backlog_max, queue_growth, lag })
+}
+
+/// Operations of all clients together that were due and not ended at a moment; at the last cut before it, where there was none then.
+fn queue(intervals: &[Interval], kind: &str, at_us: i64) -> i64 {
+    let mut last: BTreeMap<u32, &Interval> = BTreeMap::new();
+    let until = |interval: &&Interval| Span::new(0, interval.to_us).to_us <= at_us;
+    for interval in intervals.iter().filter(|interval| interval.kind == kind).filter(until) {
+        let known = last.entry(interval.client).or_insert(interval);
+        if known.to_us <= interval.to_us {
+            *known = interval;
+        }
+    }
+    let open: u64 = last.into_values().map(|interval| interval.backlog + interval.in_flight).sum();
+    i64::try_from(open).unwrap_or(i64::MAX)
 }
 
 /// The greatest backlog of all clients together at the end of any interval of the window.
@@ -86,10 +102,37 @@ mod tests {
         assert!(of("query").is_none(), "a closed loop");
     }
 
+    #[test]
+    fn the_queue_grows_by_what_waits_or_is_on_its_way_from_one_edge_of_the_window_to_the_other() {
+        let mut step = read_write_step();
+        step.events.push(asked("insert", 4.0));
+        for interval in step.intervals.iter_mut().filter(|interval| interval.kind == "insert") {
+            // Of each of the two clients.
+            let waiting = [(1_000_000, 1), (2_000_000, 2), (2_500_000, 3), (3_000_000, 9)];
+            let found = waiting.iter().find(|(to_us, _)| interval.to_us == *to_us);
+            (interval.backlog, interval.in_flight) = (found.map_or(0, |(_, waiting)| *waiting), 1);
+        }
+        let growth = |from_us, to_us| {
+            schedule(&step, "insert", Span::new(from_us, to_us), Latency::default()).unwrap().queue_growth
+        };
+        assert_eq!([growth(0, 2_500_000), growth(1_000_000, 2_500_000), growth(0, 3_000_000)], [8, 4, 20]);
+        assert_eq!(growth(2_500_000, 2_500_000), 0);
+        step.intervals.reverse();
+        let reversed = schedule(&step, "insert", Span::new(0, 2_500_000), Latency::default()).unwrap();
+        assert_eq!(reversed.queue_growth, 8, "whatever the order of lines");
+    }
+
     fn late(count: u64, lag_p99_us: u64, response_p99_us: u64) -> Option<String> {
         let lag = Latency { count, p99_us: lag_p99_us, ..Latency::default() };
         let (process, kind) = ("poisson".to_owned(), "query".to_owned());
-        let schedule = Some(Schedule { process, asked_per_second: 1_000.0, due: 0, backlog_max: 0, lag });
+        let schedule = Some(Schedule {
+            process,
+            asked_per_second: 1_000.0,
+            due: 0,
+            backlog_max: 0,
+            queue_growth: 0,
+            lag,
+        });
         let response = Latency { p99_us: response_p99_us, ..Latency::default() };
         fault(&KindResult { kind, schedule, response, ..KindResult::default() })
     }

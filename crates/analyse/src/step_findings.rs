@@ -124,6 +124,8 @@ pub struct Schedule {
     pub due: u64,
     /// Greatest number of operations that were due and not sent, at the end of any second of the window.
     pub backlog_max: u64,
+    /// Operations that waited or were on their way at the window's end, less those at its beginning.
+    pub queue_growth: i64,
     /// From due to sent, of operations for which a connection was free: how late the client itself was.
     pub lag: Latency,
 }

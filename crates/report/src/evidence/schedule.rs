@@ -64,6 +64,7 @@ mod tests {
             asked_per_second: 500.0,
             due: 1_000,
             backlog_max: 17,
+            queue_growth: 0,
             lag,
         };
         let kinds = &mut step.variants[0].runs[0].kinds;
