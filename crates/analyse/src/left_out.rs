@@ -49,22 +49,36 @@ impl LeftOutKind {
 
 impl LeftOutKind {
     /// The step or its cell went wrong, or its figures may not be used.
-    fn is_fault(self) -> bool {
+    pub fn is_fault(self) -> bool {
         matches!(self, Self::Invalid | Self::Failed | Self::CellFailed)
+    }
+}
+
+impl ComparedStep {
+    /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and new went wrong in a greater share of
+    /// its blocks. One that did not run or was stopped says nothing.
+    fn new_breaks_more(&self) -> bool {
+        let of_side = |with_a_rate: usize, left_out: &[LeftOut]| {
+            let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
+            let zero = left_out.iter().filter(|one| one.kind == LeftOutKind::ZeroRate).count();
+            (faults, with_a_rate + zero + faults)
+        };
+        let (of_base, all_of_base) = of_side(self.base_blocks, &self.base_left_out);
+        let (of_new, all_of_new) = of_side(self.new_blocks, &self.new_left_out);
+        self.base_rate.is_some() && of_new * all_of_base > of_base * all_of_new
     }
 }
 
 impl Comparison {
     /// Steps in which new is invalid or failed in a block in which base is valid, each with the first such block. Blocks of two runs
-    /// are no pairs: there it is steps in which all of base's blocks are sound.
+    /// are no pairs: there it is steps in which new went wrong in a greater share of its blocks than base.
     pub fn broken(&self) -> Vec<(&ComparedStep, &LeftOut)> {
         let of_step = |step: &ComparedStep, one: &LeftOut| {
-            let mut base = step.base_left_out.iter();
-            let is_sound = match self.paired {
-                true => base.all(|other| other.block != one.block),
-                false => step.base_rate.is_some() && !base.any(|other| other.kind.is_fault()),
+            let is_measured = match self.paired {
+                true => step.base_left_out.iter().all(|other| other.block != one.block),
+                false => step.new_breaks_more(),
             };
-            one.kind.is_fault() && is_sound
+            one.kind.is_fault() && is_measured
         };
         let first = self
             .steps
@@ -186,7 +200,7 @@ mod tests {
         let expected =
             ["l.i0 2 invalid: \"rows is 2, expected 3\"", "qr100 3 its cell failed: \"server died\""];
         assert_eq!(told(&found), expected);
-        // Of two runs: a base with a fault of its own is no measure.
+        // Of two runs, whose blocks are no pairs.
         let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
         other.manifest.run_id = "other".to_owned();
         let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
@@ -194,6 +208,34 @@ mod tests {
             |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
         assert_eq!(told(&apart(&other, &one_run).unwrap())[0], "l.i0 1 invalid: \"rows is 2, expected 3\"");
         assert!(told(&apart(&one_run, &other).unwrap()).is_empty());
+    }
+
+    /// A run of `variant` in `l.i0`, invalid in the first so many of its blocks.
+    fn with_faults(id: &str, faults: u32, blocks: u32) -> Run {
+        let of_block = |block| {
+            let mut step = load_step(1_000 + u64::from(block));
+            if block <= faults {
+                step.events.push(StepEvent::Invalid { reason: "rows is 2, expected 3".to_owned() });
+            }
+            cell(block, "a", vec![step])
+        };
+        let mut run = run(&["a"], blocks, (1..=blocks).map(of_block).collect());
+        run.manifest.run_id = id.to_owned();
+        run
+    }
+
+    #[test]
+    fn a_bad_block_of_the_base_does_not_excuse_more_of_them_in_another_run() {
+        let broken = |base: (u32, u32), new: (u32, u32)| {
+            let (base, new) = (with_faults("x", base.0, base.1), with_faults("y", new.0, new.1));
+            let side = |run| Side { run, variant: "a" };
+            let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+            compare(side(&base), side(&new), choices).unwrap().broken().len() == 1
+        };
+        assert!(broken((1, 3), (3, 3)) && broken((1, 3), (2, 3)) && broken((0, 3), (1, 3)));
+        assert!(!broken((1, 3), (1, 3)) && !broken((1, 3), (1, 4)) && !broken((2, 3), (1, 3)));
+        assert!(broken((1, 6), (1, 3)), "of its own blocks");
+        assert!(!broken((3, 3), (3, 3)), "a base without a rate is no measure");
     }
 
     #[test]

@@ -69,7 +69,7 @@ fn first_left_out(comparison: &Comparison) -> Option<String> {
     Some(format!("block {} of {variant} {}: {}{reason}", one.block, step.step, one.kind.words()))
 }
 
-/// Steps in which new broke and base did not: of the first one why, of the others how many.
+/// Steps in which new broke and base did not, or did less: of the first one why, of the others how many.
 fn broken(comparison: &Comparison) -> Option<String> {
     let all = comparison.broken();
     let (step, one) = all.first()?;
@@ -78,10 +78,14 @@ fn broken(comparison: &Comparison) -> Option<String> {
         0 => String::new(),
         more => format!(" (and in {} more)", numbered(more, "step")),
     };
+    let base = &comparison.base.variant;
+    let than_base = match step.base_left_out.iter().any(|other| other.kind.is_fault()) && !comparison.paired {
+        true => format!("in more of its blocks than {base}"),
+        false => format!("where {base} is valid"),
+    };
     Some(format!(
-        "{} went wrong where {} is valid: {}, block {}: {}{reason}{more}",
+        "{} went wrong {than_base}: {}, block {}: {}{reason}{more}",
         comparison.new.variant,
-        comparison.base.variant,
         step.step,
         one.block,
         one.kind.words()
@@ -218,6 +222,20 @@ mod tests {
         assert_eq!([FailOn::Undecided, FailOn::Never].map(|fail_on| code(&of, fail_on)), [SLOWER, 0]);
         let both = ComparedStep { base_left_out: vec![left_out], ..broken.clone() };
         assert_eq!(code(&comparison(vec![both]), FailOn::Slower), 0);
+        let two_runs = |new_blocks| {
+            let step = ComparedStep {
+                base_left_out: vec![LeftOut { block: 1, kind: LeftOutKind::Failed, reason: String::new() }],
+                base_rate: Some(100.0),
+                new_blocks,
+                ..broken.clone()
+            };
+            Comparison { paired: false, ..comparison(vec![step]) }
+        };
+        let ended = status(&two_runs(1), FailOn::Slower).unwrap_err();
+        assert!(
+            ended.message.unwrap().starts_with("b went wrong in more of its blocks than a: qr100, block 2")
+        );
+        assert_eq!(code(&two_runs(3), FailOn::Slower), 0);
         let nothing =
             comparison(vec![ComparedStep { ratio: None, verdict: Some(Verdict::Invalid), ..broken }]);
         assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
