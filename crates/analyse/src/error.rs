@@ -19,6 +19,14 @@ pub enum Error {
         "{base} is the base of the ratios and has none itself: name another variant, or leave out --ratio"
     )]
     RatioOfBase { base: String },
-    #[error("a history has two runs or more, not {count}: name more runs")]
-    TooFewRuns { count: usize },
+    #[error("a history has two runs or more, not {count}{}: name more runs", also_going_on(*going_on))]
+    TooFewRuns { count: usize, going_on: usize },
+}
+
+/// What is left out of a history.
+fn also_going_on(runs: usize) -> String {
+    match runs {
+        0 => String::new(),
+        runs => format!("; {runs} more still going on: a run counts once it has ended"),
+    }
 }

@@ -144,10 +144,15 @@ impl Series {
 /// The history of `runs`, in the order given.
 ///
 /// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs, unless `anyway` was
-/// chosen; then it is a note.
+/// chosen; then it is a note. One that is still going on is left out, with a note.
 pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
-    let [first, .., last] = runs else { return Err(Error::TooFewRuns { count: runs.len() }) };
-    let mut notes = Vec::new();
+    let (going_on, runs): (Vec<&Run>, Vec<&Run>) = runs.iter().copied().partition(|run| run.is_going_on);
+    let [first, .., last] = runs.as_slice() else {
+        return Err(Error::TooFewRuns { count: runs.len(), going_on: going_on.len() });
+    };
+    // What it has not measured yet would pass for what it lacks.
+    let left_out = |run: &&Run| format!("Run {} is still going on, and is left out.", run.manifest.run_id);
+    let mut notes: Vec<String> = going_on.iter().map(left_out).collect();
     let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
     let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
     let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();

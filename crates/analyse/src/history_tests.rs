@@ -224,6 +224,22 @@ fn too_few_runs_to_find_any_change_are_told_with_the_least_number() {
     assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
 }
 
+#[test]
+fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
+    let mut runs = nights_then(&[[1_000_000; 3]]);
+    let newest = runs.last_mut().unwrap();
+    for cell in newest.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+        cell.steps.clear();
+    }
+    newest.is_going_on = true;
+    let told = found(&runs, HistoryChoices::default());
+    assert_eq!((told.runs.len(), told.series[1].values.len()), (9, 9));
+    assert!(!told.series.iter().any(Series::is_worse_now), "{:?}", told.series);
+    assert_eq!(told.notes, ["Run night-9 is still going on, and is left out."]);
+    let few: Vec<&Run> = runs[8..].iter().collect();
+    insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1; 1 more still going on: a run counts once it has ended");
+}
+
 /// As many as the reach says, and one fewer, with levels as far apart as can be.
 #[test]
 fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
