@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::alike::{differences, small_differences, started_otherwise};
 use crate::changed;
 use crate::left_out::{LeftOut, left_out};
-use crate::looks::{Compared, Decided, Look, judge_at, looks};
+use crate::looks::{Compared, Decided, Look, judge_at, looks, looks_apart_notes, looks_note};
 use crate::margins::Margins;
 use crate::paced;
 use crate::parity::between;
@@ -138,6 +138,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(between((base.run, base.variant), (new.run, new.variant)));
     let looks = if one_run { looks(base.run) } else { Vec::new() };
     notes.extend(looks_note(&looks));
+    notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });
     judge(&mut steps, &looks);
     notes.extend(standstills::notes(&steps));
     notes.extend(missed_note(&steps));
@@ -381,15 +382,6 @@ fn missed_note(steps: &[ComparedStep]) -> Option<String> {
 fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {
     let ComparedStep { ratios, margin, inference, verdict, decided, .. } = step;
     Some(Compared { blocks: ratios, margin: *margin, inference: inference.as_mut()?, verdict, decided })
-}
-
-fn looks_note(looks: &[Look]) -> Option<String> {
-    (!looks.is_empty()).then(|| {
-        format!(
-            "The run was looked at {} times while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
-            looks.len()
-        )
-    })
 }
 
 #[cfg(test)]

@@ -153,6 +153,15 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
     assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
+    // Beside another run nothing is corrected, whichever of the two was looked at.
+    let other = run_of_pairs("y", &STEADY);
+    let notes = |base: &Run, new: &Run| -> Vec<String> {
+        let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });
+        found.unwrap().notes.into_iter().filter(|note| note.contains("was looked at")).collect()
+    };
+    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was looked at 2 times while it went on, and its own ratios decided how many blocks it has: no figure of two runs is corrected for that, so differences may be told too often. Best compare runs without a budget.");
+    assert_eq!(notes(&run, &other), notes(&other, &run));
+    assert!(notes(&other, &run_of_pairs("z", &STEADY)).is_empty());
 }
 
 #[test]

@@ -10,6 +10,7 @@
 use dbdyno_record::{Run, RunEvent};
 use serde::Serialize;
 
+use crate::numbered;
 use crate::statistics::equivalence::{bounds, p_of_equivalence};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::sequential::levels_at;
@@ -58,6 +59,32 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
     }
     let levels = levels_at(&shares, LEVEL);
     blocks.into_iter().zip(levels).map(|(blocks, level)| Look { blocks, level }).collect()
+}
+
+/// What a comparison within a run says of the looks at it.
+pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
+    (!looks.is_empty()).then(|| {
+        format!(
+            "The run was looked at {} while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
+            numbered(looks.len(), "time")
+        )
+    })
+}
+
+/// What a comparison of two runs says of looks at either of them. Its test is for numbers of blocks that were fixed beforehand.
+pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
+    let of_run = |run: &Run| {
+        let count = looks(run).len();
+        (count > 0).then(|| {
+            format!(
+                "Run {} was looked at {} while it went on, and its own ratios decided how many blocks it has: no figure of two runs \
+                 is corrected for that, so differences may be told too often. Best compare runs without a budget.",
+                run.manifest.run_id,
+                numbered(count, "time")
+            )
+        })
+    };
+    runs.into_iter().filter_map(of_run).collect()
 }
 
 /// Fills in adjusted p-values and verdicts. Of each comparison the first verdict stands; its p-values are the least over the
