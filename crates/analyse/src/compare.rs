@@ -46,7 +46,7 @@ pub struct Comparison {
     /// What a reader must know before any number.
     pub notes: Vec<String>,
     pub steps: Vec<ComparedStep>,
-    /// The ratios of all steps that have one, as one group.
+    /// The ratios of all steps that have one which tells of speed, as one group.
     pub ratios: Option<Group>,
 }
 
@@ -161,9 +161,9 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step whose rates tell something, in all of its blocks.
+/// The ratio of a step whose rates tell something, in all of its blocks and beside as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
-    step.ratio.filter(|_| !step.is_paced && step.standstills.is_none())
+    step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.standstills.is_none())
 }
 
 /// What must be known of two runs that are compared.

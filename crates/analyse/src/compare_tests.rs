@@ -63,6 +63,7 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
             note,
             "New did not keep the background rate that base kept in qr100: its queries ran beside fewer writes than planned."
         );
+        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio beside fewer writes is in no mean");
     }
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert!(turned.steps.iter().all(|step| !step.target_missed));

@@ -3,7 +3,7 @@
 use crate::judge::Rules;
 use crate::relative::judged_cell;
 use crate::standstills::blocks_text;
-use crate::tables::absent;
+use crate::tables::{absent, listed};
 use crate::{StepFindings, Table, TableRow};
 
 /// Rows are the effects of a factorial design; `None` without one.
@@ -23,6 +23,10 @@ pub(crate) fn effects(steps: &[StepFindings], rules: Rules<'_>) -> Option<Table>
                 if !effect.stalled.is_empty() {
                     let blocks = blocks_text(&effect.stalled);
                     cell.note.push_str(&format!("; without {blocks}, in which a variant answered nothing"));
+                }
+                if !effect.missed.is_empty() {
+                    let names: Vec<&str> = effect.missed.iter().map(String::as_str).collect();
+                    cell.note.push_str(&format!("; {} did not keep the background rate", listed(&names)));
                 }
                 cell
             },

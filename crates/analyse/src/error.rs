@@ -27,6 +27,6 @@ pub enum Error {
 fn also_going_on(runs: usize) -> String {
     match runs {
         0 => String::new(),
-        runs => format!("; {runs} more still going on: a run counts once it has ended"),
+        runs => format!(" (and {runs} still going on, left out until it has ended)"),
     }
 }

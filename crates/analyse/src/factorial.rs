@@ -27,6 +27,10 @@ pub struct Effect {
     /// undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
+    /// Its variants that did not keep the step's background rate, where others of them did: their rates are beside fewer writes, and
+    /// the verdict is at best undecided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<String>,
     pub verdict: Option<Verdict>,
 }
 
@@ -159,7 +163,7 @@ pub(crate) fn judge_effects(
     }
     if !looks.is_empty() {
         judge_at_looks(steps, looks);
-        return open_stalled(steps);
+        return open_unlike(steps);
     }
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
     adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
@@ -169,13 +173,14 @@ pub(crate) fn judge_effects(
             effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
         }
     }
-    open_stalled(steps);
+    open_unlike(steps);
 }
 
-/// An effect that lacks a block in which a variant answered nothing is of the others alone.
-fn open_stalled(steps: &mut [&mut StepFindings]) {
+/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates beside unequal writes is
+/// not of its factors alone.
+fn open_unlike(steps: &mut [&mut StepFindings]) {
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
-    for effect in effects.filter(|effect| !effect.stalled.is_empty()) {
+    for effect in effects.filter(|effect| !effect.stalled.is_empty() || !effect.missed.is_empty()) {
         effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
     }
 }
@@ -219,22 +224,41 @@ fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect
     let logs: f64 = blocks.iter().map(|(_, ratio)| ratio.ln()).sum();
     let value = (!blocks.is_empty()).then(|| (logs / blocks.len() as f64).exp())?;
     let ratio = Ratio { value, blocks, inference: None };
-    Some(Effect { name: name.to_owned(), ratio, stalled, verdict: None })
+    Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
+}
+
+/// Variants of the contrast that did not keep the background rate; none where no other of them kept it.
+fn missed(step: &StepFindings, contrast: &Contrast) -> Vec<String> {
+    let has_part = |name: &str| contrast.iter().any(|(variant, _)| variant == name);
+    let own =
+        step.variants.iter().filter(|found| has_part(&found.variant) && found.background_rate.is_some());
+    let (missed, kept): (Vec<_>, Vec<_>) = own.partition(|found| step.misses(found));
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    missed.into_iter().map(|found| found.variant.clone()).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_record::CellRecord;
+
     use super::*;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, query_step, run};
     use crate::{Findings, analyse};
+
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 
     /// Variants `a` to `d`: neither, binlog, doublewrite, both.
     fn found(blocks: &[[u64; 4]]) -> Findings {
-        let names = ["a", "b", "c", "d"];
         let cells = blocks.iter().zip(1..).flat_map(|(rates, block)| {
-            names.iter().zip(rates).map(move |(name, rate)| cell(block, name, vec![load_step(*rate)]))
+            NAMES.iter().zip(rates).map(move |(name, rate)| cell(block, name, vec![load_step(*rate)]))
         });
-        let mut run = run(&names, blocks.len() as u32, cells.collect());
+        found_in(cells.collect(), blocks.len() as u32)
+    }
+
+    fn found_in(cells: Vec<CellRecord>, blocks: u32) -> Findings {
+        let mut run = run(&NAMES, blocks, cells);
         let levels = [("off", "off"), ("on", "off"), ("off", "on"), ("on", "on")];
         for (variant, (binlog, doublewrite)) in run.manifest.variants.iter_mut().zip(levels) {
             variant.factors = factors(&[("binlog", binlog), ("doublewrite", doublewrite)]);
@@ -273,6 +297,25 @@ mod tests {
         doublewrite: on against off 0.894 -
         binlog on × doublewrite on 1.250 -
         ");
+    }
+
+    #[test]
+    fn rates_beside_missed_background_writes_have_no_effect_with_a_verdict() {
+        // The binlog costs a quarter of the queries; 200 rows/s are to be written, 190 are enough.
+        let of_writes = |writes: [u64; 4]| {
+            let cells = (1..=3).flat_map(|block| {
+                let query =
+                    move |at: usize| query_step([400, 300, 400, 300][at] + u64::from(block), writes[at]);
+                (0..4).map(move |at| cell(block, NAMES[at], vec![query(at)]))
+            });
+            let findings = found_in(cells.collect(), 3);
+            let effect = &findings.workloads[0].steps[1].effects[0];
+            let note = findings.workloads[0].summary.effects.as_ref().unwrap().rows[0].cells[1].note.clone();
+            (effect.verdict, effect.missed.clone(), note.contains("; d did not keep the background rate"))
+        };
+        assert_eq!(of_writes([200; 4]), (Some(Verdict::Slower), Vec::new(), false));
+        assert_eq!(of_writes([200, 200, 200, 150]), (Some(Verdict::Undecided), vec!["d".to_owned()], true));
+        assert_eq!(of_writes([150; 4]), (Some(Verdict::Slower), Vec::new(), false), "none kept it");
     }
 
     #[test]

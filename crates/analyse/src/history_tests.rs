@@ -237,7 +237,7 @@ fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
     assert!(!told.series.iter().any(Series::is_worse_now), "{:?}", told.series);
     assert_eq!(told.notes, ["Run night-9 is still going on, and is left out."]);
     let few: Vec<&Run> = runs[8..].iter().collect();
-    insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1; 1 more still going on: a run counts once it has ended");
+    insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
 }
 
 /// As many as the reach says, and one fewer, with levels as far apart as can be.
