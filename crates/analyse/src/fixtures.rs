@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use dbdyno_record::{
-    CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, CounterHeader, CounterLine,
-    CounterSeries, Headline, HostInfo, Interval, KindSpec, LimitedBy, Manifest, Outcome, Run, ServerInfo,
-    StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo, WindowRule, WorkloadInfo,
+    CalibratedHost, CellEvent, CellId, CellRecord, ClientCalibration, ClientRate, Clock, CounterHeader,
+    CounterLine, CounterSeries, Headline, HistogramSpan, HostInfo, Interval, KindSpec, LimitedBy, Manifest,
+    Outcome, Run, ServerInfo, StepEvent, StepRecord, StepSpec, Target, ToolInfo, Unit, VariantInfo,
+    WindowRule, WorkloadInfo,
 };
+use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::counters::Counters;
@@ -147,6 +149,24 @@ pub(crate) fn load_step(rows_per_second: u64) -> StepRecord {
         interval(n * 1_000_000, (n + 1) * 1_000_000, 1, "insert", rows_per_second / 100, rows_per_second)
     };
     completed(load_spec(), vec![second(0), second(1)], (0, 2_000_000), BTreeMap::new())
+}
+
+/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
+/// response times; the rest was dropped, or lost with its connection.
+pub(crate) fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
+    let mut step = load_step(reached * 100);
+    for interval in &mut step.intervals {
+        let rest = 1_000 - interval.done;
+        interval.due = 1_000;
+        (interval.dropped, interval.failed) = if dropped { (rest, 0) } else { (0, rest) };
+        interval.errors.lost = interval.failed;
+    }
+    let (kind, process) = ("insert".to_owned(), "poisson".to_owned());
+    step.events.push(StepEvent::Scheduled { kind, process, operations_per_second: 1_000.0, connections: 1 });
+    let mut times = Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+    times.record_n(p99_us, 2 * reached).unwrap();
+    step.histograms.push(HistogramSpan::new("insert", Clock::Response, 0, 2_000_000, &times).unwrap());
+    step
 }
 
 /// `qr100` of one client for two seconds, with a background rate.

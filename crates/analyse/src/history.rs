@@ -1,6 +1,6 @@
 //! Many runs of one plan in order: where the rate of a step changed its level, and whether noise would do that too.
 //!
-//! One value a run and step: of the rate, or of the ratio to the plan's base, which what the machine does from night to
+//! One value a run and step: of the rate (of response times, where the rate is the plan's), or of the ratio to the plan's base, which what the machine does from night to
 //! night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
 //! has the sources.
 
@@ -8,8 +8,9 @@ use dbdyno_record::Run;
 use serde::Serialize;
 
 use crate::alike::{differences, small_differences};
-use crate::history_values::{Lapse, standstill, told, value};
+use crate::history_values::{Lapse, paced_note, response_p99, standstill, told, value};
 use crate::margins::Margins;
+use crate::paced::Pace;
 use crate::statistics::change_point::{least_newer, least_values};
 use crate::statistics::changes::{Changes, Found, changes_of_all};
 use crate::statistics::describe::{geometric_mean, median};
@@ -59,6 +60,18 @@ pub enum Measure {
     Ratio,
 }
 
+/// What the values of a series are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Followed {
+    /// The rate of the headline.
+    #[default]
+    Rate,
+    /// The 99th percentile of its response times, in microseconds. Of an open loop whose schedule was kept in any run: its rate is the
+    /// plan's, night after night.
+    ResponseP99,
+}
+
 /// What the caller may choose about a history.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HistoryChoices<'a> {
@@ -101,6 +114,8 @@ pub struct Series {
     pub workload: String,
     pub step: String,
     pub variant: String,
+    pub follows: Followed,
+    /// Unit of the values, where they are no ratios.
     pub rate_label: String,
     /// Changes below this fraction count as none.
     pub margin: f64,
@@ -135,6 +150,14 @@ pub struct Change {
 }
 
 impl Series {
+    /// A value as something of which more is better; 0 is a standstill either way.
+    fn speed(&self, value: f64) -> f64 {
+        match self.follows {
+            Followed::ResponseP99 if value > 0.0 => 1.0 / value,
+            _ => value,
+        }
+    }
+
     /// The newest change is to slower and nothing has mended it since, or the newest run stands still or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
@@ -173,6 +196,7 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
     let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
     let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
     let mut series = series(&findings, choices, margins);
+    notes.extend(paced_note(&series));
     for own in &mut series {
         own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
     }
@@ -252,9 +276,16 @@ fn history_run(findings: &Findings) -> HistoryRun {
     }
 }
 
+/// What a series has instead of rates, where its schedule was kept in any run.
+struct Times {
+    values: Vec<Option<f64>>,
+    is_paced: bool,
+}
+
 /// Every step and variant that any of the runs has, in the order in which they come first.
 fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
+    let mut times: Vec<Times> = Vec::new();
     for (position, found) in findings.iter().enumerate() {
         for workload in &found.workloads {
             for (step, variant) in
@@ -272,6 +303,7 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
                         workload: workload.name.clone(),
                         step: step.name.clone(),
                         variant: variant.variant.clone(),
+                        follows: Followed::Rate,
                         rate_label: step.rate_label.clone(),
                         margin: margins.of(&step.name),
                         values: vec![None; findings.len()],
@@ -280,11 +312,19 @@ fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'
                         adjusted_p: None,
                         changes: Vec::new(),
                     });
+                    times.push(Times { values: vec![None; findings.len()], is_paced: false });
                     all.len() - 1
                 });
-                all[at].values[position] = value(step, variant, &found.run.base, choices.measure);
+                let base = &found.run.base;
+                all[at].values[position] = value(step, variant, base, choices.measure);
+                times[at].values[position] = response_p99(step, variant, base, choices.measure);
+                times[at].is_paced |= step.pace(variant).is_some_and(Pace::is_kept);
             }
         }
+    }
+    for (series, times) in all.iter_mut().zip(times).filter(|(_, times)| times.is_paced) {
+        (series.follows, series.values) = (Followed::ResponseP99, times.values);
+        series.rate_label = "p99 µs".to_owned();
     }
     all.retain(|series| series.values.iter().any(Option::is_some));
     all
@@ -299,10 +339,10 @@ fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
     }
 }
 
-/// Of a series' values. 0 has no logarithm: a standstill counts as the least rate above it. Put anywhere lower, how low would
+/// Of a series' speeds. 0 has no logarithm: a standstill counts as the least rate above it. Put anywhere lower, how low would
 /// decide what is found, and a single one could hide changes of all other runs.
 fn logs(series: &Series) -> Vec<f64> {
-    let values = || series.values.iter().flatten().copied();
+    let values = || series.values.iter().flatten().map(|value| series.speed(*value));
     let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
     values().map(|value| value.max(least).ln()).collect()
 }
@@ -321,7 +361,8 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
     let change = |(found, levels): (&Found, &[f64])| {
         let first = known[found.change.at].0;
         let (before, after) = (levels[0], levels[1]);
-        let ratio = if before == after { 1.0 } else { after / before };
+        let of = |before: f64, after: f64| if before == after { 1.0 } else { after / before };
+        let ratio = of(before, after);
         Change {
             at: first,
             run_id: runs[first].run_id.clone(),
@@ -330,7 +371,7 @@ fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change>
             ratio,
             p: found.change.p,
             adjusted_p: found.adjusted_p,
-            verdict: match ratio {
+            verdict: match of(series.speed(before), series.speed(after)) {
                 ratio if ratio > within.high => Verdict::Faster,
                 ratio if ratio < within.low => Verdict::Slower,
                 _ => Verdict::Same,

@@ -1,7 +1,7 @@
 //! Series over runs: where changes are found, what is refused, what is noted.
 
 use super::*;
-use crate::fixtures::{cell, load_step, run};
+use crate::fixtures::{cell, load_step, open_loop, run};
 use crate::statistics::simulations::{chance, normal};
 
 /// A run of `a` and `b` with these rates in `l.i0`.
@@ -222,6 +222,77 @@ fn too_few_runs_to_find_any_change_are_told_with_the_least_number() {
     insta::assert_snapshot!(found(&runs[..7], one).notes.join("\n"), @"7 runs are too few to find a change of one series among 1, however great: that takes 8 or more.");
     let all = found(&runs, HistoryChoices::default());
     assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
+}
+
+/// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500 ms.
+fn paced_nights() -> Vec<Run> {
+    let night = |n: u64| {
+        let p99_us = |side: u64, level: f64| (level * (0.01 * normal(30 + side, n)).exp()) as u64;
+        let of_b = p99_us(1, if n < 7 { 1e3 } else { 500e3 });
+        let cells = (1..=2).flat_map(|block| {
+            let of = |name, p99_us| cell(block, name, vec![open_loop(1_000, false, p99_us)]);
+            [of("a", p99_us(0, 1e3)), of("b", of_b)]
+        });
+        let mut run = run(&["a", "b"], 2, cells.collect());
+        run.manifest.run_id = format!("night-{n}");
+        run
+    };
+    (0..12).map(night).collect()
+}
+
+#[test]
+fn where_the_rate_is_the_plans_response_times_are_followed() {
+    let runs = paced_nights();
+    let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
+    let rates = of(Measure::Rate);
+    assert_eq!(
+        rates.notes,
+        [
+            "The rate is the plan's and was kept in a l.i0 and b l.i0: followed is the 99th percentile of response times there, \
+             and slower is where it rose."
+        ]
+    );
+    let [a, b] = rates.series.as_slice() else { panic!("{:?}", rates.series) };
+    assert_eq!(
+        (a.follows, a.rate_label.as_str(), a.is_worse_now()),
+        (Followed::ResponseP99, "p99 µs", false)
+    );
+    let [change] = b.changes.as_slice() else { panic!("{b:?}") };
+    assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
+    assert!((change.ratio / 500.0 - 1.0).abs() < 0.02 && b.is_worse_now(), "{change:?}");
+    // The ratio of response times to the base's of the same block.
+    let ratios = of(Measure::Ratio);
+    let [b] = ratios.series.as_slice() else { panic!("{:?}", ratios.series) };
+    let [change] = b.changes.as_slice() else { panic!("{b:?}") };
+    assert!((change.after - 500.0).abs() < 15.0 && change.verdict == Verdict::Slower, "{change:?}");
+}
+
+#[test]
+fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_too() {
+    let mut runs = paced_nights();
+    for run in &mut runs[7..] {
+        for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+            cell.steps = vec![open_loop(if cell.id.block == 1 { 0 } else { 500 }, true, 900_000)];
+        }
+    }
+    let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    let series = &found.series[0];
+    assert_eq!((series.values[11], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+    for run in &mut runs[7..] {
+        for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+            cell.steps = vec![open_loop(500, true, 900_000)];
+        }
+    }
+    let found = self::found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    assert_eq!(found.series[0].changes[0].verdict, Verdict::Slower);
+    // A loop that never kept its schedule shows what the server can do.
+    for run in &mut runs {
+        run.cells.iter_mut().for_each(|cell| cell.steps = vec![open_loop(500, true, 900_000)]);
+    }
+    let saturated = self::found(&runs, HistoryChoices::default());
+    assert!(
+        saturated.series.iter().all(|series| series.follows == Followed::Rate) && saturated.notes.is_empty()
+    );
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
-use crate::history::Measure;
+use crate::history::{Followed, Measure, Series};
 use crate::numbered;
 use crate::ratio::valid;
 use crate::statistics::describe::geometric_mean;
-use crate::{StepFindings, VariantStep};
+use crate::tables::listed;
+use crate::{StepFindings, StepRun, VariantStep};
 
 /// Steps that one note names at most.
 const NAMED: usize = 10;
@@ -50,6 +51,49 @@ pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, meas
         Measure::Ratio if stood.any(|run| base_ran(run.block)) => Some(0.0),
         Measure::Ratio => variant.ratio.as_ref().map(|ratio| ratio.value),
     }
+}
+
+/// The same of response times, for a step whose rate is the plan's: 99th percentile in microseconds, or its ratio to the base's in the
+/// same block; geometric mean over the blocks. 0 as soon as a block stood still, as above: then there are no times.
+pub(crate) fn response_p99(
+    step: &StepFindings,
+    variant: &VariantStep,
+    base: &str,
+    measure: Measure,
+) -> Option<f64> {
+    if value(step, variant, base, measure) == Some(0.0) {
+        return Some(0.0);
+    }
+    let base = step.variants.iter().find(|other| other.variant == base);
+    let of_run = |run: &StepRun| {
+        let own = step.response_p99_us_in(run)?;
+        match measure {
+            Measure::Rate => Some(own),
+            Measure::Ratio => {
+                let other = valid(&base?.runs).find(|other| other.block == run.block)?;
+                Some(own / step.response_p99_us_in(other)?)
+            }
+        }
+    };
+    geometric_mean(&valid(&variant.runs).filter_map(of_run).collect::<Vec<_>>())
+}
+
+/// Which series follow response times, for a history's reader.
+pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
+    let paced = series.iter().filter(|series| series.follows == Followed::ResponseP99);
+    let names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
+    let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
+    if names.len() > NAMED {
+        named.push(format!("{} more", names.len() - NAMED));
+    }
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The rate is the plan's and was kept in {}: followed is the 99th percentile of response times there, and slower is where \
+             it rose.",
+            listed(&named)
+        )
+    })
 }
 
 /// `b l.i0 in 2 of 3 blocks`; `None` where each valid block has a rate.

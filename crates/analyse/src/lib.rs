@@ -111,7 +111,7 @@ pub use findings::{
 pub use forecast::{Forecast, forecast};
 pub use group_memory::GroupMemory;
 pub use groups::GroupFindings;
-pub use history::{Change, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
+pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use history_values::Lapse;
 pub use host_check::HostCheck;
 pub use invalid_runs::{first_clause, reason_class};

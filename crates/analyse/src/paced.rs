@@ -112,11 +112,15 @@ impl StepFindings {
         self.is_paced(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
     }
 
+    /// Of one run: a percentile of the headline's response times, in microseconds; `None` where nothing was answered.
+    pub(crate) fn response_p99_us_in(&self, run: &StepRun) -> Option<f64> {
+        let answered = self.headline(run).filter(|kind| kind.response.count > 0);
+        answered.map(|kind| kind.response.p99_us as f64)
+    }
+
     /// Median over the valid blocks of a percentile of the headline's response times, in microseconds.
     pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
-        let headlines = valid(&variant.runs).filter_map(|run| self.headline(run));
-        let answered = headlines.filter(|kind| kind.response.count > 0);
-        median(&answered.map(|kind| kind.response.p99_us as f64).collect::<Vec<_>>())
+        median(&valid(&variant.runs).filter_map(|run| self.response_p99_us_in(run)).collect::<Vec<_>>())
     }
 }
 

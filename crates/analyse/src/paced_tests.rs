@@ -1,32 +1,13 @@
 //! Runs of open loops that kept their schedule, or did not.
 
-use dbdyno_record::{Clock, HistogramSpan, Interval, Run, StepEvent, StepRecord};
-use hdrhistogram::Histogram;
+use dbdyno_record::{Interval, Run, StepRecord};
 use insta::assert_snapshot;
 
 use super::*;
-use crate::fixtures::{cell, load_step, run};
+use crate::fixtures::{cell, open_loop, run};
 use crate::{Colour, CompareChoices, Comparison, Findings, Latency, Side, analyse, compare, noise};
 
-/// `l.i0` as an open loop of 1,000 operations a second for two seconds, of which `reached` a second were answered, with a p99 of
-/// response times; the rest was dropped, or lost with its connection.
-fn open_loop(reached: u64, dropped: bool, p99_us: u64) -> StepRecord {
-    let mut step = load_step(reached * 100);
-    for interval in &mut step.intervals {
-        let rest = 1_000 - interval.done;
-        interval.due = 1_000;
-        (interval.dropped, interval.failed) = if dropped { (rest, 0) } else { (0, rest) };
-        interval.errors.lost = interval.failed;
-    }
-    let (kind, process) = ("insert".to_owned(), "poisson".to_owned());
-    step.events.push(StepEvent::Scheduled { kind, process, operations_per_second: 1_000.0, connections: 1 });
-    let mut times = Histogram::<u64>::new_with_bounds(1, 3_600_000_000, 3).unwrap();
-    times.record_n(p99_us, 2 * reached).unwrap();
-    step.histograms.push(HistogramSpan::new("insert", Clock::Response, 0, 2_000_000, &times).unwrap());
-    step
-}
-
-/// The same, but what is not answered waits, and is given up only behind the window.
+/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only behind the window.
 fn overloaded(reached: u64) -> StepRecord {
     let mut step = open_loop(reached, true, 1_000);
     for (interval, second) in step.intervals.iter_mut().zip(1..) {

@@ -1,6 +1,6 @@
 //! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
 
-use dbdyno_analyse::{Change, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
+use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
 use serde::Serialize;
 
 use crate::facts::one_line;
@@ -223,9 +223,10 @@ fn adjusted_p(series: &Series) -> String {
 
 /// Of the series' values.
 pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
-    match history.measure {
-        Measure::Rate => &series.rate_label,
-        Measure::Ratio => "ratio",
+    match (history.measure, series.follows) {
+        (Measure::Rate, _) => &series.rate_label,
+        (Measure::Ratio, Followed::Rate) => "ratio",
+        (Measure::Ratio, Followed::ResponseP99) => "ratio of p99",
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) fn history() -> History {
         workload: "insert-benchmark".to_owned(),
         step: step.to_owned(),
         variant: "dev".to_owned(),
+        follows: Followed::Rate,
         rate_label: "queries/s".to_owned(),
         margin: 0.02,
         values: values.to_vec(),
@@ -135,6 +136,8 @@ fn the_unit_is_that_of_what_is_shown() {
     assert_eq!(row(&history, &history.series[0])[5], "queries/s");
     history.measure = Measure::Ratio;
     assert_eq!(row(&history, &history.series[0])[5], "ratio");
+    history.series[0].follows = Followed::ResponseP99;
+    assert_eq!(row(&history, &history.series[0])[5], "ratio of p99");
     history.runs.truncate(1);
     assert_eq!(title(&history), "dbdyno history: nightly, 1 run");
 }

@@ -1,6 +1,6 @@
 //! What the template of a history is given: its series as text and charts, those with a change first.
 
-use dbdyno_analyse::{History, Measure, Series};
+use dbdyno_analyse::{Followed, History, Measure, Series};
 use serde::Serialize;
 
 use super::history_chart::history_chart;
@@ -75,9 +75,13 @@ fn view(history: &History, series: &Series, number: usize) -> SeriesView {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let workload = if several { format!("{} ", series.workload) } else { String::new() };
     let name = format!("{workload}{} · {}", series.step, series.variant);
-    let what = match history.measure {
-        Measure::Rate => series.rate_label.as_str(),
-        Measure::Ratio => "ratio to the base of the same run",
+    let what = match (history.measure, series.follows) {
+        (Measure::Rate, Followed::Rate) => series.rate_label.as_str(),
+        (Measure::Rate, Followed::ResponseP99) => "99th percentile of response times in µs",
+        (Measure::Ratio, Followed::Rate) => "ratio to the base of the same run",
+        (Measure::Ratio, Followed::ResponseP99) => {
+            "ratio of the response times' p99 to that of the base of the same run"
+        }
     };
     let caption = format!("{name}: {what} by run. The axis does not begin at zero.");
     let started: Vec<&str> = history.runs.iter().map(|run| run.started.as_str()).collect();
