@@ -96,8 +96,10 @@ pub struct Capabilities {
     pub delete_form: DeleteForm,
     pub index_ddl: IndexDdl,
     pub upkeep: Upkeep,
-    /// Statements are sent as text unless the plan says otherwise.
-    pub text_by_default: bool,
+    /// INSERTs and DELETEs are sent as text unless the plan says otherwise.
+    pub text_writes_by_default: bool,
+    /// Queries are sent as text unless the plan says otherwise.
+    pub text_queries_by_default: bool,
     /// A statement blocks the thread that sends it: one thread a connection.
     pub blocking: bool,
     /// How rows are streamed into a table.

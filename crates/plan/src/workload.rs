@@ -68,7 +68,8 @@ pub struct InsertBenchmark {
     /// Secondary indexes, 1 to 3; range queries need one.
     #[schemars(range(min = 1, max = 3))]
     pub secondary_indexes: u32,
-    /// How statements are sent; `auto` is text where the original sends text.
+    /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
+    /// original does not know, gets all of them prepared.
     pub protocol: Protocol,
     /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
     /// takes the wall clock.

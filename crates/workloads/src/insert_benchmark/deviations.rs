@@ -26,18 +26,18 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     } else {
         add("clock", "dateandtime is local time", "dateandtime is UTC");
     }
-    if options.protocol != Protocol::Text {
-        add(
-            "protocol",
-            "text on MySQL and MariaDB; on PostgreSQL inserts and deletes as text, queries as EXECUTE of a prepared \
-             statement in text; the original has no SQLite",
-            if options.protocol == Protocol::Auto {
-                "text on MySQL and MariaDB, prepared statements of the protocol on PostgreSQL and SQLite"
-            } else {
-                "prepared"
-            },
-        );
-    }
+    add(
+        "protocol",
+        "text on MySQL and MariaDB; on PostgreSQL inserts and deletes as text, queries as EXECUTE of a prepared \
+         statement in text; the original has no SQLite",
+        match options.protocol {
+            Protocol::Auto => {
+                "the same, but queries to PostgreSQL as prepared statements of the protocol; all are prepared on SQLite"
+            }
+            Protocol::Text => "text, so that PostgreSQL plans each query anew",
+            Protocol::Prepared => "all are prepared statements of the protocol",
+        },
+    );
     if options.verify != Verify::Off {
         add(
             "verify",

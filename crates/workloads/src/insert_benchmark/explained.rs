@@ -47,6 +47,7 @@ mod tests {
 
     use super::*;
     use crate::Context;
+    use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::history::Inserted;
     use crate::insert_benchmark::steps::plan;
 
@@ -61,7 +62,7 @@ mod tests {
         let setup = Setup {
             options,
             context: Context { endpoint, owned: true, seed: 1, device: None },
-            prepared: false,
+            prepared: Prepared::default(),
         };
         let mut history = History::new(1);
         let table = &mut history.clients_mut()[0];

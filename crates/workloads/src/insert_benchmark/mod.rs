@@ -16,7 +16,7 @@ mod words;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, Session, drop_binlog};
+use dbdyno_drivers::{AnySession, Capabilities, Session, drop_binlog};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
 use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, SettleAfter, Verify};
 use dbdyno_record::{Check, StepSpec};
@@ -34,7 +34,7 @@ pub use lanes::LaneFactory;
 pub(crate) use words::words;
 
 /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The workload over one cell.
 pub struct InsertBenchmark {
@@ -48,7 +48,27 @@ pub struct InsertBenchmark {
 pub(crate) struct Setup {
     pub(crate) options: Options,
     pub(crate) context: Context,
-    pub(crate) prepared: bool,
+    pub(crate) prepared: Prepared,
+}
+
+/// Which statements are prepared; the others are text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Prepared {
+    /// INSERTs and DELETEs, but not the INSERT of the index step.
+    pub(crate) writes: bool,
+    pub(crate) queries: bool,
+}
+
+impl Prepared {
+    /// `auto` is text where the original sends text.
+    fn new(protocol: Protocol, capabilities: &Capabilities) -> Self {
+        let [writes, queries] = match protocol {
+            Protocol::Auto => [!capabilities.text_writes_by_default, !capabilities.text_queries_by_default],
+            Protocol::Text => [false; 2],
+            Protocol::Prepared => [true; 2],
+        };
+        Self { writes, queries }
+    }
 }
 
 impl Setup {
@@ -81,11 +101,7 @@ pub fn about(options: &Options) -> About {
 impl InsertBenchmark {
     /// The workload with `options` over the database of `context`.
     pub fn new(options: &Options, context: Context) -> Self {
-        let prepared = match options.protocol {
-            Protocol::Auto => !context.endpoint.capabilities.text_by_default,
-            Protocol::Text => false,
-            Protocol::Prepared => true,
-        };
+        let prepared = Prepared::new(options.protocol, &context.endpoint.capabilities);
         let steps = steps::plan(options);
         let history = History::new(options.clients);
         Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }

@@ -134,11 +134,16 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
         _ => step.rows_per_commit,
     };
     let pace = if kind == "query" || kind == "index" { Pace::Closed } else { writer_pace(options, step, 1) };
+    let is_prepared = match kind {
+        "index" => false,
+        "query" => setup.prepared.queries,
+        _ => setup.prepared.writes,
+    };
     KindSpec {
         kind: kind.to_owned(),
         connections_per_client: if kind == "query" { options.query_connections } else { 1 },
         pace: pace.to_string(),
-        protocol: if setup.prepared && kind != "index" { "prepared" } else { "text" }.to_owned(),
+        protocol: if is_prepared { "prepared" } else { "text" }.to_owned(),
         rows_per_operation: rows,
         statements_per_operation: 1,
         user_bytes_per_operation: if kind == "insert" { f64::from(rows) * row_bytes(options) } else { 0.0 },

@@ -146,6 +146,7 @@ mod tests {
 
     use super::*;
     use crate::Context;
+    use crate::insert_benchmark::Prepared;
     use crate::insert_benchmark::lanes::Client;
     use crate::insert_benchmark::lanes::insert::InsertBuilder;
     use crate::insert_benchmark::steps::{self, StepPlan};
@@ -155,7 +156,11 @@ mod tests {
     fn setup(options: Options) -> Setup {
         let target = Target::Null(null::Options::default());
         let endpoint = Endpoint { target, capabilities: null::capabilities() };
-        Setup { options, context: Context { endpoint, owned: true, seed: 3, device: None }, prepared: false }
+        Setup {
+            options,
+            context: Context { endpoint, owned: true, seed: 3, device: None },
+            prepared: Prepared::default(),
+        }
     }
 
     fn small() -> Options {

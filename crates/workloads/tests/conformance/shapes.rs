@@ -1,7 +1,7 @@
 //! Each statement, byte for byte.
 
 use dbdyno_drivers::null::Asked;
-use dbdyno_drivers::{Param, mysql, sqlite};
+use dbdyno_drivers::{Capabilities, Param, mysql, postgres, sqlite};
 use dbdyno_plan::{InsertBenchmark as Options, Protocol, RowsPerCommit};
 use dbdyno_workloads::Workload;
 
@@ -25,7 +25,7 @@ fn the_first_inserts_of_seed_1_are_these() {
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',187,88682,2740,128.00,'aaaaaaaaaaalvdHyS'),('2024-01-01 00:00:00',183,27620,6022,245.00,'aaaaaaaaaaaaODtnM6J')
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',645,670,5848,266.00,'aaaaaaaaaaaamHPzqZJ'),('2024-01-01 00:00:00',12,63364,5065,283.00,'aaaaaaaaaaRMhND')
     ");
-    assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 1);
+    assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 2);
 }
 
 /// Frozen for the same reason: other steps, clients and kinds of draws.
@@ -145,6 +145,35 @@ fn prepared_statements_have_the_same_shapes_with_marks() {
     assert_eq!(point, format!("{head}(?,?,?,?,?,?,?,?,?,?)"));
     assert_eq!(params.len(), 10);
     assert!(execute("qr100", "query").0.contains(" INDEXED BY pi1_"));
+}
+
+/// How INSERTs, DELETEs, range queries and point queries arrive.
+fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
+    let recorded = Recorded::new(&Options { protocol, ..small() }, capabilities);
+    let of = |(step, kind): (&str, &str)| {
+        let arrived = match recorded.lanes(step).ask(1, kind, 0).pop() {
+            Some(Asked::Query(_)) => "text",
+            Some(Asked::Execute(..)) => "prepared",
+            other => panic!("{other:?}"),
+        };
+        let kinds = recorded.workload.spec(recorded.index_of(step)).kinds;
+        let told = kinds.iter().find(|of| of.kind == kind).map(|kind| kind.protocol.clone());
+        assert_eq!(told.as_deref(), Some(arrived), "what is recorded of {step} {kind}");
+        arrived
+    };
+    [("l.i1", "insert"), ("l.i1", "delete"), ("qr100", "query"), ("qp100", "query")].map(of).join(" ")
+}
+
+#[test]
+fn writes_are_text_where_the_original_sends_text_and_queries_are_prepared_on_postgresql() {
+    let mysql = mysql::capabilities("innodb", true);
+    assert_eq!(sent(Protocol::Auto, mysql.clone()), "text text text text");
+    assert_eq!(sent(Protocol::Auto, postgres::capabilities()), "text text prepared prepared");
+    assert_eq!(sent(Protocol::Auto, sqlite::capabilities()), "prepared prepared prepared prepared");
+    for capabilities in [mysql, postgres::capabilities(), sqlite::capabilities()] {
+        assert_eq!(sent(Protocol::Text, capabilities.clone()), "text text text text");
+        assert_eq!(sent(Protocol::Prepared, capabilities), "prepared prepared prepared prepared");
+    }
 }
 
 #[test]

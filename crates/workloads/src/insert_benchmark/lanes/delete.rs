@@ -43,7 +43,7 @@ impl DeleteLane {
         self.connection.open().await?;
         // After a lost connection nobody knows how far the last delete came.
         self.cursor.look_up_next();
-        if self.client.setup.prepared {
+        if self.client.setup.prepared.writes {
             let [head, middle, tail] = &self.parts;
             self.statement = Some(self.connection.prepare(&format!("{head}?{middle}?{tail}")).await?);
         }

@@ -35,7 +35,7 @@ impl InsertLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open_to_insert().await?;
-        if self.client.setup.prepared {
+        if self.client.setup.prepared.writes {
             let sql = sql::prepared_insert(&self.client.table(), self.client.rows_per_commit);
             self.statement = Some(self.connection.prepare(&sql).await?);
         }

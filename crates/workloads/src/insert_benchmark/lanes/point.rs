@@ -45,7 +45,7 @@ impl PointLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
-        if self.client.setup.prepared {
+        if self.client.setup.prepared.queries {
             let sql = sql::prepared_point(&self.client.table(), self.client.setup.options.points_per_query);
             self.statement = Some(self.connection.prepare(&sql).await?);
         }

@@ -34,7 +34,7 @@ impl RangeLane {
             .collect();
         Self {
             connection: Connection::new(&setup.context.endpoint, "query"),
-            prepared: setup.prepared,
+            prepared: setup.prepared.queries,
             draws,
             parts,
             statements: Vec::new(),
