@@ -13,7 +13,7 @@ pub(crate) fn tables_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
         .or_else(|| index_problem(oltp))
-        .or_else(|| text_problem(oltp))
+        .or_else(|| table_options_problem(&oltp.create_table_options))
 }
 
 fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
@@ -55,8 +55,8 @@ fn index_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
 }
 
 /// It ends up in a statement, and there is one statement to send.
-fn text_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
-    oltp.create_table_options.contains(';').then(|| {
+pub(crate) fn table_options_problem(options: &str) -> Option<(&'static str, String)> {
+    options.contains(';').then(|| {
         ("create_table_options", "create_table_options holds `;`: it is part of one statement".to_owned())
     })
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::InsertBenchmark;
+use crate::check_tables::table_options_problem;
 use crate::data::data_problem;
 use crate::settle::both_problem;
 
@@ -18,6 +19,7 @@ pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&
         .or_else(|| rates_problem(benchmark))
         .or_else(|| data_length_problem(benchmark))
         .or_else(|| fraction_problem(benchmark))
+        .or_else(|| table_options_problem(&benchmark.create_table_options))
         .or_else(|| {
             let measured = &benchmark.step_names()[InsertBenchmark::LOAD_STEPS..];
             data_problem(benchmark.data, &benchmark.cold, measured, true)

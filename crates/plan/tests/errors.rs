@@ -125,6 +125,7 @@ fn numbers_outside_their_range_are_refused_where_they_stand() {
     insta::assert_snapshot!(broken("clients = 2", "time_cap = nan"), @"plan.toml:10:12: time_cap is a multiple of read_write_time and must be at least 1");
     insta::assert_snapshot!(broken("clients = 2", "sla_share = 95"), @"plan.toml:10:13: sla_share must be above 0 and at most 1, e.g. 0.95");
     insta::assert_snapshot!(broken("clients = 2", "secondary_indexes = 4"), @"plan.toml:10:21: secondary_indexes is 4, but must be 1 to 3");
+    insta::assert_snapshot!(broken("clients = 2", "create_table_options = \"ROW_FORMAT=DYNAMIC; DROP TABLE t\""), @"plan.toml:10:24: create_table_options holds `;`: it is part of one statement");
 }
 
 #[test]
@@ -139,8 +140,8 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 
 #[test]
 fn columns_count_characters_not_bytes() {
-    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
-    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "rates = [1] # äöü\n\"ä\" = 1"), @"plan.toml:11:1: unknown key `ä`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, create_table_options, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
+    insta::assert_snapshot!(broken("clients = 2", "\"äöü\".x = 2"), @"plan.toml:10:1: unknown key `äöü`; known keys here: clients, load_rows, write_rows, read_write_time, rates, rows_per_commit, deletes, resync_rounds, pacing, time_cap, query_connections, rows_per_query, points_per_query, max_id_every, cashregisters, products, customers, max_price, data_length_min, data_length_max, data_random_percent, secondary_indexes, create_table_options, protocol, clock, settle, settle_wait, verify, data, cold, sla_share, first_id");
     insta::assert_snapshot!(broken("server = \"sqlite\"", "pragmas = { \"ä\" = \"ö\", x = 1 }"), @"plan.toml:4:28: found integer `1` where a text in quotes is wanted");
 }
 

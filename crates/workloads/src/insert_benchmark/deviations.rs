@@ -60,6 +60,9 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     if options.secondary_indexes != profile.secondary_indexes {
         add("secondary_indexes", "3", &options.secondary_indexes.to_string());
     }
+    if !options.create_table_options.is_empty() {
+        add("create_table_options", "none, unless its user appends some", &options.create_table_options);
+    }
     if options.query_connections != profile.query_connections {
         add("query_connections", "1", &options.query_connections.to_string());
     }

@@ -110,8 +110,9 @@ impl InsertBenchmark {
     async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
         let began = Instant::now();
         let capabilities = &self.shared.context.endpoint.capabilities;
+        let Options { create_table_options, first_id, .. } = &self.shared.options;
         for table in self.shared.tables() {
-            for statement in sql::create_table(&table, capabilities, self.shared.options.first_id) {
+            for statement in sql::create_table(&table, capabilities, create_table_options, *first_id) {
                 session
                     .query(statement.as_bytes())
                     .await

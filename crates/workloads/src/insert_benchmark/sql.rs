@@ -44,14 +44,21 @@ impl RangeKind {
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
 
-/// Drop and create one table; `first_id` above 1 also moves its next key.
-pub(crate) fn create_table(table: &str, capabilities: &Capabilities, first_id: u64) -> Vec<String> {
+/// Drop and create one table; `own` stands behind its columns, `first_id` above 1 also moves its next key.
+pub(crate) fn create_table(
+    table: &str,
+    capabilities: &Capabilities,
+    own: &str,
+    first_id: u64,
+) -> Vec<String> {
     let Capabilities { auto_key, datetime, table_suffix, .. } = capabilities;
+    let own = if own.is_empty() { String::new() } else { format!(" {own}") };
     let mut statements = vec![
         format!("DROP TABLE IF EXISTS {table}"),
         format!(
             "CREATE TABLE {table} (transactionid {auto_key}, dateandtime {datetime}, cashregisterid int not null, \
-             customerid int not null, productid int not null, price int not null, data varchar(4000)){table_suffix}"
+             customerid int not null, productid int not null, price int not null, \
+             data varchar(4000)){table_suffix}{own}"
         ),
     ];
     match capabilities.key_source {
@@ -166,7 +173,7 @@ mod tests {
     use super::*;
 
     fn all(capabilities: &Capabilities) -> String {
-        let mut lines = create_table("pi1", capabilities, 3_000_000_000);
+        let mut lines = create_table("pi1", capabilities, "", 3_000_000_000);
         lines.extend(create_indexes("pi1", capabilities, 3));
         lines.push(prepared_insert("pi1", 2));
         lines.push(delete_parts("pi1", capabilities).join("?"));
@@ -230,6 +237,18 @@ mod tests {
         SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
         SELECT min(transactionid) FROM pi1
         ");
+    }
+
+    #[test]
+    fn a_table_has_the_options_of_the_plan_behind_its_engine() {
+        let made = |capabilities: &Capabilities, own: &str| {
+            let statements = create_table("pi1", capabilities, own, 1);
+            statements[1].split_once("data varchar(4000))").map(|(_, rest)| rest.to_owned())
+        };
+        let of_mysql = made(&mysql::capabilities("innodb", true), "ROW_FORMAT=COMPRESSED");
+        assert_eq!(of_mysql.as_deref(), Some(" ENGINE=innodb ROW_FORMAT=COMPRESSED"));
+        let of_postgres = made(&postgres::capabilities(), "WITH (fillfactor = 90)");
+        assert_eq!(of_postgres.as_deref(), Some(" WITH (fillfactor = 90)"));
     }
 
     #[test]

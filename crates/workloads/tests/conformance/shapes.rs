@@ -178,7 +178,8 @@ fn writes_are_text_where_the_original_sends_text_and_queries_are_prepared_on_pos
 
 #[test]
 fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
-    let options = Options { clients: 2, ..small() };
+    let own = "ROW_FORMAT=COMPRESSED";
+    let options = Options { clients: 2, create_table_options: own.to_owned(), ..small() };
     let mut recorded = mysql_text(&options);
     let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
     let load = recorded.index_of("l.i0");
@@ -192,6 +193,7 @@ fn each_client_has_a_table_of_its_own_that_is_made_before_the_load() {
             _ => None,
         })
         .filter(|sql| sql.contains(" TABLE "))
+        .inspect(|sql| assert!(!sql.starts_with("CREATE") || sql.ends_with(&format!(" {own}")), "{sql}"))
         .map(|sql| sql.split(" (").next().unwrap_or_default().to_owned())
         .collect();
     let expected =
