@@ -6,12 +6,13 @@ use crate::Philox;
 
 /// An arrival process. Times count from the barrier. The due time of an operation is a pure function of its number, exact
 /// in nanoseconds: the same on every variant, machine and block, without drift.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Arrivals {
     /// Operation n is due at `phase + n * per / operations`.
     Constant { operations: u64, per: Duration, phase: Duration },
-    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of them.
-    Poisson { operations: u64, per: Duration, draws: Draws },
+    /// Independent exponential gaps with mean `per / operations`; operation n is due after n + 1 of them. Each gap is
+    /// taken `stretch` times: 1 but for what [`Arrivals::fitted_to`] makes.
+    Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
 }
 
 /// Addressed draws of a schedule: draw n is a pure function of (seed, stream, client, n).
@@ -64,6 +65,23 @@ fn ln(value: f64) -> f64 {
 }
 
 impl Arrivals {
+    /// A Poisson process with its gaps as they are drawn.
+    pub fn poisson(operations: u64, per: Duration, draws: Draws) -> Self {
+        Self::Poisson { operations, per, draws, stretch: 1.0 }
+    }
+
+    /// The process with operation `count` due exactly when so many operations are over at its rate, where that is left to
+    /// chance: all gaps of a Poisson process are stretched alike. Its times are then those of a Poisson process of which
+    /// it is known that `count` operations come in that time (the conditional property of arrival times: S. Ross, Stochastic
+    /// Processes, 2nd edition, theorem 2.3.1).
+    #[must_use]
+    pub fn fitted_to(self, count: u64) -> Self {
+        let Self::Poisson { operations, per, draws, .. } = self else { return self };
+        let came_ns = to_ns(Self::poisson(operations, per, draws).due(count)).max(1);
+        let asked_ns = per.as_nanos() as f64 * count as f64 / operations.max(1) as f64;
+        Self::Poisson { operations, per, draws, stretch: asked_ns / came_ns as f64 }
+    }
+
     /// Operations a second that the process asks for.
     pub fn rate_per_second(&self) -> f64 {
         match *self {
@@ -94,8 +112,8 @@ impl Arrivals {
                 let offset = u128::from(number) * per.as_nanos() / u128::from((*operations).max(1));
                 to_ns(*phase).saturating_add(u64::try_from(offset).unwrap_or(u64::MAX))
             }
-            Self::Poisson { operations, per, draws } => {
-                let mean_ns = per.as_nanos() as f64 / (*operations).max(1) as f64;
+            Self::Poisson { operations, per, draws, stretch } => {
+                let mean_ns = stretch * (per.as_nanos() as f64 / (*operations).max(1) as f64);
                 // `as` saturates: a gap of 584 years is as good as the end.
                 before_ns.saturating_add((mean_ns * draws.exponential(number)).round() as u64)
             }
@@ -168,8 +186,7 @@ mod tests {
     }
 
     fn poisson(operations: u64, seed: u64) -> Arrivals {
-        let draws = Draws::new(seed, 9, 1);
-        Arrivals::Poisson { operations, per: Duration::from_secs(1), draws }
+        Arrivals::poisson(operations, Duration::from_secs(1), Draws::new(seed, 9, 1))
     }
 
     #[test]
@@ -229,9 +246,32 @@ mod tests {
         // Frozen on purpose: when this changes, no two runs are comparable any more.
         assert_eq!(first, [966_513, 1_500_051, 1_731_044, 3_166_794, 3_640_825]);
         assert_ne!(poisson(1000, 1).due(9), poisson(1000, 2).due(9));
-        let other =
-            Arrivals::Poisson { operations: 1000, per: Duration::from_secs(1), draws: Draws::new(1, 9, 2) };
+        let other = Arrivals::poisson(1000, Duration::from_secs(1), Draws::new(1, 9, 2));
         assert_ne!(poisson(1000, 1).due(9), other.due(9));
+    }
+
+    #[test]
+    fn a_fitted_process_has_its_operations_in_exactly_its_time_and_anywhere_in_it() {
+        const SEEDS: u64 = 2_000;
+        let mut tenths = [0_u32; 10];
+        for seed in 0..SEEDS {
+            let (plain, fitted) = (poisson(2, seed), poisson(2, seed).fitted_to(10));
+            assert_eq!((fitted.rate_per_second(), fitted.name()), (2.0, "poisson"));
+            let end = fitted.due(10).as_secs_f64();
+            assert!((end - 5.0).abs() < 1e-7, "{end}");
+            let share = |arrivals: Arrivals, number| {
+                arrivals.due(number).as_secs_f64() / arrivals.due(10).as_secs_f64()
+            };
+            assert!((share(fitted, 3) - share(plain, 3)).abs() < 1e-7, "gaps are stretched alike");
+            for number in 0..10 {
+                tenths[(fitted.due(number).as_secs_f64() * 2.0) as usize] += 1;
+            }
+        }
+        // Given their number, the times are uniform. Chi-square with 9 degrees of freedom: 33.7 is exceeded once in 10,000.
+        let expected = SEEDS as f64;
+        let chi: f64 = tenths.iter().map(|&seen| (f64::from(seen) - expected).powi(2) / expected).sum();
+        assert!(chi < 33.7, "{tenths:?}");
+        assert_eq!(even(2, 1000, 7).fitted_to(10), even(2, 1000, 7));
     }
 
     #[test]

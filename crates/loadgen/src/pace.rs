@@ -16,8 +16,8 @@ pub enum Pace {
     /// Operation n is due at `phase + n * per / operations`, whatever happened before it; a late lane catches up.
     Constant { operations: u64, per: Duration, phase: Duration },
     /// Operations become due after independent exponential gaps with mean `per / operations`, whatever happened before;
-    /// a late lane catches up.
-    Poisson { operations: u64, per: Duration, draws: Draws },
+    /// a late lane catches up. `stretch` as of [`Arrivals::Poisson`].
+    Poisson { operations: u64, per: Duration, draws: Draws, stretch: f64 },
     /// Operations come from a schedule that this lane shares with others of its client and kind.
     Shared(Arc<Schedule>),
     /// `per_second` operations back to back, then idle until a second has passed since the burst began; lost time is
@@ -52,7 +52,9 @@ impl Pace {
     pub fn arrivals(&self) -> Option<Arrivals> {
         match *self {
             Self::Constant { operations, per, phase } => Some(Arrivals::Constant { operations, per, phase }),
-            Self::Poisson { operations, per, draws } => Some(Arrivals::Poisson { operations, per, draws }),
+            Self::Poisson { operations, per, draws, stretch } => {
+                Some(Arrivals::Poisson { operations, per, draws, stretch })
+            }
             Self::Closed | Self::Thinking(_) | Self::Shared(_) | Self::Burst { .. } => None,
         }
     }
@@ -68,6 +70,18 @@ impl Pace {
     /// Operation `number` of an open loop is due after this time; `None` for paces without a schedule.
     pub fn due(&self, number: u64) -> Option<Duration> {
         self.process().map(|arrivals| arrivals.due(number))
+    }
+}
+
+impl From<Arrivals> for Pace {
+    /// A lane with a process of its own.
+    fn from(arrivals: Arrivals) -> Self {
+        match arrivals {
+            Arrivals::Constant { operations, per, phase } => Self::Constant { operations, per, phase },
+            Arrivals::Poisson { operations, per, draws, stretch } => {
+                Self::Poisson { operations, per, draws, stretch }
+            }
+        }
     }
 }
 
@@ -114,7 +128,7 @@ mod tests {
 
     #[test]
     fn paces_read_as_rates() {
-        let arrivals = Arrivals::Poisson { operations: 10_000, per: Duration::from_secs(1), draws: draws() };
+        let arrivals = Arrivals::poisson(10_000, Duration::from_secs(1), draws());
         let think = |millis| ThinkTime::Fixed { time: Duration::from_millis(millis), draws: draws() };
         let mean = Duration::from_millis(1500);
         let texts = [

@@ -30,8 +30,8 @@ pub struct InsertBenchmark {
     pub deletes: bool,
     /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
     pub resync_rounds: u32,
-    /// How the background writers of read-write steps are spread over time. Even by default; the original sends a
-    /// one-second burst.
+    /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
+    /// statements of each second in one burst.
     pub pacing: Pacing,
     /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
     /// The original goes on without a limit.
@@ -121,7 +121,9 @@ pub struct RowsPerCommit {
 pub enum Pacing {
     /// One statement at a time, at equal distances; a late stream catches up.
     Even,
-    /// All statements of a second at its start, lost time not made up: the original's way.
+    /// One statement at a time, at random times that do not depend on each other; a late stream catches up.
+    Poisson,
+    /// All statements of a second at its start, lost time not made up: nearest to the original's way.
     Burst,
 }
 

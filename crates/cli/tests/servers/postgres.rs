@@ -102,11 +102,11 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn both_protocols_bursts_and_ids_beyond_31_bits_are_valid() {
+fn every_protocol_and_pacing_and_ids_beyond_31_bits_are_valid() {
     let desk = Desk::new();
-    for protocol in ["text", "prepared"] {
+    for (protocol, pacing) in [("auto", "poisson"), ("text", "burst"), ("prepared", "burst")] {
         let options = format!(
-            "protocol = \"{protocol}\"\npacing = \"burst\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\""
+            "protocol = \"{protocol}\"\npacing = \"{pacing}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\""
         );
         let variants = variant("old", POSTGRES_9_6, "") + &variant("new", POSTGRES_15, "");
         desk.write("p.toml", &small_plan(&variants, &options));
@@ -116,7 +116,12 @@ fn both_protocols_bursts_and_ids_beyond_31_bits_are_valid() {
         assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2), "{protocol}");
         let run = Run::open(&dir).unwrap();
         for kind in run.cells.iter().flat_map(|cell| &cell.steps).flat_map(|step| &step.spec.kinds) {
-            assert!(kind.kind == "index" || kind.protocol == protocol, "{kind:?}");
+            let expected = match (protocol, kind.kind.as_str()) {
+                (_, "index") | ("auto", "insert" | "delete") => "text",
+                ("auto", _) => "prepared",
+                _ => protocol,
+            };
+            assert_eq!(kind.protocol, expected, "{protocol}: {kind:?}");
         }
         std::fs::rename(desk.path("runs"), desk.path(protocol)).unwrap();
     }

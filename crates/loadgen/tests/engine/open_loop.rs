@@ -17,7 +17,7 @@ fn constant(per_second: u64) -> Arrivals {
 }
 
 fn poisson(per_second: u64, seed: u64) -> Arrivals {
-    Arrivals::Poisson { operations: per_second, per: Duration::from_secs(1), draws: Draws::new(seed, 1, 1) }
+    Arrivals::poisson(per_second, Duration::from_secs(1), Draws::new(seed, 1, 1))
 }
 
 /// `connections` lanes of client 1 on one schedule.
@@ -141,8 +141,7 @@ fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
 
 #[test]
 fn poisson_lanes_send_as_many_as_were_due() {
-    let Arrivals::Poisson { operations, per, draws } = poisson(500, 11) else { unreachable!() };
-    let pace = Pace::Poisson { operations, per, draws };
+    let pace = Pace::from(poisson(500, 11));
     let due =
         (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
     once_undisturbed(|| {

@@ -9,14 +9,9 @@ use dbdyno_record::Deviation;
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut list = always();
     list.extend(of_settling(&options.settling()));
+    list.push(of_pacing(options.pacing));
+    list.push(of_protocol(options.protocol));
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
-    if options.pacing == Pacing::Even {
-        add(
-            "pacing",
-            "all statements of a second in one burst at its start, lost time not made up",
-            "one statement at a time at equal distances, a late stream catches up; pacing = \"burst\" is the original's",
-        );
-    }
     if options.clock == Clock::Addressed {
         add(
             "clock",
@@ -26,18 +21,6 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     } else {
         add("clock", "dateandtime is local time", "dateandtime is UTC");
     }
-    add(
-        "protocol",
-        "text on MySQL and MariaDB; on PostgreSQL inserts and deletes as text, queries as EXECUTE of a prepared \
-         statement in text; the original has no SQLite",
-        match options.protocol {
-            Protocol::Auto => {
-                "the same, but queries to PostgreSQL as prepared statements of the protocol; all are prepared on SQLite"
-            }
-            Protocol::Text => "text, so that PostgreSQL plans each query anew",
-            Protocol::Prepared => "all are prepared statements of the protocol",
-        },
-    );
     if options.verify != Verify::Off {
         add(
             "verify",
@@ -67,6 +50,43 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         add("query_connections", "1", &options.query_connections.to_string());
     }
     list
+}
+
+/// The original's own way would take its queues.
+fn of_pacing(pacing: Pacing) -> Deviation {
+    deviation(
+        "pacing",
+        "the process that feeds the two queues is paced: all statements of a second in one burst, then a pause until the \
+         second is over unless feeding took 0.95 s; lost time is not made up",
+        match pacing {
+            Pacing::Even => {
+                "one statement at a time at equal distances, a late stream catches up; pacing = \"burst\" comes nearest to the original"
+            }
+            Pacing::Poisson => {
+                "one statement at a time at random times, a late stream catches up; pacing = \"burst\" comes nearest to the original"
+            }
+            Pacing::Burst => {
+                "without queues: the inserter and the deleter are paced, each by its own clock, and a burst is over when its \
+                 last statement is answered; a server that answers slowly delays the next burst sooner"
+            }
+        },
+    )
+}
+
+/// What `auto` sends depends on the product; it is told whichever the run has.
+fn of_protocol(protocol: Protocol) -> Deviation {
+    deviation(
+        "protocol",
+        "text on MySQL and MariaDB; on PostgreSQL inserts and deletes as text, queries as EXECUTE of a prepared \
+         statement in text; the original has no SQLite",
+        match protocol {
+            Protocol::Auto => {
+                "the same, but queries to PostgreSQL as prepared statements of the protocol; all are prepared on SQLite"
+            }
+            Protocol::Text => "text, so that PostgreSQL plans each query anew",
+            Protocol::Prepared => "all are prepared statements of the protocol",
+        },
+    )
 }
 
 /// The original waits for a fixed time, once.

@@ -196,7 +196,7 @@ impl Workload for InsertBenchmark {
     }
 
     fn spec(&self, index: usize) -> StepSpec {
-        steps::spec(&self.steps[index], &self.shared)
+        steps::spec(index, &self.steps[index], &self.shared)
     }
 
     fn time_cap(&self, index: usize) -> Option<Duration> {

@@ -115,6 +115,8 @@ pub(crate) enum Purpose {
     Numbers = 0,
     Texts = 1,
     Queries = 2,
+    /// When the background writers' statements are due.
+    Arrivals = 3,
 }
 
 /// Number of the stream for `purpose` in step `step`.

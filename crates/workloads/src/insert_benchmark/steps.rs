@@ -1,12 +1,13 @@
 //! The ten steps: what each is, in the original's order.
 
 use dbdyno_drivers::Capabilities;
-use dbdyno_loadgen::Pace;
+use dbdyno_loadgen::{Arrivals, Draws, Pace};
 use dbdyno_plan::{InsertBenchmark as Options, Pacing};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
 use std::time::Duration;
 
+use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RangeKind};
 use crate::insert_benchmark::{Setup, lanes};
 
@@ -76,12 +77,13 @@ pub(crate) fn plan(options: &Options) -> Vec<StepPlan> {
     steps
 }
 
-/// Pace of a background writer of `client`.
-pub(crate) fn writer_pace(options: &Options, step: &StepPlan, client: u32) -> Pace {
+/// Pace of the background writers of `client` in `step`, which is number `index`.
+pub(crate) fn writer_pace(setup: &Setup, index: usize, step: &StepPlan, client: u32) -> Pace {
     let Some(rate) = step.rate else { return Pace::Closed };
+    let options = &setup.options;
+    let per = Duration::from_secs(u64::from(step.rows_per_commit));
     match options.pacing {
         Pacing::Even => {
-            let per = Duration::from_secs(u64::from(step.rows_per_commit));
             // Clients are set off against each other, so that even means even over all of them.
             let interval = per / rate;
             Pace::Constant {
@@ -90,12 +92,17 @@ pub(crate) fn writer_pace(options: &Options, step: &StepPlan, client: u32) -> Pa
                 phase: interval * (client - 1) / options.clients,
             }
         }
+        Pacing::Poisson => {
+            let draws = Draws::new(setup.context.seed, stream(index, Purpose::Arrivals), client);
+            // As long as an even step: chance in its length would be chance in whether it kept its rate.
+            Arrivals::poisson(u64::from(rate), per, draws).fitted_to(step.inserts).into()
+        }
         Pacing::Burst => Pace::Burst { per_second: u64::from(rate.div_ceil(step.rows_per_commit).max(1)) },
     }
 }
 
 /// The step's description for the record.
-pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
+pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
     let options = &setup.options;
     let (kind, unit, label) = match step.kind {
         StepKind::Load | StepKind::Write => ("insert", Unit::Rows, "inserts/s"),
@@ -113,7 +120,14 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
         headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
         window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
         target,
-        kinds: lanes::kinds(step).iter().map(|kind| kind_spec(kind, step, setup)).collect(),
+        kinds: lanes::kinds(step)
+            .iter()
+            .map(|kind| {
+                let is_paced = matches!(*kind, "insert" | "delete");
+                let pace = if is_paced { writer_pace(setup, index, step, 1) } else { Pace::Closed };
+                kind_spec(kind, step, setup, &pace)
+            })
+            .collect(),
         options: Map::from_iter([
             ("rows_per_commit".to_owned(), json!(step.rows_per_commit)),
             ("insert_statements_per_client".to_owned(), json!(step.inserts)),
@@ -125,7 +139,7 @@ pub(crate) fn spec(step: &StepPlan, setup: &Setup) -> StepSpec {
     }
 }
 
-fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
+fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup, pace: &Pace) -> KindSpec {
     let options = &setup.options;
     let capabilities = &setup.context.endpoint.capabilities;
     let rows = match kind {
@@ -133,7 +147,6 @@ fn kind_spec(kind: &str, step: &StepPlan, setup: &Setup) -> KindSpec {
         "query" => options.points_per_query,
         _ => step.rows_per_commit,
     };
-    let pace = if kind == "query" || kind == "index" { Pace::Closed } else { writer_pace(options, step, 1) };
     let is_prepared = match kind {
         "index" => false,
         "query" => setup.prepared.queries,
@@ -179,6 +192,7 @@ fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::insert_benchmark::Prepared;
 
     #[test]
     fn the_default_profile_has_the_originals_ten_steps() {
@@ -209,21 +223,48 @@ mod tests {
         assert_eq!(plan(&options)[4].rows_per_commit, 20);
     }
 
+    fn setup(options: Options) -> Setup {
+        Setup { options, context: crate::cards::context(), prepared: Prepared::default() }
+    }
+
     #[test]
     fn even_writers_of_several_clients_are_set_off_against_each_other() {
-        let options = Options { clients: 4, ..Options::default() };
-        let steps = plan(&options);
-        let due = |client| writer_pace(&options, &steps[4], client).due(1).expect("even pace has a schedule");
+        let setup = setup(Options { clients: 4, ..Options::default() });
+        let steps = plan(&setup.options);
+        let due =
+            |client| writer_pace(&setup, 4, &steps[4], client).due(1).expect("even pace has a schedule");
         assert_eq!(due(1), Duration::from_millis(500));
         assert_eq!(due(2), Duration::from_millis(625));
         assert_eq!(due(4), Duration::from_millis(875));
     }
 
     #[test]
+    fn random_writers_have_all_their_statements_in_the_time_of_the_step() {
+        let setup = setup(Options { clients: 2, pacing: Pacing::Poisson, ..Options::default() });
+        let steps = plan(&setup.options);
+        let due = |index: usize, client, number| {
+            let pace = writer_pace(&setup, index, &steps[index], client);
+            assert_eq!(pace.to_string(), "poisson 2/s");
+            pace.due(number).expect("a schedule").as_secs_f64()
+        };
+        assert_eq!(steps[4].inserts, 3_600);
+        for client in [1, 2] {
+            assert!((due(4, client, 3_600) - 1_800.0).abs() < 1e-4);
+            assert!(due(4, client, 3_599) < 1_800.0);
+        }
+        let middle = [due(4, 1, 1_800), due(4, 2, 1_800), due(5, 1, 1_800)];
+        assert!(middle.iter().all(|seconds| (seconds - 900.0).abs() < 75.0), "{middle:?}");
+        assert!(
+            middle[0] != middle[1] && middle[0] != middle[2],
+            "clients and steps have times of their own"
+        );
+    }
+
+    #[test]
     fn the_burst_rate_is_the_originals_statements_per_second() {
-        let options = Options { pacing: Pacing::Burst, ..Options::default() };
-        let steps = plan(&options);
-        let per_second = |index: usize| match writer_pace(&options, &steps[index], 1) {
+        let setup = setup(Options { pacing: Pacing::Burst, ..Options::default() });
+        let steps = plan(&setup.options);
+        let per_second = |index: usize| match writer_pace(&setup, index, &steps[index], 1) {
             Pace::Burst { per_second } => per_second,
             other => panic!("{other} is not a burst"),
         };

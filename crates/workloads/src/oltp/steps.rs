@@ -129,7 +129,7 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
     if let Some(rate) = rate {
         let (operations, per) = (u64::from(rate), Duration::from_secs(1));
         let arrivals = if options.pace == OltpPace::Poisson {
-            Arrivals::Poisson { operations, per, draws: draws(0) }
+            Arrivals::poisson(operations, per, draws(0))
         } else {
             Arrivals::Constant { operations, per, phase: Duration::ZERO }
         };

@@ -8,7 +8,7 @@ use dbdyno_loadgen::{Limit, Pace, Role};
 use dbdyno_plan::{InsertBenchmark as Options, Pacing, PlanDuration, SettleWait};
 use dbdyno_workloads::Workload;
 
-use crate::engine::run_step;
+use crate::engine::{record_step, run_step};
 use crate::recorded::{Recorded, rows_of_text};
 
 /// Row counts that no commit size divides.
@@ -123,7 +123,7 @@ fn each_client_has_one_connection_for_each_kind_and_its_inserter_decides_the_end
 
 #[test]
 fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
-    for pacing in [Pacing::Even, Pacing::Burst] {
+    for pacing in [Pacing::Even, Pacing::Poisson, Pacing::Burst] {
         let recorded =
             Recorded::new(&Options { pacing, ..Options::default() }, mysql::capabilities("innodb", true));
         for (step, per_second) in [("qr100", 2), ("qp500", 10), ("qr1000", 20)] {
@@ -138,8 +138,55 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
             assert_eq!(paces[0].due(1), paces[1].due(1));
             match &paces[0] {
                 Pace::Burst { per_second: burst } => assert_eq!(*burst, per_second),
-                even => assert_eq!(even.due(per_second), Some(Duration::from_secs(1))),
+                even @ Pace::Constant { .. } => {
+                    assert_eq!(even.due(per_second), Some(Duration::from_secs(1)))
+                }
+                random => assert_eq!(random.to_string(), format!("poisson {per_second}/s")),
             }
         }
     }
+}
+
+#[test]
+fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
+    let options = Options {
+        clients: 2,
+        pacing: Pacing::Poisson,
+        rates: vec![1000],
+        read_write_time: PlanDuration(Duration::from_secs(1)),
+        ..Options::default()
+    };
+    let mut recorded = Recorded::new(&options, mysql::capabilities("innodb", false));
+    let folder = tempfile::tempdir().unwrap();
+    let mut session = recorded.runtime.block_on(recorded.endpoint.connect()).unwrap();
+    let index = recorded.index_of("qr1000");
+    let Recorded { workload, runtime, .. } = &mut recorded;
+    let (end, _, record) = record_step(workload, index, &mut session, runtime, false, folder.path());
+    let writers = end.lanes.iter().filter(|lane| record.spec.kinds[lane.kind].kind != "query");
+    assert!(writers.clone().count() == 4 && writers.clone().all(|lane| lane.done == 20), "{:?}", end.lanes);
+    let (from_us, to_us) = record.window().unwrap();
+    // 20 statements of 50 rows each second: with the step's length left to chance it would be 0.55 to 1.45 s.
+    assert!((999_000..1_200_000).contains(&(to_us - from_us)), "{from_us} to {to_us}");
+    for kind in ["insert", "delete"] {
+        let due = |client| -> u64 {
+            let of = record.intervals.iter().filter(|of| of.kind == kind && of.client == client);
+            of.map(|interval| interval.due).sum()
+        };
+        assert_eq!([due(1), due(2)], [20, 20], "{kind}");
+    }
+    let target = record.spec.target.as_ref().unwrap();
+    assert!((target.rows_per_second - 2_000.0).abs() < 1e-9, "{target:?}");
+}
+
+#[test]
+fn every_pacing_says_how_it_differs_from_the_original() {
+    let told = |pacing| {
+        let about = dbdyno_workloads::insert_benchmark::about(&Options { pacing, ..Options::default() });
+        let found: Vec<_> = about.deviations.into_iter().filter(|one| one.topic == "pacing").collect();
+        assert_eq!(found.len(), 1, "{pacing:?}");
+        found[0].here.clone()
+    };
+    assert!(told(Pacing::Even).contains("equal distances"));
+    assert!(told(Pacing::Poisson).contains("random times"));
+    assert!(told(Pacing::Burst).contains("without queues"));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
-use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, ToolInfo};
+use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use tokio::runtime::Runtime;
@@ -43,6 +43,19 @@ pub(crate) fn run_step(
     blocking: bool,
     folder: &Path,
 ) -> (StepEnd, Vec<Check>) {
+    let (end, checks, _) = record_step(workload, index, session, runtime, blocking, folder);
+    (end, checks)
+}
+
+/// [`run_step`] with what was written down.
+pub(crate) fn record_step(
+    workload: &mut InsertBenchmark,
+    index: usize,
+    session: &mut AnySession,
+    runtime: &Runtime,
+    blocking: bool,
+    folder: &Path,
+) -> (StepEnd, Vec<Check>, StepRecord) {
     runtime.block_on(workload.before(index, session)).unwrap();
     let spec = workload.spec(index);
     let writer = RunWriter::create(folder, &manifest(&format!("run-{index}"))).unwrap();
@@ -63,5 +76,6 @@ pub(crate) fn run_step(
     assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
     let checks = runtime.block_on(workload.verify(index, &end, session)).unwrap();
     runtime.block_on(workload.after(index, session)).unwrap();
-    (end, checks)
+    writer.sync().unwrap();
+    (end, checks, StepRecord::open(writer.dir()))
 }

@@ -78,7 +78,7 @@ pub(crate) fn of_client(client: &Client, step: &StepPlan) -> Vec<(LaneSpec, Lane
             lane(kind("index"), Pace::Closed, Limit::Operations(0), Role::Decides, None),
         )];
     }
-    let pace = writer_pace(&client.setup.options, step, client.number);
+    let pace = writer_pace(&client.setup, client.step, step, client.number);
     let writes = Limit::Operations(step.inserts);
     let coupling = step.deletes.then(|| Arc::new(Coupling::new(Coupling::ORIGINAL_LEAD)));
     let side = |side| coupling.as_ref().map(|coupling| (Arc::clone(coupling), side));
