@@ -106,7 +106,8 @@ fn every_protocol_and_pacing_and_ids_beyond_31_bits_are_valid() {
     let desk = Desk::new();
     for (protocol, pacing) in [("auto", "poisson"), ("text", "burst"), ("prepared", "burst")] {
         let options = format!(
-            "protocol = \"{protocol}\"\npacing = \"{pacing}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\""
+            "protocol = \"{protocol}\"\npacing = \"{pacing}\"\nfirst_id = 3_000_000_000\nread_write_time = \"2s\"\n\
+             create_table_options = \"WITH (fillfactor = 80)\""
         );
         let variants = variant("old", POSTGRES_9_6, "") + &variant("new", POSTGRES_15, "");
         desk.write("p.toml", &small_plan(&variants, &options));
