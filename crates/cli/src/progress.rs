@@ -36,6 +36,8 @@ pub(crate) struct Progress {
     /// Forecast time of everything that is done.
     position: Cell<Duration>,
     total: Duration,
+    /// Between two cells.
+    rest: Duration,
     began: Instant,
 }
 
@@ -53,7 +55,8 @@ impl Progress {
             .collect();
         let mut seen = HashSet::new();
         let forecast = |cell| Some(&forecasts.get(cell)?[usize::from(!seen.insert(cell))]);
-        let total = cells.iter().filter_map(forecast).map(sum).sum();
+        let worked: Duration = cells.iter().filter_map(forecast).map(sum).sum();
+        let total = worked + rests(estimate.rest, cells.len().saturating_sub(1));
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
@@ -71,6 +74,7 @@ impl Progress {
             over: Duration::ZERO,
             position: Cell::new(Duration::ZERO),
             total,
+            rest: estimate.rest,
             began: Instant::now(),
         }
     }
@@ -78,7 +82,7 @@ impl Progress {
     /// Cells (variant, workload) that were added while the run goes on. They are later ones of their variant.
     pub(crate) fn more(&mut self, cells: &[(String, String)]) {
         let later = cells.iter().filter_map(|cell| self.forecasts.get(cell)).map(|[_, later]| sum(later));
-        self.total += later.sum::<Duration>();
+        self.total += later.sum::<Duration>() + rests(self.rest, cells.len());
     }
 
     /// A cell begins.
@@ -94,6 +98,18 @@ impl Progress {
     /// The cell is over: its forecast counts as done, however far it came.
     pub(crate) fn cell_over(&mut self) {
         self.over += sum(&std::mem::take(&mut self.forecast));
+        self.position.set(self.over);
+    }
+
+    /// The machine rests before the next cell, and will for `left`.
+    pub(crate) fn resting(&self, passed: Duration, left: Duration) {
+        self.position.set(self.over + passed);
+        self.busy(&format!("resting  {}", time::clock(left)));
+    }
+
+    /// A rest of this length is over, or was ended.
+    pub(crate) fn rested(&mut self, length: Duration) {
+        self.over += length;
         self.position.set(self.over);
     }
 
@@ -157,6 +173,10 @@ fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
 /// Whether a silence within the step is told of: building an index, or reading a whole table, is one long answer.
 fn is_told(headline: &Headline) -> bool {
     !matches!(headline.kind.as_str(), "index" | "scan")
+}
+
+fn rests(rest: Duration, count: usize) -> Duration {
+    rest.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn sum(forecast: &Forecast) -> Duration {
@@ -282,5 +302,22 @@ mod tests {
         progress.cell(&id("wal"), 1);
         progress.cell_over();
         assert_eq!(progress.position.get(), progress.total);
+    }
+
+    #[test]
+    fn rests_between_cells_are_on_the_way_to_the_end() {
+        let text = format!("{}\n[host]\nrest = \"20m\"\n", dbdyno_plan::QUICKSTART);
+        let plan = dbdyno_plan::parse(&text, "quickstart").unwrap();
+        let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
+        let estimate = dbdyno_plan::estimate(&plan);
+        let rest = Duration::from_secs(1200);
+        let mut progress = Progress::new(&estimate, &cells);
+        assert_eq!(progress.total, estimate.duration);
+        progress.resting(rest / 4, rest * 3 / 4);
+        assert_eq!(progress.position.get(), rest / 4);
+        progress.rested(rest);
+        assert_eq!((progress.over, progress.position.get()), (rest, rest));
+        progress.more(&cells[..1]);
+        assert!(progress.total > estimate.duration + rest, "a block that is added rests before its cells");
     }
 }

@@ -18,8 +18,10 @@ pub struct Estimate {
     pub blocks: u32,
     /// One entry a variant and workload, in the plan's order; each runs once a block.
     pub cells: Vec<CellEstimate>,
-    /// All cells of all blocks.
+    /// All cells of all blocks, and the rest between them.
     pub duration: Duration,
+    /// Between two cells.
+    pub rest: Duration,
     /// Initialised data directories that are kept to be copied, one a started server.
     pub template_bytes: u64,
     /// The most disk of this machine in use at one time: the templates, the snapshots of loaded data, and the largest data
@@ -84,11 +86,16 @@ pub fn estimate(plan: &Plan) -> Estimate {
     } else {
         here.iter().map(|cell| cell.disk_bytes).max().unwrap_or(0)
     };
+    let all_cells = u32::try_from(cells.len()).unwrap_or(u32::MAX).saturating_mul(plan.blocks);
+    let rest = plan.host.rest.0;
+    let rests = rest.saturating_mul(all_cells.saturating_sub(1));
+    let worked = once.saturating_add(block.saturating_sub(once).saturating_mul(plan.blocks));
     let peak_disk_bytes = data_bytes.saturating_add(template_bytes).saturating_add(snapshot_bytes);
     Estimate {
         blocks: plan.blocks,
         cells,
-        duration: once.saturating_add(block.saturating_sub(once).saturating_mul(plan.blocks)),
+        duration: worked.saturating_add(rests),
+        rest,
         template_bytes,
         peak_disk_bytes,
         address_disk_bytes,
@@ -297,6 +304,18 @@ mod tests {
         for cell in &estimate.cells {
             assert_eq!(cell.duration, cell.steps.iter().map(|step| step.duration).sum());
         }
+    }
+
+    #[test]
+    fn the_rest_between_cells_is_counted_and_there_is_none_before_the_first() {
+        let text = format!("{TWO}load_rows = 1000\n");
+        let none = estimate(&plan(&text));
+        let rested =
+            text.replace("[[variant]]\nname = \"a\"", "[host]\nrest = \"20m\"\n[[variant]]\nname = \"a\"");
+        let twenty = Duration::from_secs(1200);
+        let rested = estimate(&plan(&rested));
+        assert_eq!((none.rest, rested.rest), (Duration::ZERO, twenty));
+        assert_eq!(rested.duration, none.duration + 5 * twenty, "two variants in three blocks");
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct Host {
     pub start_timeout: PlanDuration,
     /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
     pub stop_timeout: PlanDuration,
+    /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
+    /// the originals rest for 10 to 20 minutes between builds of a server.
+    pub rest: PlanDuration,
     /// Keep data directories after their cell (for a look at them); they are large.
     pub keep_data: bool,
     /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
@@ -114,6 +117,7 @@ impl Default for Host {
             no_memory_limit: NoLimit::Refuse,
             start_timeout: PlanDuration::from_secs(120),
             stop_timeout: PlanDuration::from_secs(300),
+            rest: PlanDuration::from_secs(0),
             keep_data: false,
             sampling: true,
         }

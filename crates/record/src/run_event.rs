@@ -50,6 +50,13 @@ pub enum RunEvent {
         last: bool,
         order: Vec<CellId>,
     },
+    /// The machine was left alone between two cells, for as long as the plan says or until the user ended the run.
+    Rested {
+        at: String,
+        duration_us: u64,
+        /// As of [`RunEvent::CellStarted`].
+        elapsed_us: u64,
+    },
     Warning {
         at: String,
         text: String,

@@ -92,7 +92,11 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
             ));
         }
     }
-    text.push_str(&format!("\n{}\ndisk: {}\n", time_line(plan, estimate), disk(estimate)));
+    text.push_str(&format!("\n{}\n", time_line(plan, estimate)));
+    if !estimate.rest.is_zero() {
+        text.push_str(&format!("rest: {} between cells, counted in that time\n", plan.host.rest));
+    }
+    text.push_str(&format!("disk: {}\n", disk(estimate)));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
     }

@@ -17,7 +17,10 @@ struct Document<'a> {
     variants: Vec<&'a str>,
     order: Vec<OrderedCell>,
     cells: Vec<ForecastCell<'a>>,
+    /// With the rest between cells.
     duration_seconds: f64,
+    /// Between two cells.
+    rest_seconds: f64,
     /// Of this machine.
     peak_disk_bytes: u64,
     /// Of a server that somebody else runs; `None` in a plan without addresses.
@@ -62,6 +65,7 @@ pub(super) fn text(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> R
             .collect(),
         cells: estimate.cells.iter().map(forecast_cell).collect(),
         duration_seconds: estimate.duration.as_secs_f64(),
+        rest_seconds: estimate.rest.as_secs_f64(),
         peak_disk_bytes: estimate.peak_disk_bytes,
         address_disk_bytes: estimate.address_disk_bytes,
         power,

@@ -31,7 +31,9 @@ impl Conductor<'_> {
         let elapsed = self.clock.elapsed();
         // Whether this look is the last depends on the time that was taken so far, not on what it finds: else it could spend more
         // error than it may.
-        let last = elapsed + duration_of(&run.events, blocks) > budget.0;
+        let cells = run.manifest.order.iter().filter(|cell| cell.block == blocks).count();
+        let rests = self.plan.host.rest.0.saturating_mul(u32::try_from(cells).unwrap_or(u32::MAX));
+        let last = elapsed + duration_of(&run.events, blocks) + rests > budget.0;
         let mut look =
             RunEvent::Look { at: time::now(), blocks, elapsed_us: to_us(elapsed), last, order: Vec::new() };
         run.events.push(look.clone());

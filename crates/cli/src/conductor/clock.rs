@@ -58,7 +58,7 @@ fn recorded(events: &[RunEvent]) -> Duration {
 fn elapsed(event: &RunEvent) -> Option<Duration> {
     let elapsed_us = match event {
         RunEvent::CellStarted { elapsed_us, .. } | RunEvent::CellEnded { elapsed_us, .. } => *elapsed_us,
-        RunEvent::Look { elapsed_us, .. } => Some(*elapsed_us),
+        RunEvent::Look { elapsed_us, .. } | RunEvent::Rested { elapsed_us, .. } => Some(*elapsed_us),
         _ => None,
     };
     elapsed_us.map(Duration::from_micros)
@@ -113,6 +113,7 @@ fn at(event: &RunEvent) -> &str {
         | RunEvent::CellEnded { at, .. }
         | RunEvent::CellSetAside { at, .. }
         | RunEvent::Look { at, .. }
+        | RunEvent::Rested { at, .. }
         | RunEvent::Warning { at, .. }
         | RunEvent::Ended { at, .. } => at,
     }

@@ -70,8 +70,13 @@ impl Conductor<'_> {
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
         self.walk(cells, &mut tally)?;
+        let mut has_run = !cells.is_empty();
         while let Some(block) = self.further_block()? {
+            if has_run {
+                self.rest()?;
+            }
             self.walk(&block, &mut tally)?;
+            has_run = true;
         }
         tally.interrupted = self.cancelled();
         let outcome = match &tally {
@@ -85,7 +90,10 @@ impl Conductor<'_> {
     }
 
     fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
-        for cell in cells {
+        for (index, cell) in cells.iter().enumerate() {
+            if index > 0 {
+                self.rest()?;
+            }
             if self.cancelled() {
                 break;
             }

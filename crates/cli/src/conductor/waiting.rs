@@ -3,7 +3,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dbdyno_record::RunEvent;
+
 use crate::conductor::Conductor;
+use crate::conductor::clock::to_us;
+use crate::exit::Ended;
 use crate::progress::Progress;
 use crate::silence::FIRST_WORD;
 use crate::time;
@@ -25,6 +29,38 @@ impl Conductor<'_> {
                 never = tell_of_waiting(&self.progress, what) => match never {},
             }
         })
+    }
+
+    /// Leaves the machine alone between two cells, for as long as the plan says and the user does not want the run to end.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(super) fn rest(&mut self) -> Result<(), Ended> {
+        let length = self.plan.host.rest.0;
+        if length.is_zero() || self.cancelled() {
+            return Ok(());
+        }
+        let began = Instant::now();
+        self.unless_cancelled(rest_until_over(&self.progress, began, length));
+        self.progress.rested(length);
+        self.writer.event(&RunEvent::Rested {
+            at: time::now(),
+            duration_us: to_us(began.elapsed()),
+            elapsed_us: self.clock.elapsed_us(),
+        })?;
+        Ok(())
+    }
+}
+
+async fn rest_until_over(progress: &Progress, began: Instant, length: Duration) {
+    loop {
+        let passed = began.elapsed();
+        let left = length.saturating_sub(passed);
+        if left.is_zero() {
+            return;
+        }
+        progress.resting(passed, left);
+        tokio::time::sleep(left.min(Duration::from_secs(1))).await;
     }
 }
 

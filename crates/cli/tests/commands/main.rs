@@ -27,6 +27,7 @@ mod oltp_options;
 mod parity;
 mod refused_plans;
 mod repeated;
+mod rests;
 mod resumed;
 mod run;
 mod servers;

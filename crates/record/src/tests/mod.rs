@@ -209,6 +209,7 @@ fn run_events() -> Vec<RunEvent> {
             elapsed_us: Some(600_000_000),
         },
         RunEvent::CellSetAside { at: AT.into(), cell, to: "aside/1/1/wal/insert-benchmark".into() },
+        RunEvent::Rested { at: AT.into(), duration_us: 1_200_000_412, elapsed_us: 1_800_000_000 },
         RunEvent::Warning { at: AT.into(), text: "the governor is not `performance`".into() },
         RunEvent::Ended { at: AT.into(), outcome: Outcome::Interrupted },
     ]
