@@ -3,6 +3,7 @@
 mod cards;
 mod cleanup;
 mod connection;
+mod deviations;
 mod digits;
 mod engine;
 mod error;
@@ -14,6 +15,7 @@ pub mod oltp;
 
 pub use cards::{Card, CardOperation, Cards, cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
+pub use deviations::{Surroundings, of_surroundings};
 pub use error::Error;
 pub use workload::{About, Context, Explained, Work, Workload};
 

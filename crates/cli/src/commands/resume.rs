@@ -93,7 +93,7 @@ fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<Strin
             then.build, now.build
         )));
     }
-    for workload in workloads(plan) {
+    for workload in workloads(plan, &[]) {
         let before = record.manifest.workloads.iter().find(|before| before.name == workload.name);
         let version = before.map(|before| before.version);
         if version != Some(workload.version) {

@@ -9,7 +9,7 @@ use dbdyno_record::{
     ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
-use dbdyno_workloads::{About, insert_benchmark, microbenchmarks, oltp};
+use dbdyno_workloads::{About, Surroundings, insert_benchmark, microbenchmarks, of_surroundings, oltp};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -253,7 +253,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
         host: host_info(plan, out),
         plan_toml,
         variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
-        workloads: workloads(plan),
+        workloads: workloads(plan, variants),
         order: cells(plan)
             .into_iter()
             .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
@@ -261,21 +261,25 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
     })
 }
 
-/// In the order in which a plan names them.
-pub(crate) fn workloads(plan: &Plan) -> Vec<WorkloadInfo> {
+/// In the order in which a plan names them. Without `variants` what differs from the originals because of them is left out.
+pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
+    let has_postgres_socket = variants.iter().any(Prepared::is_postgres_on_a_socket);
+    let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
     let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
     let oltp = plan.workload.oltp.as_ref().map(oltp::about);
     let microbenchmarks = plan.workload.microbenchmarks.as_ref().map(microbenchmarks::about);
-    [insert_benchmark, microbenchmarks, oltp].into_iter().flatten().map(info).collect()
+    let all = [insert_benchmark, microbenchmarks, oltp].into_iter().flatten();
+    all.map(|about| info(about, &around)).collect()
 }
 
-fn info(about: About) -> WorkloadInfo {
+fn info(about: About, around: &Surroundings) -> WorkloadInfo {
+    let deviations = about.deviations.into_iter().chain(of_surroundings(about.name, around)).collect();
     WorkloadInfo {
         name: about.name.to_owned(),
         version: about.version,
         follows: about.follows.to_owned(),
         options: about.options,
-        deviations: about.deviations,
+        deviations,
         steps: about.steps,
     }
 }

@@ -31,6 +31,11 @@ impl Prepared {
     fn in_process(source: Source, info: VariantInfo) -> Self {
         Self { source, info, manner: Manner::default(), certificates: None }
     }
+
+    /// A PostgreSQL that dbdyno starts has TLS over TCP only, and all else on a unix socket.
+    pub(crate) fn is_postgres_on_a_socket(&self) -> bool {
+        matches!(self.source, Source::OwnedPostgres { .. }) && self.manner.tls.is_none()
+    }
 }
 
 /// Where a variant's database comes from.

@@ -51,6 +51,10 @@ fn the_machine_rests_between_cells_and_not_before_the_first() {
         assert!(*length >= Duration::from_secs(1) && *length < Duration::from_secs(60), "{rests:?}");
         assert!(*elapsed >= Duration::from_secs(number), "a rest is time of the run: {rests:?}");
     }
+    let run = Run::open(&dir).unwrap();
+    let deviations = &run.manifest.workloads[0].deviations;
+    let rest = deviations.iter().find(|found| found.topic == "rest").map(|found| found.here.as_str());
+    assert_eq!(rest, Some("1s between cells"));
 }
 
 #[test]

@@ -124,6 +124,8 @@ fn every_protocol_and_pacing_and_ids_beyond_31_bits_are_valid() {
             };
             assert_eq!(kind.protocol, expected, "{protocol}: {kind:?}");
         }
+        let mut deviations = run.manifest.workloads[0].deviations.iter();
+        assert!(deviations.any(|found| found.topic == "transport"), "the original has TCP");
         std::fs::rename(desk.path("runs"), desk.path(protocol)).unwrap();
     }
 }

@@ -85,6 +85,11 @@ fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
     }
     let run = Run::open(&dir).unwrap();
     assert_eq!(classes(&run, "pg").1, Vec::<String>::new(), "in clear");
+    let deviations = &run.manifest.workloads[0].deviations;
+    assert!(
+        !deviations.iter().any(|found| found.topic == "transport"),
+        "PostgreSQL with TLS has TCP, as the original"
+    );
     no_key_is_left(&dir);
 }
 

@@ -4,6 +4,26 @@ use dbdyno_plan::{
     Clock, InsertBenchmark as Options, Pacing, Protocol, Settle, SettleAfter, SettleWait, Verify,
 };
 use dbdyno_record::Deviation;
+use serde_json::{Map, Value};
+
+use crate::deviations::{binary_logs, deviation, of_state};
+
+/// Keys that set-ups of the original vary too.
+const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
+/// Keys whose values are told in words of their own, or whose default is not the original's.
+const TOLD: [&str; 11] = [
+    "create_table_options",
+    "deletes",
+    "pacing",
+    "time_cap",
+    "protocol",
+    "clock",
+    "settle",
+    "settle_wait",
+    "verify",
+    "data",
+    "cold",
+];
 
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
@@ -33,23 +53,53 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         "a read-write step below its rate runs on until its rows are done",
         &format!("it is cut off and failed after {} times its length", options.time_cap),
     );
-    let profile = Options::default();
-    if options.resync_rounds != profile.resync_rounds {
-        add("resync_rounds", "1000", &options.resync_rounds.to_string());
-    }
     if !options.deletes {
         add("deletes", "on", "off: tables grow");
-    }
-    if options.secondary_indexes != profile.secondary_indexes {
-        add("secondary_indexes", "3", &options.secondary_indexes.to_string());
     }
     if !options.create_table_options.is_empty() {
         add("create_table_options", "none, unless its user appends some", &options.create_table_options);
     }
-    if options.query_connections != profile.query_connections {
-        add("query_connections", "1", &options.query_connections.to_string());
-    }
+    list.extend(of_state(options.data, &options.cold));
+    list.extend(of_profile(options));
     list
+}
+
+/// Keys whose default is the original's value, where the plan says another.
+fn of_profile(options: &Options) -> Vec<Deviation> {
+    let [here, original] = [options, &Options::default()].map(values);
+    let is_profile = |key: &&String| !VARIED.contains(&key.as_str()) && !TOLD.contains(&key.as_str());
+    let all = here.iter().filter(|(key, _)| is_profile(key));
+    all.filter(|(key, value)| original.get(*key) != Some(*value))
+        .map(|(key, value)| {
+            let original = original.get(key).map_or_else(|| "not set".to_owned(), shown);
+            deviation(key, &original, &shown(value))
+        })
+        .collect()
+}
+
+/// Values of all keys; those of a table as `table.key`.
+fn values(options: &Options) -> Map<String, Value> {
+    let mut all = Map::new();
+    let Ok(Value::Object(map)) = serde_json::to_value(options) else { return all };
+    for (key, value) in map {
+        match value {
+            Value::Object(table) if !TOLD.contains(&key.as_str()) => {
+                all.extend(table.into_iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));
+            }
+            value => {
+                all.insert(key, value);
+            }
+        }
+    }
+    all
+}
+
+/// Words without the quotes of JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if !text.is_empty() => text.clone(),
+        value => value.to_string(),
+    }
 }
 
 /// The original's own way would take its queues.
@@ -140,9 +190,72 @@ fn always() -> Vec<Deviation> {
             "queries look every 16th time whether the inserter or the deleter is done",
             "after every query, whether the inserter is done",
         ),
+        binary_logs(true),
     ]
 }
 
-fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
-    Deviation { topic: topic.to_owned(), original: original.to_owned(), here: here.to_owned() }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(options: &Options) -> String {
+        let before = deviations(&Options::default());
+        let more = deviations(options).into_iter().filter(|found| !before.contains(found));
+        more.map(|found| format!("{}: {} | {}\n", found.topic, found.original, found.here)).collect()
+    }
+
+    #[test]
+    fn values_of_the_plan_that_are_not_the_originals_are_told() {
+        let mut options = Options {
+            rows_per_query: 100,
+            points_per_query: 20,
+            max_id_every: 7,
+            customers: 5,
+            sla_share: 0.9,
+            data: dbdyno_plan::DataMode::Restart,
+            cold: dbdyno_plan::Cold::All(true),
+            ..Options::default()
+        };
+        options.rows_per_commit.write_2 = 50;
+        insta::assert_snapshot!(told(&options), @r"
+        data: all steps run in one server on one set of tables, which ages | the server is stopped and started before each step; the tables age
+        cold: caches are as the step before has left them | each measured step begins in a server that has just started, with empty caches
+        rows_per_commit.write_2: 5 | 50
+        rows_per_query: 10 | 100
+        points_per_query: 10 | 20
+        max_id_every: 100 | 7
+        customers: 100000 | 5
+        sla_share: 0.95 | 0.9
+        ");
+    }
+
+    #[test]
+    fn every_number_and_switch_is_told_or_varied_by_the_original_too() {
+        let default = serde_json::to_value(Options::default()).unwrap();
+        let mut checked = 0;
+        for (key, value) in values(&Options::default()) {
+            let other = match &value {
+                Value::Bool(on) => Value::Bool(!on),
+                Value::Number(number) => match number.as_u64() {
+                    Some(number) => (number + 1).into(),
+                    None => (number.as_f64().unwrap() + 1.0).into(),
+                },
+                _ => continue,
+            };
+            checked += 1;
+            let mut changed = default.clone();
+            changed[key.split('.').next().unwrap()] = other.clone();
+            if let Some((table, inner)) = key.split_once('.') {
+                changed[table] = default[table].clone();
+                changed[table][inner] = other;
+            }
+            let told = told(&serde_json::from_value(changed).unwrap());
+            assert_eq!(
+                told.starts_with(&format!("{key}: ")),
+                !VARIED.contains(&key.as_str()),
+                "{key}: {told}"
+            );
+        }
+        assert!(checked > 20, "{checked}");
+    }
 }

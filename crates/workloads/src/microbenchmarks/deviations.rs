@@ -1,15 +1,15 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{
-    DataMode, Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleWait, Verify,
-};
+use dbdyno_plan::{Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleWait, Verify};
 use dbdyno_record::Deviation;
 
-use crate::oltp;
+use crate::deviations::{binary_logs, deviation, time_cap};
+use crate::{deviations, oltp};
 
 /// Topics of the classic workload's deviations that hold here too.
-pub(super) const SHARED: [&str; 13] = [
+pub(super) const SHARED: [&str; 14] = [
     "random numbers",
+    "steps of ids",
     "tables",
     "load",
     "protocol of the load",
@@ -74,6 +74,13 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
              tables through memory",
         );
     }
+    if options.zipfian_exponent != 0.8 {
+        add("zipfian_exponent", "0.8", &options.zipfian_exponent.to_string());
+    }
+    if options.operations.is_none() {
+        list.push(time_cap(options.time_cap));
+    }
+    list.push(binary_logs(true));
     list.extend(of_state(options));
     list
 }
@@ -84,12 +91,6 @@ fn of_state(options: &Options) -> Vec<Deviation> {
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     if options.profile == OltpProfile::Sysbench05 {
         add("profile", "tables of version 1", "tables of version 0.5: unsigned numbers, MAX_ROWS = 1000000");
-    }
-    if let Some(here) = state(options.data) {
-        add("data", "all steps run in one server on one set of tables, which ages", here);
-    }
-    if options.cold.is_any() {
-        add("cold", "caches are as the step before has left them", "some steps begin with empty caches");
     }
     let settle = options.settling();
     let rest = settle.in_place_of_a_pause().or(match settle.wait {
@@ -102,26 +103,36 @@ fn of_state(options: &Options) -> Vec<Deviation> {
     if settle.behind() == Some(SettleAfter::EachWrite) {
         add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
     }
+    list.extend(deviations::of_state(options.data, &options.cold));
     list
 }
 
-fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
-    Deviation { topic: topic.to_owned(), original: original.to_owned(), here: here.to_owned() }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What a step finds, where it is not what the one before it has left.
-const fn state(data: DataMode) -> Option<&'static str> {
-    match data {
-        DataMode::Preserve => None,
-        DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
-        DataMode::Reset => {
-            Some("each step begins on tables that were loaded for it, in a server that has just started")
+    /// Topics of the classic workload that are other ones here.
+    const OTHERS: [&str; 3] = ["k", "query plans", "binary logs"];
+
+    #[test]
+    fn what_always_holds_for_the_classic_workload_holds_here_or_is_known_not_to() {
+        for found in oltp::deviations::always() {
+            let topic = found.topic.as_str();
+            assert!(SHARED.contains(&topic) != OTHERS.contains(&topic), "{topic}");
         }
-        DataMode::Restore => Some(
-            "each block begins on a copy of the tables that were loaded once, at rest; they age within it",
-        ),
-        DataMode::RestoreEachStep => Some(
-            "each step begins on a copy of the tables that were loaded once, at rest, in a server that has just started",
-        ),
+    }
+
+    #[test]
+    fn options_of_the_plan_that_the_original_has_not_are_told() {
+        let topics =
+            |options: &Options| deviations(options).into_iter().map(|found| found.topic).collect::<Vec<_>>();
+        let default = topics(&Options::default());
+        for topic in ["steps of ids", "binary logs", "time_cap"] {
+            assert!(default.iter().any(|one| one == topic), "{topic}");
+        }
+        assert!(!default.iter().any(|one| one == "zipfian_exponent"));
+        let other = Options { zipfian_exponent: 1.2, operations: Some(9), ..Options::default() };
+        assert!(topics(&other).iter().any(|one| one == "zipfian_exponent"));
+        assert!(!topics(&other).iter().any(|one| one == "time_cap"), "steps end with their operations");
     }
 }

@@ -9,6 +9,7 @@ use dbdyno_plan::{
 use dbdyno_record::Deviation;
 
 use crate::cards::context;
+use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::catalogue::{ALL, Entry};
 use crate::microbenchmarks::{deviations, groups, steps, writes};
 
@@ -114,6 +115,13 @@ fn write_deviations(out: &mut String) {
         let _ = writeln!(out, "| {with} | {} | {} | {} |", found.topic, found.original, found.here);
     };
     default.iter().for_each(|found| line("defaults", found));
+    let around = |has_postgres_socket| {
+        let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
+        of_surroundings("microbenchmarks", &around)
+    };
+    around(false).iter().for_each(|found| line("defaults", found));
+    let of_socket = around(true).into_iter().filter(|found| !around(false).contains(found));
+    of_socket.for_each(|found| line("a PostgreSQL that dbdyno starts, without TLS", &found));
     for (with, options) in variations() {
         let more = deviations::deviations(&options);
         more.iter().filter(|found| !default.contains(found)).for_each(|found| line(with, found));
@@ -134,6 +142,7 @@ fn variations() -> Vec<(&'static str, Options)> {
         ("`protocol = \"text\"`", Options { protocol: Protocol::Text, ..options() }),
         ("`protocol = \"prepared\"`", Options { protocol: Protocol::Prepared, ..options() }),
         ("`update_inlist_ids = 100`", Options { update_inlist_ids: 100, ..options() }),
+        ("`zipfian_exponent = 1.2`", Options { zipfian_exponent: 1.2, ..options() }),
         ("`operations = 1000`", Options { operations: Some(1000), ..options() }),
         ("`delete_refill = true`", Options { delete_refill: true, ..options() }),
         ("`data = \"restart\"`", Options { data: DataMode::Restart, ..options() }),

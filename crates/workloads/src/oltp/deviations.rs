@@ -8,6 +8,8 @@ use dbdyno_plan::{
 };
 use dbdyno_record::Deviation;
 
+use crate::deviations::{binary_logs, deviation, of_state, time_cap};
+
 /// Differences that hold with `options`.
 pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut list = always();
@@ -45,6 +47,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         );
     }
     list.extend(of_operations(options));
+    list.extend(of_state(options.data, &options.cold));
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     if let Some(here) = rest(options) {
         add("settle", "tests begin at once", &here);
@@ -98,6 +101,9 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
             "the ids after the greatest one, in turn over the connections, in the loaded tables",
         );
     }
+    if options.events.is_none() {
+        list.push(time_cap(options.time_cap));
+    }
     list
 }
 
@@ -122,7 +128,8 @@ fn rest(options: &Options) -> Option<String> {
     ))
 }
 
-fn always() -> Vec<Deviation> {
+/// Those that hold with all options.
+pub(crate) fn always() -> Vec<Deviation> {
     vec![
         deviation(
             "random numbers",
@@ -154,6 +161,7 @@ fn always() -> Vec<Deviation> {
             "drawing parameters and all statements of an event",
             "parameters are drawn before; from the first statement sent to the last answered",
         ),
+        binary_logs(false),
     ]
 }
 
@@ -214,8 +222,4 @@ fn of_tables(options: &Options) -> Vec<Deviation> {
 fn name(distribution: Distribution) -> String {
     let value = serde_json::to_value(distribution);
     value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
-    Deviation { topic: topic.to_owned(), original: original.to_owned(), here: here.to_owned() }
 }

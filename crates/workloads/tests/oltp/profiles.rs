@@ -1,7 +1,7 @@
 //! What a profile, and tables of somebody else, change in what is sent.
 
 use dbdyno_drivers::{mysql, postgres};
-use dbdyno_plan::{Oltp as Options, OltpTest, Verify, parse};
+use dbdyno_plan::{Cold, DataMode, Oltp as Options, OltpTest, Verify, parse};
 use dbdyno_workloads::Workload;
 
 use crate::desk::Desk;
@@ -65,6 +65,14 @@ fn what_differs_from_the_profile_is_recorded() {
     assert_eq!(of("use_existing = true", "tables"), 1);
     assert_eq!(of("use_existing = true", "load"), 0);
     assert_eq!(of("id = \"bigint\"\nindex_before_load = true", "id"), 1);
+    assert_eq!((of("", "data"), of("", "cold")), (0, 0));
+    let restarted = Options { data: DataMode::Restart, cold: Cold::All(true), ..Options::default() };
+    let of_restarted = dbdyno_workloads::oltp::about(&restarted).deviations;
+    for topic in ["data", "cold"] {
+        assert!(of_restarted.iter().any(|one| one.topic == topic), "{topic}");
+    }
+    assert_eq!((of("", "time_cap"), of("events = 1000", "time_cap")), (1, 0));
+    assert_eq!(of("", "binary logs"), 1);
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! What the workloads' lists of deviations have in common: what a step finds, binary logs, what the whole plan decides.
+
+use std::time::Duration;
+
+use dbdyno_plan::{Cold, DataMode, PlanDuration};
+use dbdyno_record::Deviation;
+
+/// What a plan decides beside a workload's options, as far as the originals do otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// Rest between two cells.
+    pub rest: Duration,
+    /// A PostgreSQL that dbdyno starts is reached over a unix socket.
+    pub has_postgres_socket: bool,
+}
+
+/// Differences of `workload` that come of what is around it.
+pub fn of_surroundings(workload: &str, around: &Surroundings) -> Vec<Deviation> {
+    let is_insert_benchmark = workload == "insert-benchmark";
+    let mut list = Vec::new();
+    let (original_rest, original) = match workload {
+        "insert-benchmark" => (Duration::from_secs(1200), "1200 s between builds of servers"),
+        "microbenchmarks" => (Duration::from_secs(600), "600 s between versions of servers"),
+        _ => (
+            Duration::ZERO,
+            "sysbench runs on one server; drivers of published reports rest for 600 s between versions",
+        ),
+    };
+    let is_original = around.rest == original_rest && !around.rest.is_zero();
+    if !is_original {
+        let here = match around.rest {
+            Duration::ZERO => "none: the next cell begins at once".to_owned(),
+            rest => format!("{} between cells", PlanDuration(rest)),
+        };
+        list.push(deviation("rest", original, &here));
+    }
+    if around.has_postgres_socket {
+        let original = if is_insert_benchmark {
+            "PostgreSQL over TCP, 127.0.0.1"
+        } else {
+            "PostgreSQL over TCP by default, localhost"
+        };
+        list.push(deviation(
+            "transport",
+            original,
+            "over a unix socket to a PostgreSQL that dbdyno started; with TLS over TCP",
+        ));
+    }
+    list
+}
+
+/// What a step finds, where the original runs all steps in one server on what the step before has left.
+pub(crate) fn of_state(data: DataMode, cold: &Cold) -> Vec<Deviation> {
+    let data = state(data)
+        .map(|here| deviation("data", "all steps run in one server on one set of tables, which ages", here));
+    let here = match cold {
+        Cold::All(true) => {
+            Some("each measured step begins in a server that has just started, with empty caches".to_owned())
+        }
+        Cold::Steps(names) if !names.is_empty() => Some(format!(
+            "some steps begin in a server that has just started, with empty caches: {}",
+            names.join(", ")
+        )),
+        Cold::All(false) | Cold::Steps(_) => None,
+    };
+    let cold = here.map(|here| deviation("cold", "caches are as the step before has left them", &here));
+    data.into_iter().chain(cold).collect()
+}
+
+/// What a step finds, where it is not what the one before it has left.
+const fn state(data: DataMode) -> Option<&'static str> {
+    match data {
+        DataMode::Preserve => None,
+        DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
+        DataMode::Reset => {
+            Some("each step begins on tables that were loaded for it, in a server that has just started")
+        }
+        DataMode::Restore => Some(
+            "each block begins on a copy of the tables that were loaded once, at rest; they age within it",
+        ),
+        DataMode::RestoreEachStep => Some(
+            "each step begins on a copy of the tables that were loaded once, at rest, in a server that has just started",
+        ),
+    }
+}
+
+/// What becomes of binary logs. The drivers of published reports send RESET MASTER, sysbench alone nothing.
+pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
+    let original = if is_reset_by_original {
+        "RESET MASTER before and after each step; MySQL from 8.4 refuses it and keeps its logs"
+    } else {
+        "left as they are"
+    };
+    deviation(
+        "binary logs",
+        original,
+        "deleted before and after each step on servers that dbdyno started (RESET MASTER, on MySQL from 8.2 RESET BINARY LOGS AND GTIDS); left as they are on others",
+    )
+}
+
+/// A step that ends with its time may not end: how long sysbench waits for it, and how long dbdyno.
+pub(crate) fn time_cap(times: f64) -> Deviation {
+    deviation(
+        "time_cap",
+        "statements that are on their way when the time is over are waited for without a limit",
+        &format!("a step is cut off and failed after {times} times its length and 10 s"),
+    )
+}
+
+pub(crate) fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
+    Deviation { topic: topic.to_owned(), original: original.to_owned(), here: here.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn here(workload: &str, around: Surroundings, topic: &str) -> Option<String> {
+        let found = of_surroundings(workload, &around).into_iter().find(|found| found.topic == topic);
+        found.map(|found| found.here)
+    }
+
+    #[test]
+    fn each_workload_says_that_nothing_rests_until_the_plan_has_the_originals_rest() {
+        let rest = |workload, seconds| {
+            let rest = Duration::from_secs(seconds);
+            here(workload, Surroundings { rest, ..Surroundings::default() }, "rest")
+        };
+        for (workload, _) in crate::ALL {
+            assert_eq!(
+                rest(workload, 0).as_deref(),
+                Some("none: the next cell begins at once"),
+                "{workload}"
+            );
+            assert_eq!(rest(workload, 5).as_deref(), Some("5s between cells"), "{workload}");
+        }
+        assert_eq!((rest("insert-benchmark", 1200), rest("microbenchmarks", 600)), (None, None));
+        assert!(rest("insert-benchmark", 600).is_some() && rest("microbenchmarks", 1200).is_some());
+    }
+
+    #[test]
+    fn a_unix_socket_to_postgresql_is_told_where_there_is_one() {
+        for (workload, _) in crate::ALL {
+            let transport = |has_postgres_socket| {
+                let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
+                here(workload, around, "transport")
+            };
+            assert_eq!(transport(false), None);
+            assert!(transport(true).unwrap().contains("unix socket"), "{workload}");
+        }
+    }
+
+    #[test]
+    fn steps_that_begin_cold_or_on_other_data_are_told() {
+        let told = |data, cold| {
+            let all = of_state(data, &cold);
+            all.iter().map(|found| format!("{}: {}\n", found.topic, found.here)).collect::<String>()
+        };
+        assert_eq!(told(DataMode::Preserve, Cold::Steps(Vec::new())), "");
+        insta::assert_snapshot!(told(DataMode::Restart, Cold::Steps(vec!["qr100".to_owned(), "qp100".to_owned()])), @r"
+        data: the server is stopped and started before each step; the tables age
+        cold: some steps begin in a server that has just started, with empty caches: qr100, qp100
+        ");
+        for data in [DataMode::Reset, DataMode::Restore, DataMode::RestoreEachStep] {
+            assert_eq!(of_state(data, &Cold::All(true)).len(), 2, "{data:?}");
+        }
+    }
+}
