@@ -31,9 +31,8 @@ impl Conductor<'_> {
         let elapsed = self.clock.elapsed();
         // Whether this look is the last depends on the time that was taken so far, not on what it finds: else it could spend more
         // error than it may.
-        let cells = run.manifest.order.iter().filter(|cell| cell.block == blocks).count();
-        let rests = self.plan.host.rest.0.saturating_mul(u32::try_from(cells).unwrap_or(u32::MAX));
-        let last = elapsed + duration_of(&run.events, blocks) + rests > budget.0;
+        let block = another_like(&run.events, &run.manifest.order, blocks, self.plan.host.rest.0);
+        let last = elapsed.saturating_add(block) > budget.0;
         let mut look =
             RunEvent::Look { at: time::now(), blocks, elapsed_us: to_us(elapsed), last, order: Vec::new() };
         run.events.push(look.clone());
@@ -69,6 +68,13 @@ impl Conductor<'_> {
         };
         cells.into_iter().map(id).collect()
     }
+}
+
+/// Time that one more block like `block` of `order` would take, with a rest before each of its cells.
+fn another_like(events: &[RunEvent], order: &[CellId], block: u32, rest: Duration) -> Duration {
+    let cells = order.iter().filter(|cell| cell.block == block).count();
+    let rests = rest.saturating_mul(u32::try_from(cells).unwrap_or(u32::MAX));
+    duration_of(events, block).saturating_add(rests)
 }
 
 /// An earlier look has added nothing more.
@@ -162,6 +168,27 @@ mod tests {
         assert_eq!(without(&[]), all);
         assert_eq!(without(&[("c", "oltp")]), BTreeSet::from([of("b", "oltp"), of("b", "insert-benchmark")]));
         assert_eq!(without(&[("a", "oltp")]), BTreeSet::from([of("b", "insert-benchmark")]));
+    }
+
+    #[test]
+    fn one_more_block_takes_its_cells_and_a_rest_before_each() {
+        let order = [cell(2, "a"), cell(3, "a"), cell(3, "b")];
+        let at = || String::new();
+        let event = |cell: &CellId, from: u64, to: u64| {
+            [
+                RunEvent::CellStarted { at: at(), cell: cell.clone(), elapsed_us: Some(from * 1_000_000) },
+                RunEvent::CellEnded {
+                    at: at(),
+                    cell: cell.clone(),
+                    outcome: Outcome::Completed,
+                    message: None,
+                    elapsed_us: Some(to * 1_000_000),
+                },
+            ]
+        };
+        let events = [event(&order[0], 0, 50), event(&order[1], 60, 63), event(&order[2], 73, 77)].concat();
+        let seconds = |rest| another_like(&events, &order, 3, Duration::from_secs(rest)).as_secs();
+        assert_eq!((seconds(0), seconds(10)), (3 + 4, 3 + 4 + 2 * 10));
     }
 
     #[test]
