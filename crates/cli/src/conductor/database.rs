@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Manner;
 use dbdyno_drivers::{
-    AnySession, DbError, DeviceGauge, Endpoint, Session, Target, first_i64, mysql, null, postgres, sqlite,
+    AnySession, Cells, DbError, DeviceGauge, Endpoint, Session, Target, Upkeep, first_i64, mysql, null,
+    postgres, sqlite,
 };
 use dbdyno_provision::{
     Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
@@ -48,7 +49,7 @@ pub(crate) struct Database {
     /// The process of a server that somebody else runs on this machine.
     found_pid: Option<u32>,
     data_dir: Option<PathBuf>,
-    /// Folder of the benchmark's own tables.
+    /// Folder of the benchmark's own tables; of MyRocks, the engine's.
     database_dir: Option<PathBuf>,
     /// What became of intents that are no option.
     config_notes: Vec<String>,
@@ -183,14 +184,20 @@ impl Database {
     async fn with_schema(server: Server, engine: &str, manner: &Manner, data: Data) -> Result<Self, DbError> {
         let capabilities = mysql::capabilities(engine, true);
         let target = |database| Target::Mysql(server.options(database).with_manner(manner.clone()));
+        let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
+        let mut session = without.connect_as(CONDUCTOR).await?;
         if data == Data::Fresh {
-            let without = Endpoint { target: target(None), capabilities: capabilities.clone() };
-            let mut session = without.connect_as(CONDUCTOR).await?;
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
-            session.close().await;
         }
+        // MyRocks keeps the rows of all databases in a folder of its own, and beside the others' tables their definitions only.
+        let folder = match capabilities.upkeep {
+            Upkeep::MyRocks => first_text(session.rows("SELECT @@rocksdb_datadir").await?),
+            _ => None,
+        };
+        session.close().await;
         let endpoint = Endpoint { target: target(Some(DATABASE)), capabilities };
-        let database_dir = server.data_dir().join(DATABASE);
+        let folder = folder.unwrap_or_else(|| DATABASE.to_owned());
+        let database_dir = server.data_dir().join(folder.trim_start_matches("./"));
         Ok(Self::with_server(endpoint, server.into_running(), Some(database_dir)))
     }
 
@@ -351,6 +358,10 @@ impl Database {
         }
         warning
     }
+}
+
+fn first_text(cells: Cells) -> Option<String> {
+    cells.into_iter().next()?.into_iter().next()?
 }
 
 /// The home of a start, with the certificates of the variant's server.

@@ -5,8 +5,8 @@ use dbdyno_record::{CellRecord, Run, StepRecord};
 use crate::support::{Desk, faults, findings};
 use crate::watch::{process_is_there, server};
 use crate::{
-    MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15,
-    POSTGRES_18, POSTGRESQL_CONF, small_plan, variant,
+    MARIADB_10_1, MARIADB_10_11, MARIADB_11_8, MY_CNF, MYSQL_5_5, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6,
+    POSTGRES_15, POSTGRES_18, POSTGRESQL_CONF, small_plan, variant,
 };
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
@@ -182,4 +182,20 @@ fn postgres_15() {
 #[test]
 fn postgres_18() {
     a_small_run_is_complete_and_valid(POSTGRES_18, &POSTGRES);
+}
+
+#[test]
+fn the_size_of_a_database_on_myrocks_is_that_of_the_engines_own_files() {
+    // What 6000 rows take without their indexes: of the tables' definitions alone it would be some KiB.
+    const LEAST: f64 = 6000.0 * 40.0;
+    let desk = Desk::new();
+    desk.write("p.toml", &small_plan(&variant("a", MARIADB_11_8, "engine = \"rocksdb\""), ""));
+    desk.dbdyno(&["run", "p.toml"]).expect_ok();
+    let findings = findings(&desk.run_dir());
+    assert_eq!(faults(&findings), [""; 0]);
+    for step in &findings.workloads[0].steps {
+        let metrics = &step.variants[0].runs[0].metrics;
+        let [database, all] = [metrics.dbgb1, metrics.dbgb2].map(|size| size.unwrap() * 1024.0_f64.powi(3));
+        assert!(database > LEAST && database < all, "{}: {database} of {all}", step.name);
+    }
 }

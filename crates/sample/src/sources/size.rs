@@ -1,9 +1,9 @@
 //! Source `size`: how large the database has become, as `du --apparent-size` counts it.
 //!
 //! Keys: `data_dir_bytes`, the sum of the lengths of all files below the data directory (logs and binary logs
-//! included); `database_bytes`, of those below the benchmark's own database; `files` below the data directory, or
-//! below the database where there is no data directory. A file with two names counts twice, what a symbolic link
-//! points to is not counted.
+//! included); `database_bytes`, of those below the folder of the benchmark's own database or of its engine; `files` below
+//! the data directory, or below the database where there is no data directory. A file with two names counts twice, what a
+//! symbolic link points to is not counted.
 
 use std::fs;
 use std::io;
