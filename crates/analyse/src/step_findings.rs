@@ -9,6 +9,7 @@ use crate::efficiency::Efficiency;
 use crate::findings::Validity;
 use crate::group_memory::GroupMemory;
 use crate::host_check::HostCheck;
+use crate::lookups::Lookups;
 use crate::steadiness::Steadiness;
 
 /// One execution of one step.
@@ -32,8 +33,8 @@ pub struct StepRun {
     pub client_reach: Option<ClientReach>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
-    pub lookups: u64,
-    pub lookup_seconds: f64,
+    /// What was asked beside the operations, by name.
+    pub lookups: Vec<Lookups>,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
     /// Whether single seconds of the headline kind say something: not of one piece of work, nor of long scans.

@@ -1,6 +1,6 @@
 //! One execution of one step: its records in, its figures out.
 
-use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepEvent, StepRecord};
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
 
 use crate::cost::cost;
 use crate::counted::tail_from;
@@ -11,6 +11,7 @@ use crate::group_memory::group_memory;
 use crate::headroom;
 use crate::host_check::host_check;
 use crate::latency::{buckets, is_one_on_both_clocks, latency, merge};
+use crate::lookups::lookups;
 use crate::measured::{Hosting, Measured};
 use crate::metrics::metric_row;
 use crate::outages::longest_without_any;
@@ -59,7 +60,6 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     let is_sound = of_records == Validity::Valid;
     let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
         step.spec.kinds.iter().map(|spec| kind_result(step, spec, window, is_sound)).unzip();
-    let (lookups, lookup_seconds) = lookups(step);
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
@@ -90,8 +90,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         client_reach,
         seconds_on_target: target
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
-        lookups,
-        lookup_seconds,
+        lookups: lookups(step),
         steadiness: steadiness(
             &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),
             longest_without_any(step, window),
@@ -182,20 +181,9 @@ fn kind_result(
     (result, faults)
 }
 
-/// Number of look-ups in the whole step, and the seconds they took.
-fn lookups(step: &StepRecord) -> (u64, f64) {
-    let mut sum = (0, 0);
-    for event in &step.events {
-        if let StepEvent::Lookup { duration_us, .. } = event {
-            sum = (sum.0 + 1, sum.1 + duration_us);
-        }
-    }
-    (sum.0, sum.1 as f64 / 1e6)
-}
-
 #[cfg(test)]
 mod tests {
-    use dbdyno_record::{HistogramSpan, Outcome};
+    use dbdyno_record::{HistogramSpan, Outcome, StepEvent};
     use hdrhistogram::Histogram;
 
     use super::*;
@@ -222,18 +210,9 @@ mod tests {
         histogram.record_n(200, 400).unwrap();
         histogram.record_n(5_000, 100).unwrap();
         step.histograms.push(HistogramSpan::new("query", Clock::Service, 0, 1_000_000, &histogram).unwrap());
-        let lookup = |duration_us| StepEvent::Lookup {
-            at_us: 1,
-            client: 1,
-            name: "min".to_owned(),
-            duration_us,
-            value: Some(1),
-        };
-        step.events.extend([lookup(1_500_000), lookup(250_000)]);
         let run = step_run(&step, around());
         assert_eq!((run.block, &run.validity, run.window_seconds), (3, &Validity::Valid, 2.5));
         assert_eq!(run.rate, 200.0); // 500 queries / 2.5 s
-        assert_eq!((run.lookups, run.lookup_seconds), (2, 1.75));
         let [insert, delete, query] = run.kinds.as_slice() else { panic!("three kinds") };
         assert_eq!((insert.operations, insert.rows, insert.rows_per_second), (10, 500, 200.0));
         assert_eq!((delete.operations_per_second, delete.connections), (4.0, 2)); // 10 / 2.5 s; 2 clients

@@ -1,7 +1,7 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
 use dbdyno_analyse::{
-    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
+    Findings, KindResult, Latency, Lookups, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 
 use crate::evidence::rates::block_ratio;
@@ -50,6 +50,9 @@ const UNLIKE_BASE: &str = "settings_unlike_base";
 const TARGET: [&str; 3] =
     ["target_rows_per_second", "target_kept_from_share", "background_rows_per_second_over_blocks"];
 
+/// Columns of each name of look-ups, after `lookup_<name>_`.
+const LOOKUP_COLUMNS: [&str; 4] = ["count", "seconds", "mean_seconds", "max_seconds"];
+
 /// Columns of each kind of operation, after `<kind>_`.
 const KIND_COLUMNS: [&str; 9] = [
     "connections",
@@ -77,6 +80,7 @@ impl Format for Csv {
     fn render(&self, findings: &Findings) -> Result<String, Error> {
         let shared = Shared {
             kinds: all_kinds(findings),
+            lookups: all_lookups(findings),
             groupings: csv_groups::groupings(findings),
             has_sweeps: csv_sweeps::are_there(findings),
         };
@@ -98,6 +102,7 @@ impl Format for Csv {
 /// What decides about the columns of all rows.
 struct Shared {
     kinds: Vec<String>,
+    lookups: Vec<String>,
     groupings: Vec<String>,
     has_sweeps: bool,
 }
@@ -113,6 +118,19 @@ fn all_kinds(findings: &Findings) -> Vec<String> {
     names
 }
 
+/// Names of look-ups of the whole run, in the order in which they first appear.
+fn all_lookups(findings: &Findings) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
+    for found in runs.flat_map(|run| &run.lookups) {
+        if !names.contains(&found.name) {
+            names.push(found.name.clone());
+        }
+    }
+    names
+}
+
 fn header(shared: &Shared) -> Vec<String> {
     let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
     names.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
@@ -121,7 +139,7 @@ fn header(shared: &Shared) -> Vec<String> {
     names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
     names.extend(HOST_CHECK.iter().map(|column| format!("host_check_{}", column.field)));
     names.extend(["host_check_unexplained_share", "host_check_bound_share"].map(str::to_owned));
-    names.extend(["seconds_on_target", "lookups", "lookup_seconds"].map(str::to_owned));
+    names.push("seconds_on_target".to_owned());
     names.extend(STEADINESS.map(str::to_owned));
     names.push(UNLIKE_BASE.to_owned());
     names.extend(TARGET.map(str::to_owned));
@@ -131,6 +149,9 @@ fn header(shared: &Shared) -> Vec<String> {
     csv_groups::push_header(&mut names, &shared.groupings);
     if shared.has_sweeps {
         csv_sweeps::push_header(&mut names);
+    }
+    for name in &shared.lookups {
+        names.extend(LOOKUP_COLUMNS.iter().map(|column| format!("lookup_{name}_{column}")));
     }
     for kind in &shared.kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
@@ -168,7 +189,7 @@ fn row(
     row.extend(EFFICIENCY.iter().map(|column| number((column.value)(&run.efficiency))));
     row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
     push_host_check(&mut row, run);
-    row.extend([number(run.seconds_on_target), run.lookups.to_string(), run.lookup_seconds.to_string()]);
+    row.push(number(run.seconds_on_target));
     push_steadiness(&mut row, run);
     row.push(unlike_base(findings, variant));
     row.extend([number(step.target.map(|(rate, _)| rate)), number(step.target.map(|(_, share)| share))]);
@@ -177,6 +198,9 @@ fn row(
     csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
     if shared.has_sweeps {
         csv_sweeps::push(&mut row, workload, step, variant);
+    }
+    for name in &shared.lookups {
+        push_lookups(&mut row, run.lookups.iter().find(|found| found.name == *name));
     }
     for name in &shared.kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
@@ -235,6 +259,13 @@ fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
 fn unlike_base(findings: &Findings, variant: &VariantStep) -> String {
     let Some(parity) = &findings.parity else { return NOT_AVAILABLE.to_owned() };
     parity.differences(&findings.run.base, &variant.variant).join(" ")
+}
+
+fn push_lookups(row: &mut Vec<String>, found: Option<&Lookups>) {
+    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.count.to_string()));
+    row.push(number(found.map(|found| found.seconds)));
+    row.push(number(found.map(|found| found.mean_seconds)));
+    row.push(number(found.map(|found| found.max_seconds)));
 }
 
 fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
@@ -298,8 +329,12 @@ mod tests {
     #[test]
     fn every_line_has_as_many_fields_as_the_header() {
         let findings = fixture::findings();
-        let shared =
-            Shared { kinds: all_kinds(&findings), groupings: vec!["2024".to_owned()], has_sweeps: true };
+        let shared = Shared {
+            kinds: all_kinds(&findings),
+            lookups: all_lookups(&findings),
+            groupings: vec!["2024".to_owned()],
+            has_sweeps: true,
+        };
         let columns = header(&shared).len();
         for workload in &findings.workloads {
             for step in &workload.steps {
@@ -335,6 +370,9 @@ mod tests {
         assert_eq!(below(&text, "rps_to_base_over_blocks"), ["inf", "inf"]);
         assert_eq!(below(&text, "host_check_unexplained_us"), ["5", "5"]);
         assert_eq!(below(&text, "target_rows_per_second"), ["NA", "NA"], "l.i0 has none");
+        assert_eq!(below(&text, "lookup_min_id_count"), ["8", "8"]);
+        assert_eq!(below(&text, "lookup_min_id_mean_seconds"), ["0.0015", "0.0015"]);
+        assert_eq!(below(&text, "lookup_insert_seconds"), ["NA", "NA"], "of l.x only");
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a name that needs escaping.
 
 use dbdyno_analyse::{
-    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, MetricRow, Ratio, RunSummary, SecondPoint,
-    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
+    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Ratio, RunSummary,
+    SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary,
+    WorkloadFindings,
 };
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
@@ -284,8 +285,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         has_telling_seconds: step != 1,
         tail_from_second: None,
-        lookups: 8,
-        lookup_seconds: 0.012,
+        lookups: vec![Lookups::of(if step == 1 { "insert" } else { "min_id" }, &[1_500; 8])],
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         debt: None,
         group_memory: None,

@@ -105,7 +105,7 @@ fn step_events(name: &str) -> Vec<StepEvent> {
     vec![
         StepEvent::Started { at: AT.into(), spec: spec(name) },
         StepEvent::Barrier { at: AT.into(), connections: 3, connect_us: 1_830 },
-        StepEvent::Lookup { at_us: 12, client: 1, name: "least id".into(), duration_us: 95, value: Some(-7) },
+        StepEvent::Lookup { at_us: 12, client: 1, name: "min_id".into(), duration_us: 95, value: Some(-7) },
         StepEvent::Error {
             at_us: 900_001,
             client: 1,

@@ -163,10 +163,7 @@ pub const COSTS: &[CostColumn] = &[
 ];
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let figures = COSTS.iter().map(|cost| Column::new(cost.name, cost.unit, cost.meaning)).chain([
-        Column::new("lookups", "", "Look-ups of the least or greatest id, which belong to no operation."),
-        Column::new("lookup time", "s", "Time that all look-ups took together."),
-    ]);
+    let figures = COSTS.iter().map(|cost| Column::new(cost.name, cost.unit, cost.meaning));
     let note = format!(
         "CPU of who used it, for one unit of the headline ({}); then switches, fsyncs and reads.",
         step.rate_label
@@ -175,8 +172,6 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     for (variant, run) in runs(step) {
         let mut row = run_labels(step, variant, run);
         row.extend(COSTS.iter().map(|cost| fixed((cost.value)(&run.cost), cost.decimals)));
-        row.push(run.lookups.to_string());
-        row.push(fixed(Some(run.lookup_seconds), 3));
         grid.rows.push(row);
     }
     grid

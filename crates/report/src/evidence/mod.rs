@@ -8,6 +8,7 @@ mod debt;
 mod efficiency;
 mod host_check;
 mod latency;
+mod lookups;
 mod memory;
 mod metrics;
 mod operations;
@@ -86,6 +87,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
         grids.push(buckets::grid(step, &kind));
     }
     grids.push(operations::grid(step));
+    grids.push(lookups::grid(step));
     grids.push(statements::grid(step));
     grids.push(query_plans::grid(step));
     grids.push(schedule::grid(step));
