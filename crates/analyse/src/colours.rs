@@ -3,7 +3,6 @@
 //! They say what stands out in a column, not what is significant.
 
 use crate::Colour;
-use crate::rates::{keeps_target, least_accepted};
 
 /// Red would cover most of a column whose values hardly differ: it is off when the least is this close to the greatest.
 const RED_OFF_ABOVE: f64 = 0.8;
@@ -55,24 +54,12 @@ pub(crate) fn whole_percent(ratio: f64) -> f64 {
     (100.0 * ratio).round()
 }
 
-/// Colour of a background rate: red when the target was missed.
-pub(crate) fn background(rows_per_second: f64, target: (f64, f64)) -> Colour {
-    if keeps_target(rows_per_second, target.0, target.1) { Colour::None } else { Colour::Red }
-}
-
 /// What a colour of the absolute table means, in words; nothing for none.
-pub(crate) fn absolute_note(
-    colour: Colour,
-    background_rate: Option<f64>,
-    target: Option<(f64, f64)>,
-) -> String {
+pub(crate) fn absolute_note(colour: Colour, missed: Option<String>) -> String {
     match colour {
         Colour::Red => "lowest quarter of this step".to_owned(),
         Colour::Green => "highest quarter of this step".to_owned(),
-        Colour::Grey => background_rate.zip(target).map_or_else(
-            || "the planned rate was not kept".to_owned(),
-            |(rate, target)| missed_note(rate, target),
-        ),
+        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was not kept".to_owned()),
         Colour::None | Colour::Blue | Colour::Yellow => String::new(),
     }
 }
@@ -84,15 +71,6 @@ pub(crate) fn relative_note(colour: Colour, base: &str) -> String {
         Colour::Yellow => format!("more than 5 % below {base}"),
         Colour::None | Colour::Red | Colour::Green | Colour::Grey => String::new(),
     }
-}
-
-/// How far a background rate fell short.
-pub(crate) fn missed_note(rows_per_second: f64, (target, share): (f64, f64)) -> String {
-    format!(
-        "background inserts {:.0}/s, at least {:.0}/s of {target:.0}/s needed",
-        rows_per_second.round(),
-        least_accepted(target, share)
-    )
 }
 
 #[cfg(test)]
@@ -161,11 +139,5 @@ mod tests {
         let colours = [1.05, 0.95, 1.0549, 1.055, 0.9449, 1.0].map(relative);
         let (n, b, y) = (Colour::None, Colour::Blue, Colour::Yellow);
         assert_eq!(colours, [n, n, n, b, y, n]);
-    }
-
-    #[test]
-    fn a_background_rate_is_red_below_the_rounded_share_of_the_target() {
-        assert_eq!(background(949.4, (1000.0, 0.95)), Colour::Red);
-        assert_eq!(background(949.5, (1000.0, 0.95)), Colour::None);
     }
 }

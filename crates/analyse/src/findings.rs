@@ -259,6 +259,11 @@ pub struct VariantStep {
     pub drift: Option<Trend>,
     /// Median background rate over valid blocks, for steps with a target.
     pub background_rate: Option<f64>,
+    /// Median over valid blocks of what is judged against the target.
+    pub judged_background_rate: Option<f64>,
+    /// Valid blocks in which the target was missed, whatever the median says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
 }
 

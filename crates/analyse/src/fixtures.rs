@@ -341,6 +341,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         host_check: None,
         client_reach: None,
         seconds_on_target: None,
+        judged_background_rate: None,
         lookups: Vec::new(),
         seconds: Vec::new(),
         has_telling_seconds: true,

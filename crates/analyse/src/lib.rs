@@ -73,6 +73,7 @@ mod schedule;
 mod sessions;
 mod settling;
 mod short_steps;
+mod slowest_client;
 mod span;
 mod standstills;
 mod statements;

@@ -33,6 +33,10 @@ pub struct StepRun {
     pub client_reach: Option<ClientReach>,
     /// Share of whole seconds in which the background rate was at or above `share * target`.
     pub seconds_on_target: Option<f64>,
+    /// What is judged against the target: rows a second of the client whose background writer did least, times the clients.
+    /// `None` for a step without a target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_background_rate: Option<f64>,
     /// What was asked beside the operations, by name.
     pub lookups: Vec<Lookups>,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.

@@ -19,6 +19,7 @@ use crate::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_ta
 use crate::reach::{self, reach};
 use crate::refused;
 use crate::schedule::{self, schedule};
+use crate::slowest_client::judged_rate;
 use crate::span::{Span, tally};
 use crate::statements::statements;
 use crate::steadiness::{rates_of, steadiness};
@@ -90,6 +91,9 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         client_reach,
         seconds_on_target: target
             .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
+        judged_background_rate: target
+            .filter(|_| window.seconds() > 0.0)
+            .map(|target| judged_rate(step, target, window)),
         lookups: lookups(step),
         steadiness: steadiness(
             &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),

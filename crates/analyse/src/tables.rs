@@ -109,7 +109,7 @@ fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
 }
 
 fn absolute_note(step: &StepFindings, variant: &VariantStep, colour: Colour) -> String {
-    let mut notes = vec![colours::absolute_note(colour, variant.background_rate, step.target)];
+    let mut notes = vec![colours::absolute_note(colour, step.missed_text(variant))];
     if colour == Colour::Red {
         notes.extend(step.missed_text(variant));
     }
@@ -129,25 +129,21 @@ fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
     let with_target: Vec<(&StepFindings, (f64, f64))> =
         steps.iter().filter_map(|step| Some((step, step.target?))).collect();
     let (_, (_, share)) = *with_target.first()?;
-    let cell = |variant: &VariantStep, target| match variant.background_rate {
-        Some(rate) => {
-            let colour = colours::background(rate, target);
-            let note = if colour == Colour::Red { colours::missed_note(rate, target) } else { String::new() };
-            Cell {
-                value: Some(rate),
-                text: format!("{:.0}", rate.round()),
-                colour,
-                interval: None,
-                verdict: None,
-                misses_target: false,
-                note,
-            }
-        }
+    let cell = |step: &StepFindings, variant: &VariantStep| match variant.background_rate {
+        Some(rate) => Cell {
+            value: Some(rate),
+            text: format!("{:.0}", rate.round()),
+            colour: if step.misses(variant) { Colour::Red } else { Colour::None },
+            interval: None,
+            verdict: None,
+            misses_target: false,
+            note: step.missed_text(variant).or_else(|| step.missed_blocks_text(variant)).unwrap_or_default(),
+        },
         None => missing(variant, cells),
     };
     let columns = with_target
         .iter()
-        .map(|(step, target)| step.variants.iter().map(|variant| cell(variant, *target)).collect())
+        .map(|(step, _)| step.variants.iter().map(|variant| cell(step, variant)).collect())
         .collect();
     let mut rows = rows(steps, columns);
     rows.push(target_row(&with_target));
@@ -155,7 +151,7 @@ fn sla(steps: &[StepFindings], cells: &[&CellRecord]) -> Option<Table> {
         title: "Background inserts".to_owned(),
         caption: format!(
             "Rows inserted per second by the background writers of each read-write step, all clients together; the \
-             target is kept from {:.0} % of it.",
+             target is kept where each client reaches {:.0} % of its part.",
             100.0 * share
         ),
         columns: with_target.iter().map(|(step, _)| step.name.clone()).collect(),

@@ -11,6 +11,7 @@ use crate::hosts::{client_has_own_cpus, hosting_of};
 use crate::judge::Rules;
 use crate::measured::Hosting;
 use crate::query_plans::plans_of;
+use crate::rates::keeps_target;
 use crate::ratio::{ratio, valid};
 use crate::relative_metrics::relative_metrics;
 use crate::standstills::Standstills;
@@ -185,6 +186,9 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
     let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
         valid(runs).filter_map(|run| rows_per_second(run, &target.kind)).collect()
     });
+    let judged = || valid(runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
+    let is_missed =
+        |rate: f64| target.is_some_and(|target| !keeps_target(rate, target.rows_per_second, target.share));
     VariantStep {
         variant: variant.to_owned(),
         rate: median(&rates),
@@ -200,6 +204,8 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         decided: None,
         drift: None,
         background_rate: median(&background),
+        judged_background_rate: median(&judged().map(|(_, rate)| rate).collect::<Vec<_>>()),
+        target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),
         runs: runs.to_vec(),
     }
 }

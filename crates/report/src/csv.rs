@@ -47,8 +47,12 @@ const STEADINESS: [&str; 7] = [
 const UNLIKE_BASE: &str = "settings_unlike_base";
 
 /// Columns of the background rate that a step must keep.
-const TARGET: [&str; 3] =
-    ["target_rows_per_second", "target_kept_from_share", "background_rows_per_second_over_blocks"];
+const TARGET: [&str; 4] = [
+    "target_rows_per_second",
+    "target_kept_from_share",
+    "background_rows_per_second_over_blocks",
+    "judged_background_rows_per_second",
+];
 
 /// Columns of each name of look-ups, after `lookup_<name>_`.
 const LOOKUP_COLUMNS: [&str; 4] = ["count", "seconds", "mean_seconds", "max_seconds"];
@@ -193,7 +197,7 @@ fn row(
     push_steadiness(&mut row, run);
     row.push(unlike_base(findings, variant));
     row.extend([number(step.target.map(|(rate, _)| rate)), number(step.target.map(|(_, share)| share))]);
-    row.push(number(variant.background_rate));
+    row.extend([number(variant.background_rate), number(run.judged_background_rate)]);
     push_relative(&mut row, variant);
     csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
     if shared.has_sweeps {

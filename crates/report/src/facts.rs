@@ -268,7 +268,7 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
 pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
     let (target, share) = step.target?;
     Some(format!(
-        "Background writers were to keep {} rows/s over all clients; {} % of it counts as kept.",
+        "Background writers were to keep {} rows/s over all clients, each at least {} % of its part.",
         rate(Some(target)),
         fixed(Some(share * 100.0), 0)
     ))
@@ -320,7 +320,7 @@ mod tests {
         let workload = &mut findings.workloads[0];
         for step in steps {
             let variant = &mut workload.steps[*step].variants[1];
-            variant.background_rate = variant.background_rate.map(|rate| rate / 2.0);
+            variant.judged_background_rate = variant.judged_background_rate.map(|rate| rate / 2.0);
             if variant.verdict == Some(Verdict::Faster) {
                 workload.summary.relative.rows[1].cells[*step].verdict = Some(Verdict::Missed);
             }

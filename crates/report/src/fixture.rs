@@ -14,7 +14,7 @@ mod parity;
 mod sweep;
 mod verdicts;
 
-use self::charged::{efficiency, host_check, relative};
+use self::charged::{cost, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
 pub(crate) use self::sweep::{sweep, with_sweep};
@@ -251,6 +251,8 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
         decided: None,
         drift: None,
         background_rate: (step >= 4 && usable).then(|| target(step) * 0.998),
+        judged_background_rate: (step >= 4 && usable).then(|| target(step) * 0.997),
+        target_missed_blocks: Vec::new(),
         runs: (1..=blocks).map(|block| step_run(step, variant, rate, block, seconds)).collect(),
     }
 }
@@ -285,6 +287,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),
         has_telling_seconds: step != 1,
         tail_from_second: None,
+        judged_background_rate: (step >= 4 && !failed).then(|| target(step) * 0.997),
         lookups: vec![Lookups::of(if step == 1 { "insert" } else { "min_id" }, &[1_500; 8])],
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         debt: None,
@@ -373,28 +376,5 @@ fn metrics(step: usize, rate: f64, variant: usize) -> MetricRow {
         p50: (step != 1).then_some(rate * 1.01),
         p99: (step != 1).then_some(rate * 0.35),
         tag: format!("v{variant}"),
-    }
-}
-
-fn cost(variant: usize) -> Cost {
-    let server = |value: f64| (variant == 1).then_some(value);
-    Cost {
-        server_cpu_us: server(88.125),
-        server_user_us: server(70.0),
-        server_kernel_us: server(18.125),
-        client_cpu_us: Some(7.5),
-        client_user_us: Some(5.25),
-        client_kernel_us: Some(2.25),
-        rest_cpu_us: Some(1.75),
-        host_iowait_us: Some(0.5),
-        host_steal_share: None,
-        server_switches: server(1.012),
-        fsyncs_per_commit: server(2.0),
-        write_amplification: None,
-        server_read_kib: server(0.25),
-        others_read_share: server(0.021),
-        sampler_core_share: Some(0.003_1),
-        busiest_load_thread_share: server(0.412),
-        load_thread_wait_share: server(0.004),
     }
 }

@@ -7,6 +7,10 @@ use super::{Column, Grid, has_blocks, run_columns, runs, state};
 use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
 use crate::summary::interval_text;
 
+/// What is held against the target.
+const JUDGED: &str =
+    "Background rate if each client wrote as little as the slowest: this is held against the target.";
+
 /// Rate, ratio and window of each variant.
 pub(super) fn by_variant(step: &StepFindings) -> Grid {
     let blocks = has_blocks(step);
@@ -31,6 +35,7 @@ pub(super) fn by_variant(step: &StepFindings) -> Grid {
     figures.push(Column::new("window", "s", "Length of the common window; median over the valid runs."));
     if step.target.is_some() {
         figures.push(Column::new("background", "rows/s", "Rate of the background writers over all clients."));
+        figures.push(Column::new("judged", "rows/s", JUDGED));
         figures.push(Column::new(
             "on target",
             "% of seconds",
@@ -60,7 +65,7 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
     let windows: Vec<f64> = valid.iter().map(|run| run.window_seconds).collect();
     row.push(fixed(median(&windows), 2));
     if step.target.is_some() {
-        row.push(rate(variant.background_rate));
+        row.extend([variant.background_rate, variant.judged_background_rate].map(rate));
         let on_target: Vec<f64> = valid.iter().filter_map(|run| run.seconds_on_target).collect();
         row.push(fixed(median(&on_target).map(|share| share * 100.0), 1));
     }
@@ -79,6 +84,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
         Column::new("window", "s", "Length of the common window."),
     ];
     if step.target.is_some() {
+        figures.push(Column::new("judged", "rows/s", JUDGED));
         figures.push(Column::new(
             "on target",
             "% of seconds",
@@ -93,6 +99,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
         row.push(ratio(block_ratio(variant, run.block), 3));
         row.push(fixed(ran.then_some(run.window_seconds), 2));
         if step.target.is_some() {
+            row.push(rate(run.judged_background_rate));
             row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1));
         }
         grid.rows.push(row);

@@ -176,6 +176,11 @@ fn always() -> Vec<Deviation> {
             "rows and queries answered in the common window / its length in microseconds",
         ),
         deviation(
+            "SLA",
+            "requested rows of all clients / whole seconds to the last client's exit",
+            "rate of the slowest client, over the common window or until it was done, against its own part of the target",
+        ),
+        deviation(
             "timed interval",
             "drawing parameters, building the text, executing, fetching",
             "sending to answered; response time, from when the operation was due, is beside it",
