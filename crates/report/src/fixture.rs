@@ -2,8 +2,7 @@
 
 use dbdyno_analyse::{
     Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Ratio, RunSummary,
-    SecondPoint, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary,
-    WorkloadFindings,
+    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
 };
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
@@ -11,6 +10,7 @@ use serde_json::json;
 mod charged;
 mod failures;
 mod parity;
+mod seconds;
 mod sweep;
 mod verdicts;
 
@@ -273,6 +273,8 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         kinds.push(kind_result("insert", 400.0, 4));
     }
     let seconds = if step == 1 { 1 } else { seconds };
+    let names = kinds.iter().map(|kind| kind.kind.as_str());
+    let points = seconds::points(names, rate, (variant, block), seconds);
     StepRun {
         block,
         validity,
@@ -292,24 +294,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
         debt: None,
         group_memory: None,
-        seconds: if failed {
-            Vec::new()
-        } else {
-            (0..seconds).map(|s| point(s, headline, rate, variant, block)).collect()
-        },
-    }
-}
-
-fn point(second: u64, kind: &str, rate: f64, variant: usize, block: u32) -> SecondPoint {
-    let wave = (second as f64 * 0.9 + variant as f64 + f64::from(block)).sin();
-    let quick_us = 1_000 + (second * 53) % 700 + 300 * variant as u64;
-    let dip = if variant == 0 && second % 13 == 9 { 0.35 } else { 1.0 };
-    SecondPoint {
-        second,
-        kind: kind.into(),
-        rate: (rate * dip * (1.0 + 0.06 * wave)).round(),
-        service_max_us: Some(900 + (second * 37) % 400),
-        response_max_us: Some(if dip < 1.0 { 48_000 } else { quick_us }),
+        seconds: if failed { Vec::new() } else { points },
     }
 }
 

@@ -67,7 +67,7 @@ const RIGHT: f64 = 116.0;
 const LABEL_LETTERS: usize = 16;
 const LABEL_HEIGHT: f64 = 13.0;
 const CROSS_HEIGHT: f64 = 10.0;
-/// Markers on the lines of one variant, at least two on each.
+/// Markers on the lines of one variant, at least one on each.
 const MARKERS: usize = 6;
 
 /// The chart over seconds. `title` is its accessible name, `unit` names the upright axis. `None` when no line has a value, or
@@ -98,7 +98,7 @@ pub(super) fn chart_on(
     axes(across, up, &mut out);
     for line in lines {
         let blocks = lines.iter().filter(|other| other.variant == line.variant).count();
-        let markers = if line.block > 0 { (MARKERS / blocks).max(2) } else { line.points.len() };
+        let markers = if line.block > 0 { (MARKERS / blocks).max(1) } else { line.points.len() };
         let detail = Detail { points: points_a_line, markers };
         draw(line, across, up, detail, &mut out);
     }
@@ -143,7 +143,7 @@ fn axes(across: &Axis, up: &Axis, out: &mut String) {
 #[derive(Clone, Copy)]
 struct Detail {
     points: usize,
-    /// Two or more.
+    /// One stands in the middle, more are spread from end to end.
     markers: usize,
 }
 
@@ -154,7 +154,8 @@ fn draw(line: &Line, across: &Axis, up: &Axis, detail: Detail, out: &mut String)
     let _ = write!(out, "<g><title>{}{block}</title>", escaped(&line.name));
     line_start(line.variant, out);
     // A point between two gaps has no line, so it gets a marker.
-    let spread = (0..detail.markers).map(|number| number * last / detail.markers.saturating_sub(1).max(1));
+    let gaps = detail.markers.saturating_sub(1);
+    let spread = (0..detail.markers).map(|number| (number * last).checked_div(gaps).unwrap_or(last / 2));
     let mut marked: BTreeSet<usize> = spread.collect();
     let mut points = Vec::new();
     for stretch in kept.split(|point| point.1.is_none()) {
@@ -274,6 +275,14 @@ mod tests {
         assert_eq!(svg.matches("<circle").count(), MARKERS);
         assert!(svg.contains("queries/s") && svg.contains("second of the window"));
         assert!(svg.contains(">&lt;v1&gt;</text>"));
+    }
+
+    #[test]
+    fn the_lines_of_many_blocks_have_a_marker_each_in_their_middle() {
+        let lines = [1, 2, 3, 4, 5].map(|block| Line { block, ..line(0, &[1.0, 2.0, 3.0]) });
+        let svg = chart("rate", "1/s", &lines, 600).expect("five lines");
+        let x = LEFT + plot_width() / 2.0;
+        assert_eq!((svg.matches("<circle").count(), svg.matches(&format!("cx=\"{x:.1}\"")).count()), (5, 5));
     }
 
     #[test]

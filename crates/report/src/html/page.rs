@@ -20,8 +20,10 @@ use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 const COLUMNS_ABREAST: usize = 6;
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;
+/// However many lines there are: a line of fewer points shows too little of where it rose and fell.
+const LEAST_POINTS: usize = 18;
 /// Points of all lines together, so that a big run's page stays below 5 MB.
-const PAGE_POINTS: usize = 60_000;
+const PAGE_POINTS: usize = 80_000;
 
 #[derive(Serialize)]
 pub(super) struct Page {
@@ -119,6 +121,8 @@ struct StepView {
     target_line: Option<String>,
     problems: Vec<String>,
     charts: Vec<ChartView>,
+    /// Folded: those of kinds that are not the headline.
+    further_charts: Vec<KindChartsView>,
     /// Runs that are not in the charts.
     chart_notes: Vec<String>,
     /// Why there are no charts; empty where there are.
@@ -130,16 +134,20 @@ struct StepView {
 }
 
 #[derive(Serialize)]
+struct KindChartsView {
+    kind: String,
+    charts: Vec<ChartView>,
+}
+
+#[derive(Serialize)]
 struct ChartView {
     caption: String,
     /// SVG.
     svg: String,
 }
 
-impl ChartView {
-    fn new((caption, svg): (String, String)) -> Self {
-        Self { caption, svg }
-    }
+fn chart_views(charts: Vec<(String, String)>) -> Vec<ChartView> {
+    charts.into_iter().map(|(caption, svg)| ChartView { caption, svg }).collect()
 }
 
 impl Page {
@@ -195,11 +203,13 @@ fn variants(findings: &Findings) -> Vec<VariantView> {
     findings.variants.iter().enumerate().map(view).collect()
 }
 
-/// The same number for all lines, from how many there are.
+/// For each line of a headline, from how many lines there are: each kind of a run has two, its rate and its longest response time,
+/// and those of kinds that are not the headline have half the points.
 fn points_a_line(findings: &Findings) -> usize {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
-    let runs: usize = steps.flat_map(|step| &step.variants).map(|variant| variant.runs.len()).sum();
-    (PAGE_POINTS / (2 * runs).max(1)).clamp(28, LINE_POINTS)
+    let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
+    let lines: usize = runs.map(|run| run.kinds.len() + 1).sum();
+    (PAGE_POINTS / lines.max(1)).clamp(LEAST_POINTS, LINE_POINTS)
 }
 
 fn workload_view(
@@ -220,12 +230,7 @@ fn workload_view(
         answers: answers(&findings.run, workload),
         summary: summary.iter().map(|section| summary_view(section, workload, &step_id)).collect(),
         bars: bars(&workload.summary.relative, &findings.run.base, names),
-        sweeps: workload
-            .sweeps
-            .iter()
-            .flat_map(|sweep| sweep_charts(sweep, names))
-            .map(ChartView::new)
-            .collect(),
+        sweeps: chart_views(workload.sweeps.iter().flat_map(|sweep| sweep_charts(sweep, names)).collect()),
         steps: steps.map(|(at, step)| step_view(step, names, step_id(at), points)).collect(),
         deviations: workload
             .deviations
@@ -301,7 +306,12 @@ fn step_view(step: &StepFindings, names: &[String], id: String, points: usize) -
         rate_label: step.rate_label.clone(),
         target_line: target_line(step),
         problems: problems(step),
-        charts: by_second.charts.into_iter().map(ChartView::new).collect(),
+        charts: chart_views(by_second.charts),
+        further_charts: by_second
+            .further
+            .into_iter()
+            .map(|(kind, charts)| KindChartsView { kind, charts: chart_views(charts) })
+            .collect(),
         chart_notes: by_second.notes,
         no_chart: by_second.none,
         rate,

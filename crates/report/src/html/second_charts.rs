@@ -5,54 +5,75 @@ use std::collections::BTreeMap;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, numbered};
 
 use super::chart::{Line, Point, chart};
-use crate::evidence::has_blocks;
+use crate::evidence::{has_blocks, kinds};
 
 /// Whole seconds that a line needs.
 const LEAST_SECONDS: usize = 2;
 
+/// A chart's caption and SVG.
+type Drawn = (String, String);
+
 /// The charts of a step, or why it has none.
 #[derive(Debug, Default)]
 pub(super) struct SecondCharts {
-    /// Caption and SVG.
-    pub(super) charts: Vec<(String, String)>,
+    /// Of the headline's kind.
+    pub(super) charts: Vec<Drawn>,
+    /// Of each further kind, such as the background writers of a step that reads: its name, and its charts.
+    pub(super) further: Vec<(String, Vec<Drawn>)>,
     /// Runs that are not drawn, by variant.
     pub(super) notes: Vec<String>,
     /// Empty where there are charts.
     pub(super) none: String,
 }
 
-/// Rate and longest response time of the headline's kind, second by second. `names` are all variants of the report in their order.
+/// Rate and longest response time of each kind, second by second. `names` are all variants of the report in their order; a
+/// line of the headline has `points` at most, one of another kind half of them.
 ///
 /// Only a slow run of a fixed amount of work lasts for seconds, so a chart of those few that can be drawn would be a selection:
-/// where most valid runs are too short, there is none.
+/// where most valid runs are too short, there is none. All kinds are drawn of the same runs.
 pub(super) fn second_charts(step: &StepFindings, names: &[String], points: usize) -> SecondCharts {
     if let Some(none) = why_none(step) {
         return SecondCharts { none, ..SecondCharts::default() };
     }
+    let further = kinds(step).into_iter().filter(|kind| *kind != step.headline_kind);
+    SecondCharts {
+        charts: kind_charts(step, &step.headline_kind, names, points),
+        further: further
+            .map(|kind| (kind.clone(), kind_charts(step, &kind, names, points / 2)))
+            .filter(|(_, charts)| !charts.is_empty())
+            .collect(),
+        notes: step.variants.iter().filter_map(|variant| note(variant, step)).collect(),
+        none: String::new(),
+    }
+}
+
+/// Rate and longest response time of one kind.
+fn kind_charts(step: &StepFindings, kind: &str, names: &[String], points: usize) -> Vec<Drawn> {
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for variant in &step.variants {
         let number = names.iter().position(|name| *name == variant.variant).unwrap_or(0);
         for run in variant.runs.iter().filter(|run| why_not(run, &step.headline_kind).is_none()) {
             let line =
                 |points| Line { variant: number, name: variant.variant.clone(), block: run.block, points };
-            let (rate, time) = series(run, &step.headline_kind);
+            let (rate, time) = series(run, kind);
             rates.push(line(rate));
             times.push(line(time));
         }
     }
+    let (of_kind, unit) = match kind {
+        headline if headline == step.headline_kind => (step.name.clone(), step.rate_label.as_str()),
+        "query" => (format!("{}, {kind}", step.name), "queries/s"),
+        _ => (format!("{}, {kind}", step.name), "rows/s"),
+    };
     let blocks = if has_blocks(step) { " One line a block." } else { "" };
     let has_gaps = times.iter().flat_map(|line| &line.points).any(|point| point.1.is_none());
     let gaps = if has_gaps { " A gap: no answer in that second." } else { "" };
-    let rate_caption = format!("{}: {} by second.{blocks}", step.name, step.rate_label);
-    let time_caption = format!("{}: longest response time of each second, in ms.{blocks}{gaps}", step.name);
-    let rate = chart(&rate_caption, &step.rate_label, &rates, points);
+    let rate_caption = format!("{of_kind}: {unit} by second.{blocks}");
+    let time_caption = format!("{of_kind}: longest response time of each second, in ms.{blocks}{gaps}");
+    let rate = chart(&rate_caption, unit, &rates, points);
     let time = chart(&time_caption, "ms", &times, points);
     let charts = [(rate_caption, rate), (time_caption, time)];
-    SecondCharts {
-        charts: charts.into_iter().filter_map(|(caption, svg)| Some((caption, svg?))).collect(),
-        notes: step.variants.iter().filter_map(|variant| note(variant, step)).collect(),
-        none: String::new(),
-    }
+    charts.into_iter().filter_map(|(caption, svg)| Some((caption, svg?))).collect()
 }
 
 /// Why most valid runs, or all, cannot be drawn.
@@ -113,10 +134,10 @@ fn note(variant: &VariantStep, step: &StepFindings) -> Option<String> {
 
 type Points = Vec<Point>;
 
-/// Rate and longest response time (ms) of a run's headline kind; a second without an answer has no time.
+/// Rate and longest response time (ms) of one kind in a run; a second without an answer has no time.
 #[expect(clippy::cast_precision_loss, reason = "drawn to a tenth of a pixel")]
-fn series(run: &StepRun, headline_kind: &str) -> (Points, Points) {
-    let of_kind = run.seconds.iter().filter(|point| point.kind == headline_kind);
+fn series(run: &StepRun, kind: &str) -> (Points, Points) {
+    let of_kind = run.seconds.iter().filter(|point| point.kind == kind);
     let both = of_kind.map(|point| {
         let second = point.second as f64;
         let time_ms = point.response_max_us.map(|time_us| time_us as f64 / 1e3);
@@ -194,6 +215,40 @@ mod tests {
         }
         let found = drawn(&step);
         assert!(found.charts.is_empty() && found.none.contains("too few answers"), "{found:?}");
+    }
+
+    #[test]
+    fn a_stall_of_the_background_writers_shows_in_charts_of_their_own() {
+        let mut step = step();
+        let run = &mut step.variants[1].runs[2];
+        for point in run.seconds.iter_mut().filter(|point| point.kind == "delete" && point.second == 7) {
+            (point.rate, point.response_max_us) = (0.0, None);
+        }
+        let found = drawn(&step);
+        let kinds: Vec<&str> = found.further.iter().map(|(kind, _)| kind.as_str()).collect();
+        assert_eq!(kinds, ["delete", "insert"]);
+        let captions =
+            |at: usize| found.further[at].1.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
+        assert_eq!(
+            captions(0),
+            [
+                "qr100, delete: rows/s by second. One line a block.",
+                "qr100, delete: longest response time of each second, in ms. One line a block. A gap: no answer in that second."
+            ]
+        );
+        assert!(captions(1)[1].ends_with("in ms. One line a block."), "the inserts went on");
+        for (_, svg) in found.further.iter().flat_map(|(_, charts)| charts) {
+            assert_eq!(svg.matches("class=\"l s").count(), 6, "each variant in each block");
+        }
+    }
+
+    #[test]
+    fn runs_that_are_not_in_the_headlines_charts_are_in_no_others() {
+        let mut step = step();
+        step.variants[1].runs[2].validity = Validity::Interrupted;
+        for (_, svg) in drawn(&step).further.iter().flat_map(|(_, charts)| charts) {
+            assert_eq!(svg.matches("class=\"l s").count(), 5);
+        }
     }
 
     #[test]
