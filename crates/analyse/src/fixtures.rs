@@ -338,6 +338,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         metrics: MetricRow::default(),
         efficiency: crate::Efficiency::default(),
         cost: Cost::default(),
+        device: None,
         host_check: None,
         client_reach: None,
         seconds_on_target: None,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::cost::Cost;
 use crate::debt::Debt;
+use crate::device::DeviceLoad;
 use crate::efficiency::Efficiency;
 use crate::findings::Validity;
 use crate::group_memory::GroupMemory;
@@ -25,6 +26,9 @@ pub struct StepRun {
     pub metrics: MetricRow,
     pub efficiency: Efficiency,
     pub cost: Cost,
+    /// `None` where the device of the data directory was not sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceLoad>,
     /// `None` for records without the CPU of all processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_check: Option<HostCheck>,

@@ -5,6 +5,7 @@ use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
 use crate::cost::cost;
 use crate::counted::tail_from;
 use crate::debt::debt;
+use crate::device::device;
 use crate::efficiency::efficiency;
 use crate::fsyncs::Binlog;
 use crate::group_memory::group_memory;
@@ -85,6 +86,7 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         rate: measured.headline_rate(),
         kinds,
         efficiency: efficiency(&measured, &metrics),
+        device: device(&measured),
         host_check: host_check(&measured),
         metrics,
         cost,

@@ -5,7 +5,7 @@ use dbdyno_analyse::{
 };
 
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{COSTS, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
+use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
 use crate::{Error, Format, csv_groups, csv_sweeps};
 
@@ -141,6 +141,7 @@ fn header(shared: &Shared) -> Vec<String> {
     names.push("tag".to_owned());
     names.extend(EFFICIENCY.iter().map(|column| column.field.to_owned()));
     names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
+    names.extend(DEVICE.iter().map(|column| format!("device_{}", column.field)));
     names.extend(HOST_CHECK.iter().map(|column| format!("host_check_{}", column.field)));
     names.extend(["host_check_unexplained_share", "host_check_bound_share"].map(str::to_owned));
     names.push("seconds_on_target".to_owned());
@@ -192,6 +193,9 @@ fn row(
     row.push(run.metrics.tag.clone());
     row.extend(EFFICIENCY.iter().map(|column| number((column.value)(&run.efficiency))));
     row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
+    let device =
+        |column: &DeviceColumn| number(run.device.as_ref().and_then(|device| (column.value)(device)));
+    row.extend(DEVICE.iter().map(device));
     push_host_check(&mut row, run);
     row.push(number(run.seconds_on_target));
     push_steadiness(&mut row, run);

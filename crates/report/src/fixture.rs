@@ -14,7 +14,7 @@ mod seconds;
 mod sweep;
 mod verdicts;
 
-use self::charged::{cost, efficiency, host_check, relative};
+use self::charged::{cost, device, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
 pub(crate) use self::sweep::{sweep, with_sweep};
@@ -284,6 +284,7 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         metrics: if failed { MetricRow::default() } else { metrics(step, rate, variant) },
         efficiency: if failed { Default::default() } else { efficiency(rate) },
         cost: if failed { Cost::default() } else { cost(variant) },
+        device: (!failed).then(device),
         host_check: (!failed).then(host_check),
         client_reach: None,
         seconds_on_target: (step >= 4 && !failed).then_some(0.967),

@@ -32,7 +32,8 @@ pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{
-    COSTS, CostColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn, METRICS, MetricColumn,
+    COSTS, CostColumn, DEVICE, DeviceColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn,
+    METRICS, MetricColumn,
 };
 pub use history::{history_json, history_markdown, history_terminal};
 pub use html::{Html, history_html};

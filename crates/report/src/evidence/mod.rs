@@ -5,6 +5,7 @@ mod buckets;
 mod client;
 mod cost;
 mod debt;
+mod device;
 mod efficiency;
 mod host_check;
 mod latency;
@@ -25,6 +26,7 @@ use serde::Serialize;
 
 pub(crate) use account::explanations;
 pub use cost::{COSTS, CostColumn};
+pub use device::{DEVICE, DeviceColumn};
 pub use efficiency::{EFFICIENCY, EfficiencyColumn};
 pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub use metrics::{METRICS, MetricColumn};
@@ -80,6 +82,7 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.extend([metrics::grid(step), relative_metrics]);
     grids.extend([efficiency::grid(step), relative_efficiency]);
     grids.extend([cost::grid(step), relative_costs]);
+    grids.push(device::grid(step));
     grids.push(host_check::grid(step));
     grids.push(client::grid(step));
     for kind in kinds(step) {
