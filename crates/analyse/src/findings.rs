@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::account::Account;
+use crate::aging::Aging;
 use crate::beside::Beside;
 use crate::factorial::Effect;
 use crate::failure::Failure;
@@ -107,6 +108,9 @@ pub struct WorkloadFindings {
     /// Tests on three or more numbers of connections, by number; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
+    /// Tests that ran before and behind the steps that write; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aging: Vec<Aging>,
     pub steps: Vec<StepFindings>,
 }
 
@@ -140,6 +144,9 @@ pub struct Summary {
     /// Rows = numbers of connections, columns = rates and response times by variant; one for each test on a ladder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Table>,
+    /// Rows = tests that ran before and behind the steps that write, columns = variants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aging: Option<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
     pub sla: Option<Table>,
     /// The base against itself; `None` for a run without A/A.

@@ -4,11 +4,13 @@
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
 //! blocks. `judge` turns ratios over blocks into verdicts, by the methods of `statistics` and with the margins of `margins`,
 //! once or at the `looks` of a run with a budget; `targets`, `paced` and `standstills` say where ratios cannot tell. `tables`,
-//! `relative`, `control`, `sweep` and `colours` make the summary, `warnings` says what to know before reading it, `parity` in what
+//! `relative`, `control`, `sweep`, `aging` and `colours` make the summary, `warnings` says what to know before reading it, `parity` in what
 //! the variants were not set alike. `account` and `factorial` say what differences come from. `noise` and `forecast` say what the
 //! next plan can detect. Each figure's formula and source are in docs/reference/metrics.md.
 
 mod account;
+mod aging;
+mod aging_table;
 mod alike;
 mod beside;
 mod cell_warnings;
@@ -98,6 +100,7 @@ mod workloads;
 use dbdyno_record::{Manifest, Run, StepRecord};
 
 pub use account::{Account, Cause, Part};
+pub use aging::{Aging, AgingVariant};
 pub use alike::host_class;
 pub use beside::{Beside, SettingDifference, StallDifference, StallFigure};
 pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};

@@ -29,6 +29,7 @@ pub(crate) fn summary(
         effects: effects(steps, rules),
         groups: groups_table::tables(groups, rules.base),
         sweeps: sweep_table::tables(sweeps, steps, cells),
+        aging: None,
         sla: sla(steps, cells),
         control: control(steps, rules),
     }

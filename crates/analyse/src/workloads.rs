@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo};
 
 use crate::account::{account, cpus};
+use crate::aging::aging;
+use crate::aging_table;
 use crate::fsyncs::syncs_of;
 use crate::groups::groups;
 use crate::hosts::{client_has_own_cpus, hosting_of};
@@ -20,7 +22,9 @@ use crate::steps::{Surroundings, add_reason, step_run};
 use crate::sweep::sweeps;
 use crate::tables::summary;
 use crate::validity::validity;
-use crate::{Beside, Ratio, StatementPlans, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings};
+use crate::{
+    Beside, Ratio, StatementPlans, StepFindings, StepRun, Summary, Validity, VariantStep, WorkloadFindings,
+};
 use dbdyno_record::parallel;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
@@ -42,7 +46,12 @@ pub(crate) fn workload_findings(
     let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
     let groups = groups(&counted, rules);
     let sweeps = sweeps(&counted);
-    let summary = summary(&counted, &cells_of(run, info), (&groups, &sweeps), rules);
+    let aging = aging(&counted);
+    let cells = cells_of(run, info);
+    let summary = Summary {
+        aging: aging_table::table(&aging, &counted, &cells, &info.options),
+        ..summary(&counted, &cells, (&groups, &sweeps), rules)
+    };
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -54,6 +63,7 @@ pub(crate) fn workload_findings(
         summary,
         groups,
         sweeps,
+        aging,
         steps: steps.into_iter().map(|(_, step)| step).collect(),
     }
 }

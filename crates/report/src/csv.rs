@@ -7,7 +7,7 @@ use dbdyno_analyse::{
 use crate::evidence::rates::block_ratio;
 use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
-use crate::{Error, Format, csv_groups, csv_sweeps};
+use crate::{Error, Format, csv_aging, csv_groups, csv_sweeps};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
 #[derive(Debug, Clone, Copy)]
@@ -87,6 +87,7 @@ impl Format for Csv {
             lookups: all_lookups(findings),
             groupings: csv_groups::groupings(findings),
             has_sweeps: csv_sweeps::are_there(findings),
+            has_aging: csv_aging::are_there(findings),
         };
         let mut text = String::new();
         push_line(&mut text, &header(&shared));
@@ -109,6 +110,7 @@ struct Shared {
     lookups: Vec<String>,
     groupings: Vec<String>,
     has_sweeps: bool,
+    has_aging: bool,
 }
 
 /// Kinds of operation of the whole run, in the order in which they first appear.
@@ -154,6 +156,9 @@ fn header(shared: &Shared) -> Vec<String> {
     csv_groups::push_header(&mut names, &shared.groupings);
     if shared.has_sweeps {
         csv_sweeps::push_header(&mut names);
+    }
+    if shared.has_aging {
+        csv_aging::push_header(&mut names);
     }
     for name in &shared.lookups {
         names.extend(LOOKUP_COLUMNS.iter().map(|column| format!("lookup_{name}_{column}")));
@@ -206,6 +211,9 @@ fn row(
     csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
     if shared.has_sweeps {
         csv_sweeps::push(&mut row, workload, step, variant);
+    }
+    if shared.has_aging {
+        csv_aging::push(&mut row, workload, step, variant, run);
     }
     for name in &shared.lookups {
         push_lookups(&mut row, run.lookups.iter().find(|found| found.name == *name));
@@ -342,6 +350,7 @@ mod tests {
             lookups: all_lookups(&findings),
             groupings: vec!["2024".to_owned()],
             has_sweeps: true,
+            has_aging: true,
         };
         let columns = header(&shared).len();
         for workload in &findings.workloads {

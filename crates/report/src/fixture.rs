@@ -7,6 +7,7 @@ use dbdyno_analyse::{
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
 
+mod aging;
 mod charged;
 mod failures;
 mod parity;
@@ -14,6 +15,7 @@ mod seconds;
 mod sweep;
 mod verdicts;
 
+pub(crate) use self::aging::with_aging;
 use self::charged::{cost, device, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
@@ -118,6 +120,7 @@ fn workload(names: &[&str], blocks: u32, seconds: u64) -> WorkloadFindings {
         summary: summary(names),
         groups: Vec::new(),
         sweeps: Vec::new(),
+        aging: Vec::new(),
         steps: (0..STEPS.len()).map(|step| step_findings(step, names, blocks, seconds)).collect(),
     }
 }
@@ -159,6 +162,7 @@ fn summary(names: &[&str]) -> Summary {
         effects: None,
         groups: Vec::new(),
         sweeps: Vec::new(),
+        aging: None,
         sla: Some(table("Insert rate", "Background inserts per second.", sla, &STEPS[4..])),
         control: None,
     }

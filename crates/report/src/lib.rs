@@ -6,6 +6,7 @@
 
 mod comparison;
 mod csv;
+mod csv_aging;
 mod csv_groups;
 mod csv_sweeps;
 mod error;

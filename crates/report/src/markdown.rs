@@ -305,6 +305,14 @@ mod tests {
     }
 
     #[test]
+    fn a_ratio_of_behind_to_before_the_writes_has_its_interval_and_its_sign() {
+        let text = Markdown.render(&fixture::with_aging()).expect("plain data");
+        let table = text.split("### Behind ÷ before the writes").nth(1).expect("there is one");
+        assert!(table.contains("| qr500 | 0.72 0.710–0.730 − | invalid |"), "{table}");
+        assert!(table.contains("− more than 5 % below the rate before the writes"));
+    }
+
+    #[test]
     fn the_report_of_the_fixture() {
         insta::assert_snapshot!("markdown", Markdown.render(&fixture::findings()).expect("plain data"));
     }

@@ -18,6 +18,7 @@ enum TableKind {
     Control,
     Groups,
     Sweep,
+    Aging,
 }
 
 /// A table of the summary with what must be said below it.
@@ -63,16 +64,19 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     tables.extend(summary.effects.as_ref().map(|table| (TableKind::Relative, table)));
     tables.extend(summary.groups.iter().map(|table| (TableKind::Groups, table)));
     tables.extend(summary.sweeps.iter().map(|table| (TableKind::Sweep, table)));
+    tables.extend(summary.aging.as_ref().map(|table| (TableKind::Aging, table)));
     tables.extend(summary.sla.as_ref().map(|table| (TableKind::Sla, table)));
     tables.extend(summary.control.as_ref().map(|table| (TableKind::Control, table)));
     let mut said = HashSet::new();
     let mut sections = Vec::new();
     for (kind, table) in tables {
         // The table of rates has said of each step why it has none.
-        let missing = if kind == TableKind::Sweep { Vec::new() } else { missing(table, &mut said) };
+        let is_of_rates = matches!(kind, TableKind::Sweep | TableKind::Aging);
+        let missing = if is_of_rates { Vec::new() } else { missing(table, &mut said) };
         let (heads, turns) = match kind {
             TableKind::Groups => (["group", "figure"], false),
             TableKind::Sweep => (["connections", "figure"], false),
+            TableKind::Aging => (["test", "variant"], false),
             _ => (["variant", "step"], true),
         };
         let (legend, has_figures) = (legend(kind, table), kind == TableKind::Sweep);
@@ -130,6 +134,8 @@ fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     match (kind, colour) {
         (TableKind::Sla, Colour::Red) => "target missed",
         (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base did",
+        (TableKind::Aging, Colour::Blue) => "more than 5 % above the rate before the writes",
+        (TableKind::Aging, Colour::Yellow) => "more than 5 % below the rate before the writes",
 
         (_, Colour::None) => "",
         (_, Colour::Red) => "within the lowest quarter of its step",

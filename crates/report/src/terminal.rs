@@ -322,6 +322,21 @@ mod tests {
     }
 
     #[test]
+    fn tests_before_and_behind_the_writes_have_a_row_each_and_a_column_a_variant() {
+        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
+        let text = render(&fixture::with_aging(), options);
+        let table = text.split("\nBehind ÷ before the writes\n").nth(1).expect("there is one");
+        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
+        Rate behind the steps that write, divided by the rate before them.
+        test              rollback                 <b>&"
+        ────────────────────────────────────────────────
+        qr500  0.72  0.710–0.730 −  invalid
+        qp500  1.00  0.980–1.020       1.00  0.980–1.020
+        − more than 5 % below the rate before the writes
+        "#);
+    }
+
+    #[test]
     fn a_sweep_has_a_row_a_number_of_connections() {
         let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
         let text = render(&fixture::with_sweep(), options);

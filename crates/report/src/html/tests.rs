@@ -62,6 +62,7 @@ fn every_tag_is_closed_in_its_order() {
         assert_closed(&Html.render(&fixture::with_blocks(blocks)).expect("the template renders"));
     }
     assert_closed(&Html.render(&fixture::with_groups()).expect("the template renders"));
+    assert_closed(&Html.render(&fixture::with_aging()).expect("the template renders"));
     assert_closed(&Html.render(&fixture::with_sweep()).expect("the template renders"));
     assert_closed(&history_html(&history()).expect("the template renders"));
 }
