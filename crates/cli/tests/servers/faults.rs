@@ -199,3 +199,21 @@ fn an_index_that_the_server_cannot_build_ends_the_cell() {
         }
     }
 }
+
+/// Nobody looks at a progress line that goes to a file.
+#[test]
+fn a_server_that_hangs_in_a_load_is_told_of() {
+    let desk = Desk::new();
+    let workload = "[workload.oltp]\ntests = [\"point-select\"]\ntable_size = 5_000_000\nevents = 100\n";
+    desk.write("p.toml", &format!("name = \"p\"\n{}{workload}", variant("a", MARIADB_10_11, "")));
+    let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+    let dir = desk.run_dir();
+    wait_until_in_step(&mut running, &dir, "1/a/oltp/load");
+    let pid = Pid::from_raw(i32::try_from(server_of(&dir, "a").pid.unwrap()).unwrap());
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let words = "warning: load: the server has answered nothing for 30";
+    wait_for("a word of it", || running.said().contains(words).then_some(()));
+    kill(pid, Signal::SIGCONT).unwrap();
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+}
