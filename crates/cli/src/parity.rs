@@ -72,7 +72,7 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     if plan.parity == dbdyno_plan::Parity::Off {
         return Ok(None);
     }
-    Ok(Some(compared(&subjects, &words.differs, circumstances(&run::workloads(plan)))))
+    Ok(Some(compared(&subjects, &words.differs, circumstances(&run::workloads(plan, &[])))))
 }
 
 /// Refuses a buffer pool that was told and is as large as the limit on the server's memory, and warns of a default that is: the

@@ -32,7 +32,7 @@ impl Conductor<'_> {
                 .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
-        let circumstances = circumstances(&run::workloads(self.plan));
+        let circumstances = circumstances(&run::workloads(self.plan, &[]));
         let Some(refusal) = compared(&subjects, &words.differs, circumstances).refusal() else {
             return Ok(());
         };
