@@ -1,13 +1,13 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
 use dbdyno_analyse::{
-    Findings, KindResult, Latency, Lookups, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
+    Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 
 use crate::evidence::rates::block_ratio;
 use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
-use crate::{Error, Format, csv_aging, csv_groups, csv_sweeps};
+use crate::{Error, Format, csv_aging, csv_groups, csv_lookups, csv_sweeps};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +54,6 @@ const TARGET: [&str; 4] = [
     "judged_background_rows_per_second",
 ];
 
-/// Columns of each name of look-ups, after `lookup_<name>_`.
-const LOOKUP_COLUMNS: [&str; 4] = ["count", "seconds", "mean_seconds", "max_seconds"];
-
 /// Columns of each kind of operation, after `<kind>_`.
 const KIND_COLUMNS: [&str; 9] = [
     "connections",
@@ -84,7 +81,7 @@ impl Format for Csv {
     fn render(&self, findings: &Findings) -> Result<String, Error> {
         let shared = Shared {
             kinds: all_kinds(findings),
-            lookups: all_lookups(findings),
+            lookups: csv_lookups::all(findings),
             groupings: csv_groups::groupings(findings),
             has_sweeps: csv_sweeps::are_there(findings),
             has_aging: csv_aging::are_there(findings),
@@ -124,19 +121,6 @@ fn all_kinds(findings: &Findings) -> Vec<String> {
     names
 }
 
-/// Names of look-ups of the whole run, in the order in which they first appear.
-fn all_lookups(findings: &Findings) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
-    let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
-    for found in runs.flat_map(|run| &run.lookups) {
-        if !names.contains(&found.name) {
-            names.push(found.name.clone());
-        }
-    }
-    names
-}
-
 fn header(shared: &Shared) -> Vec<String> {
     let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
     names.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
@@ -160,9 +144,7 @@ fn header(shared: &Shared) -> Vec<String> {
     if shared.has_aging {
         csv_aging::push_header(&mut names);
     }
-    for name in &shared.lookups {
-        names.extend(LOOKUP_COLUMNS.iter().map(|column| format!("lookup_{name}_{column}")));
-    }
+    csv_lookups::push_header(&mut names, &shared.lookups);
     for kind in &shared.kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
@@ -215,9 +197,7 @@ fn row(
     if shared.has_aging {
         csv_aging::push(&mut row, workload, step, variant, run);
     }
-    for name in &shared.lookups {
-        push_lookups(&mut row, run.lookups.iter().find(|found| found.name == *name));
-    }
+    csv_lookups::push(&mut row, &shared.lookups, run);
     for name in &shared.kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
@@ -275,13 +255,6 @@ fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {
 fn unlike_base(findings: &Findings, variant: &VariantStep) -> String {
     let Some(parity) = &findings.parity else { return NOT_AVAILABLE.to_owned() };
     parity.differences(&findings.run.base, &variant.variant).join(" ")
-}
-
-fn push_lookups(row: &mut Vec<String>, found: Option<&Lookups>) {
-    row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.count.to_string()));
-    row.push(number(found.map(|found| found.seconds)));
-    row.push(number(found.map(|found| found.mean_seconds)));
-    row.push(number(found.map(|found| found.max_seconds)));
 }
 
 fn push_kind(row: &mut Vec<String>, kind: Option<&KindResult>) {
@@ -347,7 +320,7 @@ mod tests {
         let findings = fixture::findings();
         let shared = Shared {
             kinds: all_kinds(&findings),
-            lookups: all_lookups(&findings),
+            lookups: csv_lookups::all(&findings),
             groupings: vec!["2024".to_owned()],
             has_sweeps: true,
             has_aging: true,

@@ -8,6 +8,7 @@ mod comparison;
 mod csv;
 mod csv_aging;
 mod csv_groups;
+mod csv_lookups;
 mod csv_sweeps;
 mod error;
 mod evidence;
