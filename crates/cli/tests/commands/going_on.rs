@@ -23,7 +23,7 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     let begin = "Warning: The run is going on: 0 of 2 cells have ended, ";
     assert!(report.expect_ok().out.contains(begin), "{}", report.out);
     let history = desk.dbdyno(&["history", "runs"]);
-    assert!(history.err.contains("two runs or more, not 0; 1 more still going on"), "{}", history.err);
+    assert!(history.err.contains("two runs or more, not 0 (and 1 still going on"), "{}", history.err);
     assert!(running.is_running(), "{}", running.said());
     running.signal(Signal::SIGKILL);
     running.wait();

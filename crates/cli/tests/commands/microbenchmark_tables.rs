@@ -95,10 +95,11 @@ fn the_whole_sequence_runs_on_ids_beyond_32_bits() {
 
 #[test]
 fn tables_are_loaded_in_the_ways_of_the_classic_workload() {
+    // Of tables as small as these no INSERT is prepared.
     for (options, protocol, steps) in [
         ("load_method = \"stream\"", "prepared", "load index scan"),
         ("protocol = \"text\"", "text", "load index scan"),
-        ("index_before_load = true\nprofile = \"sysbench-0.5\"\ndata = \"restore\"", "prepared", "load scan"),
+        ("index_before_load = true\nprofile = \"sysbench-0.5\"\ndata = \"restore\"", "text", "load scan"),
     ] {
         let run = run_of(&Desk::new(), &plan(&format!("steps = [\"scan\"]\n{options}")));
         let names: Vec<&str> = run.cells[0].steps.iter().map(|step| step.name.as_str()).collect();
