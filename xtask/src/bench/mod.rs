@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: what the load client costs and whether what it says is true, against the project's targets.
 
 mod analysis;
+mod client_effect;
 mod connections;
 mod grid;
 mod insert_benchmark;
@@ -26,6 +27,8 @@ use machine::Moment;
 /// run on the machine meanwhile. Exit status 1 when a target is missed.
 ///
 /// analysis: time that findings and report of a large run take (half a minute).
+/// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (eight minutes a round);
+/// needs Debian's sysbench.
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// load: rate of loading sbtest tables and building their indexes beside sysbench (twenty minutes a round with ten million
@@ -70,6 +73,7 @@ const LOAD: &str = "load";
 
 const ALL: &[Bench] = &[
     Bench { name: "analysis", run: analysis::run },
+    Bench { name: "client-effect", run: client_effect::run },
     Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
     Bench { name: LOAD, run: load::run },

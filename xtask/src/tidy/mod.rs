@@ -2,6 +2,7 @@
 //!
 //! A rule is a function from the [`Repository`] to complaints, beside the test that wants none.
 
+mod circles;
 mod dependencies;
 mod functions;
 mod imports;

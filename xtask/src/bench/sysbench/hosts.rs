@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use dbdyno_drivers::{Endpoint, Session, Target, mysql, postgres};
-use dbdyno_provision::{Base, PgServer, PgServerSpec, Server, ServerSpec, find_named, list, servers_dir};
+use dbdyno_provision::{
+    Base, PgServer, PgServerSpec, Running, Server, ServerSpec, find_named, list, servers_dir,
+};
 
 use crate::bench::{machine, newest_of};
 
@@ -38,20 +40,16 @@ pub(in crate::bench) struct Host {
     pub(in crate::bench) peer_options: Vec<String>,
     /// Path of a MySQL socket and its database, for the floor.
     pub(in crate::bench) socket: Option<(String, String)>,
+    /// How to reach sysbench's database, where the product is PostgreSQL.
+    postgres: Option<Target>,
     /// Stopped when it is dropped.
     server: Running,
-}
-
-enum Running {
-    Mysql { _server: Server },
-    Postgres { server: PgServer },
 }
 
 impl Host {
     /// Sends `statements` to PostgreSQL, in the database of sysbench's tables; other products need none of them.
     pub(in crate::bench) async fn tidy_up(&self, statements: &[&str]) -> Result<()> {
-        let Running::Postgres { server } = &self.server else { return Ok(()) };
-        let target = Target::Postgres(server.options(PEER_DATABASE));
+        let Some(target) = self.postgres.clone() else { return Ok(()) };
         let mut session = Endpoint { target, capabilities: postgres::capabilities() }.connect().await?;
         for statement in statements {
             session.query(statement.as_bytes()).await?;
@@ -59,6 +57,26 @@ impl Host {
         session.close().await;
         Ok(())
     }
+
+    /// CPU time of the server since it started, ended children included, by the kernel's clock ticks (10 ms).
+    ///
+    /// # Errors
+    /// When the process is gone.
+    pub(in crate::bench) fn cpu_time(&self) -> Result<Duration> {
+        let path = format!("/proc/{}/stat", self.server.pid());
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        cpu_ticks(&text)
+            .map(|ticks| Duration::from_millis(ticks * 10))
+            .with_context(|| format!("{path} has no CPU times"))
+    }
+}
+
+/// utime, stime, cutime and cstime of a line of /proc/PID/stat: fields 14 to 17 (proc_pid_stat(5)), counted from the
+/// end of the name, which may hold blanks.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let times: Vec<u64> = fields.split(' ').skip(11).take(4).map_while(|field| field.parse().ok()).collect();
+    (times.len() == 4).then(|| times.iter().sum())
 }
 
 /// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
@@ -112,7 +130,8 @@ pub(in crate::bench) async fn start_with(
                     format!("--mysql-db={PEER_DATABASE}"),
                 ],
                 socket: Some((socket, PEER_DATABASE.to_owned())),
-                server: Running::Mysql { _server: server },
+                postgres: None,
+                server: server.into_running(),
             })
         }
         Base::Postgres(base) => {
@@ -130,6 +149,7 @@ pub(in crate::bench) async fn start_with(
             let options = server.options("postgres");
             let (user, address) = (options.user.clone(), options.address.to_string());
             create_database(Target::Postgres(options), postgres::capabilities()).await?;
+            let peer_target = Target::Postgres(server.options(PEER_DATABASE));
             let Some((socket_folder, _)) = address.rsplit_once('/') else {
                 bail!("{address} is no path of a socket");
             };
@@ -144,7 +164,8 @@ pub(in crate::bench) async fn start_with(
                     format!("--pgsql-db={PEER_DATABASE}"),
                 ],
                 socket: None,
-                server: Running::Postgres { server },
+                postgres: Some(peer_target),
+                server: server.into_running(),
             })
         }
     }
@@ -155,4 +176,16 @@ async fn create_database(target: Target, capabilities: dbdyno_drivers::Capabilit
     session.query(format!("CREATE DATABASE {PEER_DATABASE}").as_bytes()).await?;
     session.close().await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cpu_ticks;
+
+    #[test]
+    fn cpu_time_is_the_process_and_its_ended_children() {
+        let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 10 0 0 0 100 20 3 4 20 0 31 0 12 0 0";
+        assert_eq!(cpu_ticks(stat), Some(127));
+        assert_eq!(cpu_ticks("7 (x) S 1"), None);
+    }
 }

@@ -14,7 +14,13 @@ use crate::bench::machine;
 pub(super) struct Used {
     /// User and kernel time of the whole process for one transaction.
     pub(super) cpu_us: f64,
-    pub(super) rate_per_second: f64,
+    pub(in crate::bench) rate_per_second: f64,
+}
+
+/// What sysbench did in one run.
+pub(in crate::bench) struct Done {
+    pub(in crate::bench) count: f64,
+    pub(in crate::bench) rate_per_second: f64,
 }
 
 /// Makes sysbench's table: one of `rows` rows.
@@ -22,11 +28,16 @@ pub(in crate::bench) fn prepare(host: &Host, rows: u32) -> Result<()> {
     on_table(host, rows, "prepare")
 }
 
+/// Removes sysbench's table.
+pub(in crate::bench) fn cleanup(host: &Host) -> Result<()> {
+    on_table(host, 1, "cleanup")
+}
+
 /// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and whoever measures
 /// first leaves an older one to the next.
 pub(super) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
-    on_table(host, rows, "cleanup")?;
-    on_table(host, rows, "prepare")?;
+    cleanup(host)?;
+    prepare(host, rows)?;
     host.tidy_up(&["VACUUM ANALYZE sbtest1", "CHECKPOINT"]).await
 }
 
@@ -39,6 +50,23 @@ fn on_table(host: &Host, rows: u32, command: &str) -> Result<()> {
 
 /// Runs `test` (`oltp_point_select`) with its `options` for `seconds` on `threads` connections, uniformly over `rows`
 /// rows.
+pub(in crate::bench) fn done(
+    host: &Host,
+    test: &str,
+    options: &[&str],
+    threads: u32,
+    seconds: u32,
+    rows: u32,
+) -> Result<Done> {
+    let (rows, threads) = (format!("--table-size={rows}"), format!("--threads={threads}"));
+    let time = format!("--time={seconds}");
+    let common = ["--tables=1", &rows, &threads, &time, "--rand-type=uniform"];
+    let text = sysbench(host, test, &[&common, options].concat(), "run")?;
+    let (count, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
+    Ok(Done { count, rate_per_second })
+}
+
+/// [`done`], with sysbench's own CPU time.
 pub(super) fn measured(
     host: &Host,
     test: &str,
@@ -47,14 +75,10 @@ pub(super) fn measured(
     seconds: u32,
     rows: u32,
 ) -> Result<Used> {
-    let (rows, threads) = (format!("--table-size={rows}"), format!("--threads={threads}"));
-    let time = format!("--time={seconds}");
-    let common = ["--tables=1", &rows, &threads, &time, "--rand-type=uniform"];
     let before = children_cpu_us()?;
-    let text = sysbench(host, test, &[&common, options].concat(), "run")?;
+    let Done { count, rate_per_second } = done(host, test, options, threads, seconds, rows)?;
     let cpu_us = (children_cpu_us()? - before) as f64;
-    let (transactions, rate_per_second) = transactions(&text).context("sysbench printed no transactions")?;
-    Ok(Used { cpu_us: cpu_us / transactions, rate_per_second })
+    Ok(Used { cpu_us: cpu_us / count, rate_per_second })
 }
 
 /// First line of `sysbench --version`.
