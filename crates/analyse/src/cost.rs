@@ -36,6 +36,21 @@ pub struct Cost {
     /// Time of the host's CPUs that a hypervisor gave to others, as a share of all their time.
     pub host_steal_share: Option<f64>,
     pub server_switches: Option<f64>,
+    /// The server's threads had nothing more to do and slept: each is a wake-up before or after.
+    pub server_voluntary_switches: Option<f64>,
+    /// The server's threads had to make room for others.
+    pub server_involuntary_switches: Option<f64>,
+    /// Time in which threads of the server could have run and had no CPU.
+    pub server_run_delay_us: Option<f64>,
+    /// Interrupts of the server's CPUs by which other CPUs woke a thread there or had it give way. `None` as the next three where
+    /// server and client have no CPUs of their own.
+    pub server_rescheduling_interrupts: Option<f64>,
+    /// Interrupts of the server's CPUs by which other CPUs had something else done there; newer kernels wake idle CPUs so.
+    pub server_function_call_interrupts: Option<f64>,
+    pub client_rescheduling_interrupts: Option<f64>,
+    pub client_function_call_interrupts: Option<f64>,
+    /// Load threads had nothing to do and slept; what came next had to wake them.
+    pub load_voluntary_switches: Option<f64>,
     /// fsyncs of the server's files, its binary log included, for one operation that writes: each commits once.
     pub fsyncs_per_commit: Option<f64>,
     /// Bytes written to the device of the data directory for each byte of column values inserted or set. `None` of a step
@@ -70,9 +85,9 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
     let client = process(step, "client", step.window);
-    let switches = step
-        .change("switches", &["voluntary_switches", "involuntary_switches"])
-        .filter(|_| has_server && !loses_switches(step, events));
+    let sees_threads = has_server && !loses_switches(step, events);
+    let of_threads = |keys: &[&str]| per_unit(step, "switches", keys).filter(|_| sees_threads);
+    let interrupts = |key| per_unit(step, "interrupts", &[key]);
     Cost {
         server_cpu_us: server.total_us,
         server_user_us: server.user_us,
@@ -81,11 +96,17 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         client_user_us: client.user_us,
         client_kernel_us: client.kernel_us,
         rest_cpu_us: rest(step, server, client),
-        host_iowait_us: step
-            .change("host", &["cpu_iowait_us"])
-            .and_then(|change| step.per_headline_unit(change)),
+        host_iowait_us: per_unit(step, "host", &["cpu_iowait_us"]),
         host_steal_share: steal::share(step),
-        server_switches: switches.and_then(|change| step.per_headline_unit(change)),
+        server_switches: of_threads(&["voluntary_switches", "involuntary_switches"]),
+        server_voluntary_switches: of_threads(&["voluntary_switches"]),
+        server_involuntary_switches: of_threads(&["involuntary_switches"]),
+        server_run_delay_us: of_threads(&["run_delay_us"]),
+        server_rescheduling_interrupts: interrupts("server_rescheduling"),
+        server_function_call_interrupts: interrupts("server_function_call"),
+        client_rescheduling_interrupts: interrupts("client_rescheduling"),
+        client_function_call_interrupts: interrupts("client_function_call"),
+        load_voluntary_switches: per_unit(step, "load", &["voluntary_switches"]).filter(|_| has_server),
         fsyncs_per_commit: fsyncs::per_commit(step, syncs, events),
         write_amplification: write_amplification(step),
         server_read_kib: reads::server_read_kib(step),
@@ -94,6 +115,11 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         busiest_load_thread_share: headroom::busiest(step).map(Busiest::wanted),
         load_thread_wait_share: headroom::longest_wait(step),
     }
+}
+
+/// The increase of a sum of counters for one unit of the headline.
+fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
+    step.change(source, keys).and_then(|change| step.per_headline_unit(change))
 }
 
 /// Whether connections of the load ended in the step and took their switches along: what a process or thread did between the last
@@ -168,13 +194,17 @@ mod tests {
     use crate::span::Span;
 
     const PROCESS: [&str; 3] = ["cpu_us", "cpu_user_us", "cpu_kernel_us"];
-    const SWITCHES: [&str; 2] = ["voluntary_switches", "involuntary_switches"];
+    const SWITCHES: [&str; 3] = ["voluntary_switches", "involuntary_switches", "run_delay_us"];
+    const INTERRUPTS: [&str; 4] =
+        ["server_rescheduling", "server_function_call", "client_rescheduling", "client_function_call"];
 
     /// Samples at 0 and at the window's end (2.5 s): 500 queries, 10 inserts and 10 deletes between them.
     fn counters() -> Counters {
         let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
         let mut all = series("server", &PROCESS, &two(vec![1_000_000, 600_000, 200_000]));
-        all.extend(series("switches", &SWITCHES, &two(vec![900, 100])));
+        all.extend(series("switches", &SWITCHES, &two(vec![900, 100, 50_000])));
+        all.extend(series("interrupts", &INTERRUPTS, &two(vec![500, 50, 1_000, 100])));
+        all.extend(series("load", &["voluntary_switches"], &two(vec![450])));
         all.extend(series("client", &PROCESS, &two(vec![250_000, 90_000, 10_000])));
         all.extend(series("host", &HOST_BUSY, &two(vec![1_500_000, 0, 0, 0, 0])));
         all.extend(series("status", &["Innodb_data_fsyncs", "Innodb_os_log_fsyncs"], &two(vec![50, 40])));
@@ -246,6 +276,7 @@ mod tests {
     fn an_embedded_database_has_no_server_and_its_rest_is_host_minus_client() {
         let cost = cost_of(Hosting::Embedded, &counters());
         assert_eq!((cost.server_cpu_us, cost.server_switches), (None, None));
+        assert_eq!((cost.server_run_delay_us, cost.load_voluntary_switches), (None, None));
         assert_eq!(cost.rest_cpu_us, Some(2_500.0)); // (1.5e6 - 0.25e6) / 500
     }
 
@@ -269,8 +300,30 @@ mod tests {
     fn switches_fsyncs_and_the_samplers_own_cost() {
         let cost = cost_of(Hosting::Process, &counters());
         assert_eq!(cost.server_switches, Some(2.0)); // (900 + 100) / 500
+        assert_eq!(
+            (cost.server_voluntary_switches, cost.server_involuntary_switches),
+            (Some(1.8), Some(0.2))
+        );
+        assert_eq!(cost.server_run_delay_us, Some(100.0)); // 50,000 / 500
         assert_eq!(cost.fsyncs_per_commit, Some(2.5)); // 50 of Innodb_data_fsyncs / 20 statements
         assert_eq!(cost.sampler_core_share, Some(0.002)); // 5000 us / 2.5 s
+    }
+
+    #[test]
+    fn wake_ups_are_charged_to_the_side_whose_cpus_were_interrupted() {
+        let cost = cost_of(Hosting::Process, &counters());
+        let server = (cost.server_rescheduling_interrupts, cost.server_function_call_interrupts);
+        let client = (cost.client_rescheduling_interrupts, cost.client_function_call_interrupts);
+        assert_eq!((server, client), ((Some(1.0), Some(0.1)), (Some(2.0), Some(0.2))));
+        assert_eq!(cost.load_voluntary_switches, Some(0.9)); // 450 / 500
+        let mut older = counters();
+        older.extend(series("switches", &SWITCHES[..2], &[(0, vec![0, 0]), (2_500_000, vec![900, 100])]));
+        for source in ["interrupts", "load"] {
+            older.remove(source);
+        }
+        let cost = cost_of(Hosting::Process, &older);
+        assert_eq!((cost.server_voluntary_switches, cost.server_run_delay_us), (Some(1.8), None));
+        assert_eq!((cost.client_rescheduling_interrupts, cost.load_voluntary_switches), (None, None));
     }
 
     #[test]

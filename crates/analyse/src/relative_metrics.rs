@@ -115,6 +115,24 @@ fn cost(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Cost {
         // What others took is no variant's doing.
         host_steal_share: None,
         server_switches: of("server_switches", |cost| cost.server_switches),
+        server_voluntary_switches: of("server_voluntary_switches", |cost| cost.server_voluntary_switches),
+        server_involuntary_switches: of("server_involuntary_switches", |cost| {
+            cost.server_involuntary_switches
+        }),
+        server_run_delay_us: of("server_run_delay_us", |cost| cost.server_run_delay_us),
+        server_rescheduling_interrupts: of("server_rescheduling_interrupts", |cost| {
+            cost.server_rescheduling_interrupts
+        }),
+        server_function_call_interrupts: of("server_function_call_interrupts", |cost| {
+            cost.server_function_call_interrupts
+        }),
+        client_rescheduling_interrupts: of("client_rescheduling_interrupts", |cost| {
+            cost.client_rescheduling_interrupts
+        }),
+        client_function_call_interrupts: of("client_function_call_interrupts", |cost| {
+            cost.client_function_call_interrupts
+        }),
+        load_voluntary_switches: of("load_voluntary_switches", |cost| cost.load_voluntary_switches),
         fsyncs_per_commit: of("fsyncs_per_commit", |cost| cost.fsyncs_per_commit),
         write_amplification: of("write_amplification", |cost| cost.write_amplification),
         server_read_kib: of("server_read_kib", |cost| cost.server_read_kib),

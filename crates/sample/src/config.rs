@@ -24,7 +24,9 @@ pub struct Config {
     pub interval: Duration,
     /// Time from the barrier to the begin of the common window, where every source is read.
     pub warmup: Duration,
-    /// CPUs that the sampler's threads may run on; `None` = wherever the caller may.
+    /// CPUs that the server may run on.
+    pub server_cpus: Option<Vec<u32>>,
+    /// CPUs of the client, on which the sampler's threads run too; `None` = wherever the caller may.
     pub cpus: Option<Vec<u32>>,
 }
 
@@ -40,6 +42,7 @@ impl Default for Config {
             status: None,
             interval: Duration::from_secs(1),
             warmup: Duration::ZERO,
+            server_cpus: None,
             cpus: None,
         }
     }

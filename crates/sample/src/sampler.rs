@@ -10,7 +10,8 @@ use dbdyno_record::{CounterHeader, CounterWriter};
 
 use crate::lane::{self, Command, Event, Open, Spec};
 use crate::sources::{
-    Client, Disk, Group, Host, Load, Own, Processes, Server, ServerSwitches, ServerTree, Size, Source, Status,
+    Client, Disk, Group, Host, Interrupts, Load, Own, Processes, Server, ServerSwitches, ServerTree, Size,
+    Source, Status,
 };
 use crate::tally::Tally;
 use crate::{Config, Error};
@@ -222,7 +223,14 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
             (config.data_dir.clone(), config.database_dir.clone());
         lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
     }
-    lanes.push(("sampler-processes", vec![source("processes", Processes::open)]));
+    let mut slow = Vec::new();
+    if let (Some(server), Some(client)) = (config.server_cpus.clone(), config.cpus.clone())
+        && server.iter().all(|cpu| !client.contains(cpu))
+    {
+        slow.push(source("interrupts", move || Interrupts::open(server, client)));
+    }
+    slow.push(source("processes", Processes::open));
+    lanes.push(("sampler-processes", slow));
     let lanes = lanes.into_iter().enumerate().map(|(number, (name, sources))| Spec {
         name,
         number,
@@ -243,158 +251,5 @@ fn source<S: Source + 'static>(
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use serde_json::{Map, Value};
-
-    use super::*;
-    use crate::recording::{Recording, wait_for};
-    use crate::sources::{Moment, Values};
-
-    const INTERVAL: Duration = Duration::from_millis(50);
-
-    /// A reading: why, and from when to when.
-    #[derive(Debug, Clone, Copy)]
-    struct Read {
-        moment: Moment,
-        began: Instant,
-        ended: Instant,
-    }
-
-    /// What a [`Fake`] was asked for up to now; the first one is the try before its file is made.
-    #[derive(Clone, Default)]
-    struct Reads(Arc<Mutex<Vec<Read>>>);
-
-    impl Reads {
-        fn get(&self) -> Vec<Read> {
-            self.0.lock().unwrap().clone()
-        }
-
-        fn at_boundaries(&self) -> usize {
-            self.get().iter().filter(|read| read.moment == Moment::Boundary).count()
-        }
-    }
-
-    /// Answers when `wait` ends, from the second reading on.
-    struct Fake {
-        name: &'static str,
-        wait: Box<dyn FnMut() + Send>,
-        reads: Reads,
-    }
-
-    impl Source for Fake {
-        fn name(&self) -> &'static str {
-            self.name
-        }
-
-        fn about(&self) -> Map<String, Value> {
-            Map::new()
-        }
-
-        fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
-            let began = Instant::now();
-            if !self.reads.get().is_empty() {
-                (self.wait)();
-            }
-            let ended = Instant::now();
-            self.reads.0.lock().unwrap().push(Read { moment, began, ended });
-            values.set("reads", i64::try_from(self.reads.get().len()).unwrap());
-            Ok(Some(ended))
-        }
-    }
-
-    fn fake_lane(number: usize, name: &'static str, wait: impl FnMut() + Send + 'static) -> (Spec, Reads) {
-        let reads = Reads::default();
-        let fake = Fake { name, wait: Box::new(wait), reads: reads.clone() };
-        let sources = vec![source(name, move || Ok(fake))];
-        let spec = Spec {
-            name,
-            number,
-            sources,
-            interval: INTERVAL,
-            warmup: Duration::ZERO,
-            cpus: None,
-            counts_samples: number == 0,
-        };
-        (spec, reads)
-    }
-
-    #[test]
-    fn where_the_window_begins_behind_a_warm_up_every_source_is_read_however_costly() {
-        let recording = Recording::new();
-        let (mut lane, reads) = fake_lane(0, "quick", || ());
-        lane.warmup = 3 * INTERVAL;
-        let sampler = Sampler::start_lanes(vec![lane], Arc::default(), |header| recording.counters(header));
-        let (sampler, begin) = (sampler.unwrap(), Instant::now() + 3 * INTERVAL);
-        sampler.begin(begin - 3 * INTERVAL);
-        wait_for("the window's beginning", || reads.at_boundaries() == 3);
-        assert!(reads.get().iter().rfind(|read| read.moment == Moment::Boundary).unwrap().began >= begin);
-    }
-
-    #[test]
-    fn a_mark_is_taken_when_every_lane_has_read_its_sources_or_is_gone() {
-        let recording = Recording::new();
-        let tally = Arc::new(Tally::default());
-        let (quick, quick_reads) = fake_lane(0, "quick", || ());
-        let (release, released) = channel::<()>();
-        let (slow, slow_reads) = fake_lane(1, "slow", move || released.recv().unwrap_or_default());
-        let counters = |header| recording.counters(header);
-        let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
-        sampler.begin(Instant::now());
-        let mark = sampler.mark();
-        // When it was tried, at the beginning and at the mark.
-        wait_for("the mark of one lane", || quick_reads.at_boundaries() == 3);
-        assert!(!mark.is_taken());
-        drop(release);
-        wait_for("the mark", || mark.is_taken());
-        assert_eq!(slow_reads.at_boundaries(), 3);
-        let mark = sampler.mark();
-        drop(sampler);
-        wait_for("the end of the lanes", || mark.is_taken());
-        assert!(Sampler::off().mark().is_taken());
-    }
-
-    #[test]
-    fn what_is_read_for_each_connection_does_not_hold_up_what_is_read_at_once() {
-        let server = |server_tree| Config { server_pid: Some(1), server_tree, ..Config::default() };
-        let lane_of = |config: &Config, name: &str| {
-            let lanes = lanes_for(config, &Arc::default());
-            assert!(lanes.len() <= Tally::LANES);
-            let found = lanes.iter().find(|lane| lane.sources.iter().any(|source| source.0 == name));
-            found.unwrap().name
-        };
-        for (server_tree, server_lane) in [(true, "sampler-server"), (false, "sampler")] {
-            let config = server(server_tree);
-            assert_eq!(lane_of(&config, "server"), server_lane);
-            assert_eq!(lane_of(&config, "switches"), "sampler-server");
-            assert_eq!([lane_of(&config, "client"), lane_of(&config, "host")], ["sampler"; 2]);
-        }
-    }
-
-    #[test]
-    fn a_source_that_hangs_does_not_hold_up_the_others_and_does_not_make_up_for_lost_ticks() {
-        let recording = Recording::new();
-        let tally = Arc::new(Tally::default());
-        let (quick, quick_reads) = fake_lane(0, "quick", || ());
-        let (slow, slow_reads) = fake_lane(1, "slow", || std::thread::sleep(Duration::from_millis(220)));
-        let counters = |header| recording.counters(header);
-        let sampler = Sampler::start_lanes(vec![quick, slow], tally, counters).unwrap();
-        let barrier = Instant::now();
-        sampler.begin(barrier);
-        wait_for("samples of both", || {
-            let slow = slow_reads.get().len();
-            slow > 3 && quick_reads.get().len() > slow + 6
-        });
-        let report = sampler.stop().unwrap();
-        assert_eq!(report.warnings, Vec::<String>::new());
-        let lines = |source| recording.read(source).unwrap().lines.len();
-        let slow_reads = &slow_reads.get()[1..];
-        assert_eq!((lines("quick") as u64, lines("slow")), (report.samples, slow_reads.len()));
-        for reads in slow_reads.windows(2).filter(|reads| reads[1].moment == Moment::Tick) {
-            let intervals = (reads[0].ended - barrier).as_millis() / INTERVAL.as_millis();
-            let next = barrier + INTERVAL * u32::try_from(intervals + 1).unwrap();
-            assert!(reads[1].began >= next, "{reads:?} with intervals from {barrier:?}");
-        }
-    }
-}
+#[path = "sampler_tests.rs"]
+mod tests;

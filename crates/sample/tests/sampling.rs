@@ -5,6 +5,8 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{Recording, once_undisturbed, wait_for};
@@ -149,6 +151,32 @@ fn a_process_that_writes_and_syncs_is_seen_in_its_own_counters_and_in_the_disks(
     } else {
         assert!(report.warnings[0].contains("no block device"), "{report:?}");
     }
+}
+
+#[test]
+fn a_load_thread_that_sleeps_is_seen_to() {
+    const SLEEPS: usize = 2_000;
+    let (slept, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let (seen, ended) = (Arc::clone(&slept), Arc::clone(&is_over));
+    let sleep = move || {
+        while !ended.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_micros(1));
+            seen.fetch_add(1, Ordering::Release);
+        }
+    };
+    let thread = std::thread::Builder::new().name("load-0".to_owned()).spawn(sleep).unwrap();
+    // It has its name by then.
+    wait_for("the first sleep", || slept.load(Ordering::Acquire) > 0);
+    let recording = Recording::new();
+    sample(&Config::default(), &recording, || {
+        let enough = slept.load(Ordering::Acquire) + SLEEPS;
+        wait_for("more sleeps", || slept.load(Ordering::Acquire) >= enough);
+    });
+    is_over.store(true, Ordering::Release);
+    thread.join().unwrap();
+    let load = recording.read("load").unwrap();
+    // On a busy machine some sleeps are over before they begin, and are no switch.
+    assert!(load.growth("voluntary_switches") >= SLEEPS as i64 / 4, "{load:?}");
 }
 
 #[test]

@@ -7,10 +7,11 @@ use dbdyno_plan::{CpuList, PlanDuration};
 
 /// Look whether this machine is fit to measure on, or measure what the load client can reach on it.
 ///
-/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other programs, for about three
+/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other programs, for about five
 /// seconds, and prints what was found: each line with a verdict (`good`; `note`: figures may be worse or vary more than they
-/// need; `bad`: measuring makes no sense) and what to do about it. The status is 3 when something is bad. Nothing is changed;
-/// a small file is written and removed to time an fsync.
+/// need; `bad`: measuring makes no sense) and what to do about it. Then follows what it costs a server to wake a client that
+/// sleeps, by CPUs, and what to write into `[host]` of a plan: client_wait, server_cpus and client_cpus. The status is 3 when
+/// something is bad. Nothing is changed; a small file is written and removed to time an fsync.
 ///
 /// With --client it runs point selects against servers that only answer (`dbdyno known-answer`, MySQL's and PostgreSQL's
 /// protocol), prints the rates, and keeps them in client-calibration.json in the cache folder. `dbdyno run` finds them there

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::args::DoctorArgs;
-use crate::doctor::{calibrate, finding, fitness, json, store, table};
+use crate::doctor::{calibrate, finding, fitness, json, store, table, wakeups};
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::terminal;
 
@@ -46,7 +46,8 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     let text = if args.json {
         serde_json::to_string_pretty(&findings).map_err(|error| Ended::new(OURS, error))?
     } else {
-        finding::lines(&findings)
+        let tables = findings.iter().filter_map(|found| found.measured.as_deref()).map(wakeups::table);
+        finding::lines(&findings) + &tables.map(|table| format!("\n{table}")).collect::<String>()
     };
     if args.json { terminal::out(&text) } else { terminal::out_folded(&text) }?;
     if findings.iter().any(|found| found.verdict == finding::Verdict::Bad) {

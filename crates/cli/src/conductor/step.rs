@@ -6,7 +6,7 @@ use std::time::Duration;
 use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
-use dbdyno_plan::grouped;
+use dbdyno_plan::{CpuList, grouped};
 use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
 };
@@ -270,6 +270,7 @@ impl StepRun<'_, '_> {
             data_dir: self.database.data_dir(),
             database_dir: self.database.database_dir(),
             status: self.database.status_endpoint(),
+            server_cpus: self.server_cpus(),
             cpus: self.client_cpus(),
             ..Config::default()
         }
@@ -299,6 +300,10 @@ impl StepRun<'_, '_> {
             }),
         };
         Connections { rate_per_second: load.connect_rate_per_second, lost, ..Connections::default() }
+    }
+
+    fn server_cpus(&self) -> Option<Vec<u32>> {
+        Some(self.database.effective_cpus()?.parse::<CpuList>().ok()?.0)
     }
 
     fn client_cpus(&self) -> Option<Vec<u32>> {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::doctor::wakeups::WakeUps;
+
 /// What a respect of the machine means for measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -14,26 +16,29 @@ pub(crate) enum Verdict {
 }
 
 /// What was found in one respect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) name: &'static str,
     pub(crate) verdict: Verdict,
     pub(crate) found: String,
     /// What to do about it; empty where nothing has to be done.
     pub(crate) advice: &'static str,
+    /// All figures, where they are more than a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) measured: Option<Box<WakeUps>>,
 }
 
 impl Finding {
     pub(crate) fn good(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Good, found: found.into(), advice: "" }
+        Self { name, verdict: Verdict::Good, found: found.into(), advice: "", measured: None }
     }
 
     pub(crate) fn note(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, verdict: Verdict::Note, found: found.into(), advice }
+        Self { name, verdict: Verdict::Note, found: found.into(), advice, measured: None }
     }
 
     pub(crate) fn bad(name: &'static str, found: impl Into<String>, advice: &'static str) -> Self {
-        Self { name, verdict: Verdict::Bad, found: found.into(), advice }
+        Self { name, verdict: Verdict::Bad, found: found.into(), advice, measured: None }
     }
 }
 

@@ -9,13 +9,13 @@ use crate::commands::run::tool;
 use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
-use crate::doctor::store;
+use crate::doctor::{store, wakeups};
 use crate::host;
 
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Everything, with what has to be measured: takes about three seconds. `data_dir` is where data would lie.
+/// Everything, with what has to be measured: takes about five seconds. `data_dir` is where data would lie.
 pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
     let files = HostFiles::here();
     let before = load::ticks(&files);
@@ -28,6 +28,7 @@ pub(crate) fn findings(data_dir: &Path) -> Vec<Finding> {
         load::others(&before, &after),
         load::steal(&before, &after),
         kernel::timers(kernel::measure_timers()),
+        cpu::wake_ups(host::usable_cpus().and_then(|usable| wakeups::measure(&files, &usable))),
         disk::fsync(folder.clone(), disk::measure_fsync(&folder)),
         tools::cache_folder(store::path().and_then(|path| path.parent().map(Path::to_owned)).as_deref()),
         tools::servers(),
@@ -50,6 +51,7 @@ fn machine(files: &HostFiles, data_dir: &Path) -> Vec<Finding> {
     vec![
         cpu::count(cpus, known.cpus, can_pin),
         cpu::governor(files),
+        cpu::idle(files),
         cpu::turbo(files),
         cpu::smt(files),
         cpu::numa(files),
@@ -112,10 +114,10 @@ mod tests {
         let mut names: Vec<_> = findings.iter().map(|finding| finding.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!((names.len(), findings.len()), (33, 33));
+        assert_eq!((names.len(), findings.len()), (35, 35));
         for finding in &findings {
             assert_eq!(finding.advice.is_empty(), finding.verdict == Verdict::Good, "{finding:?}");
         }
-        assert_eq!(at_once(folder.path()).len(), 25);
+        assert_eq!(at_once(folder.path()).len(), 26);
     }
 }

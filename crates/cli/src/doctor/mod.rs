@@ -8,5 +8,6 @@ pub(crate) mod fitness;
 mod host_files;
 pub(crate) mod store;
 mod table;
+pub(crate) mod wakeups;
 
 pub(crate) use table::{json, table};

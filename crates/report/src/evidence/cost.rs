@@ -1,4 +1,4 @@
-//! CPU charged to who used it, switches, fsyncs and reads, for one unit of a step's headline.
+//! CPU charged to who used it, switches, fsyncs, reads and wake-ups, for one unit of a step's headline.
 
 use dbdyno_analyse::{Cost, StepFindings};
 
@@ -28,6 +28,9 @@ const fn column(
 ) -> CostColumn {
     CostColumn { name, field, unit, decimals, meaning, value }
 }
+
+/// The last columns of [`COSTS`], which are a table of their own: who slept and had to be woken.
+const WAKE_UPS: usize = 8;
 
 /// Every figure of [`Cost`], whose CPU it is first.
 pub const COSTS: &[CostColumn] = &[
@@ -160,18 +163,90 @@ pub const COSTS: &[CostColumn] = &[
         |c| c.load_thread_wait_share,
         "Part of the time in which a load thread, the worst of them, waited for a CPU; with CPUs of its own the step is invalid from 0.1 on.",
     ),
+    column(
+        "sleeps",
+        "server_voluntary_switches",
+        "1/op",
+        3,
+        |c| c.server_voluntary_switches,
+        "The server's threads went to sleep (voluntary switches), and were woken again.",
+    ),
+    column(
+        "preempted",
+        "server_involuntary_switches",
+        "1/op",
+        3,
+        |c| c.server_involuntary_switches,
+        "The server's threads had to make room for others (involuntary switches).",
+    ),
+    column(
+        "run queue",
+        "server_run_delay_us",
+        "µs/op",
+        2,
+        |c| c.server_run_delay_us,
+        "Time in which the server's threads could have run and waited for a CPU; NA where the kernel does not count it.",
+    ),
+    column(
+        "server RES",
+        "server_rescheduling_interrupts",
+        "1/op",
+        3,
+        |c| c.server_rescheduling_interrupts,
+        "Rescheduling interrupts of the server's CPUs; NA, as the next three, where server and client have no CPUs of their own.",
+    ),
+    column(
+        "server CAL",
+        "server_function_call_interrupts",
+        "1/op",
+        3,
+        |c| c.server_function_call_interrupts,
+        "Function-call interrupts of the server's CPUs; newer kernels wake idle CPUs by them.",
+    ),
+    column(
+        "client RES",
+        "client_rescheduling_interrupts",
+        "1/op",
+        3,
+        |c| c.client_rescheduling_interrupts,
+        "Rescheduling interrupts of the client's CPUs: the server pays for each answer that wakes a client by one.",
+    ),
+    column(
+        "client CAL",
+        "client_function_call_interrupts",
+        "1/op",
+        3,
+        |c| c.client_function_call_interrupts,
+        "Function-call interrupts of the client's CPUs.",
+    ),
+    column(
+        "client sleeps",
+        "load_voluntary_switches",
+        "1/op",
+        3,
+        |c| c.load_voluntary_switches,
+        "The client's load threads went to sleep, and were woken by an answer or a timer; NA of more than 64.",
+    ),
 ];
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
-    let figures = COSTS.iter().map(|cost| Column::new(cost.name, cost.unit, cost.meaning));
+pub(super) fn grids(step: &StepFindings) -> [Grid; 2] {
+    let (costs, wake_ups) = COSTS.split_at(COSTS.len() - WAKE_UPS);
+    let unit = &step.rate_label;
     let note = format!(
-        "CPU of who used it, for one unit of the headline ({}); then switches, fsyncs and reads.",
-        step.rate_label
+        "CPU of who used it, for one unit of the headline ({unit}); then switches, fsyncs and reads."
     );
-    let mut grid = Grid::new("CPU and fsyncs", &note, run_columns(step), figures);
+    let wake_note = format!(
+        "Who slept and had to be woken, for one unit of the headline ({unit}): a server pays for waking a client that sleeps."
+    );
+    [grid(step, "CPU and fsyncs", &note, costs), grid(step, "Wake-ups", &wake_note, wake_ups)]
+}
+
+fn grid(step: &StepFindings, title: &str, note: &str, costs: &[CostColumn]) -> Grid {
+    let figures = costs.iter().map(|cost| Column::new(cost.name, cost.unit, cost.meaning));
+    let mut grid = Grid::new(title, note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let mut row = run_labels(step, variant, run);
-        row.extend(COSTS.iter().map(|cost| fixed((cost.value)(&run.cost), cost.decimals)));
+        row.extend(costs.iter().map(|cost| fixed((cost.value)(&run.cost), cost.decimals)));
         grid.rows.push(row);
     }
     grid
@@ -192,6 +267,14 @@ mod tests {
             client_kernel_us: Some(6.0),
             rest_cpu_us: Some(7.0),
             server_switches: Some(8.0),
+            server_voluntary_switches: Some(18.0),
+            server_involuntary_switches: Some(19.0),
+            server_run_delay_us: Some(20.0),
+            server_rescheduling_interrupts: Some(21.0),
+            server_function_call_interrupts: Some(22.0),
+            client_rescheduling_interrupts: Some(23.0),
+            client_function_call_interrupts: Some(24.0),
+            load_voluntary_switches: Some(25.0),
             fsyncs_per_commit: Some(9.0),
             sampler_core_share: Some(10.0),
             busiest_load_thread_share: Some(11.0),

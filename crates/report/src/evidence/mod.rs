@@ -81,7 +81,8 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     let [relative_metrics, relative_efficiency, relative_costs] = relative::grids(step);
     grids.extend([metrics::grid(step), relative_metrics]);
     grids.extend([efficiency::grid(step), relative_efficiency]);
-    grids.extend([cost::grid(step), relative_costs]);
+    let [costs, wake_ups] = cost::grids(step);
+    grids.extend([costs, wake_ups, relative_costs]);
     grids.push(device::grid(step));
     grids.push(host_check::grid(step));
     grids.push(client::grid(step));

@@ -3,13 +3,15 @@
 //!
 //! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
 //! the 64 with the least numbers, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
-//! ended keeps what it was last seen with.
+//! ended keeps what it was last seen with. `voluntary_switches`, how often a thread went to sleep, summed over all; not where there
+//! are more than these 64, which block with one connection each.
 
 use std::fs;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::process::parse_switches;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::proc_file::ProcFile;
@@ -32,14 +34,16 @@ struct Thread {
     /// Keys of its counters, made once; `None` for one that is only in the sums.
     keys: Option<[String; 2]>,
     file: ProcFile,
+    status: ProcFile,
     last: Times,
+    voluntary_switches: i64,
 }
 
 /// Since a thread began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Times {
-    cpu_us: i64,
-    run_delay_us: i64,
+pub(super) struct Times {
+    pub(super) cpu_us: i64,
+    pub(super) run_delay_us: i64,
 }
 
 impl Load {
@@ -57,13 +61,25 @@ impl Load {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
             let Some(Ok(number)) = name.trim_end().strip_prefix(PREFIX).map(str::parse) else { continue };
             let Ok(file) = ProcFile::open(task.path().join("schedstat")) else { continue };
-            self.threads.push(Thread { number, keys: None, file, last: Times::default() });
+            let Ok(status) = ProcFile::open(task.path().join("status")) else { continue };
+            let last = Times::default();
+            self.threads.push(Thread { number, keys: None, file, status, last, voluntary_switches: 0 });
         }
         self.threads.sort_by_key(|thread| thread.number);
         for thread in self.threads.iter_mut().take(MOST_NAMED) {
             let key = |counter| format!("{PREFIX}{}.{counter}", thread.number);
             thread.keys = Some([key("cpu_us"), key("run_delay_us")]);
         }
+    }
+
+    fn voluntary_switches(&mut self) -> i64 {
+        let read = |thread: &mut Thread| {
+            if let Some(now) = thread.status.text().ok().and_then(|text| parse_switches(&text)) {
+                thread.voluntary_switches = now.voluntary;
+            }
+            thread.voluntary_switches
+        };
+        self.threads.iter_mut().map(read).sum()
     }
 }
 
@@ -95,12 +111,15 @@ impl Source for Load {
         }
         values.set("cpu_us", sum.cpu_us);
         values.set("run_delay_us", sum.run_delay_us);
+        if (1..=MOST_NAMED).contains(&self.threads.len()) {
+            values.set("voluntary_switches", self.voluntary_switches());
+        }
         Ok(Some(at))
     }
 }
 
 /// `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
-fn parse(text: &str) -> Option<Times> {
+pub(super) fn parse(text: &str) -> Option<Times> {
     let mut numbers = text.split_ascii_whitespace().map(|number| number.parse::<i64>().ok());
     let (cpu_ns, delay_ns) = (numbers.next()??, numbers.next()??);
     Some(Times { cpu_us: cpu_ns / 1000, run_delay_us: delay_ns / 1000 })
@@ -140,6 +159,7 @@ mod tests {
         assert!(numbers.len() >= 70 && numbers.is_sorted(), "{numbers:?}");
         let sum: i64 = load.threads.iter().map(|thread| thread.last.cpu_us).sum();
         assert_eq!(values.map()["cpu_us"], sum);
+        assert!(!values.map().contains_key("voluntary_switches"), "of so many they are not counted");
         for (index, number) in numbers.iter().enumerate() {
             let is_named = values.map().contains_key(&format!("load-{number}.cpu_us"));
             assert_eq!(is_named, index < MOST_NAMED, "{number}");

@@ -13,6 +13,7 @@ mod disk;
 mod diskstats;
 mod footprint;
 mod host;
+mod interrupts;
 mod load;
 mod own;
 mod process;
@@ -29,6 +30,7 @@ pub(crate) use client::Client;
 pub(crate) use disk::Disk;
 pub(crate) use diskstats::device_line;
 pub(crate) use host::{Host, parse_stat};
+pub(crate) use interrupts::Interrupts;
 pub(crate) use load::Load;
 pub(crate) use own::Own;
 pub(crate) use processes::Processes;
@@ -42,7 +44,8 @@ pub(crate) use tree::ServerTree;
 pub const ALL: &[(&str, &str)] = &[
     ("host", "CPU time of the whole machine, context switches, pressure"),
     ("server", "CPU time, memory and IO of the server's process"),
-    ("switches", "context switches of the server's threads"),
+    ("switches", "context switches of the server's threads, and how long they waited for a CPU"),
+    ("interrupts", "rescheduling and function-call interrupts of the server's and of the client's CPUs"),
     ("cgroup", "memory, page cache included, of the server's control group, where its memory is limited"),
     ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
     ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),

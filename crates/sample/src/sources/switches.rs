@@ -1,4 +1,6 @@
-//! Source `switches`: context switches of the server's threads, or of its processes where it has many, `voluntary_switches` and `involuntary_switches`.
+//! Source `switches`: context switches of the server's threads, or of its processes where it has many, `voluntary_switches` and
+//! `involuntary_switches`, and `run_delay_us`, the time in which they could have run and had no CPU (`schedstat`; absent where the
+//! kernel does not count it).
 //!
 //! Apart from `server`, because one file a thread is read: with hundreds of connections not each second, and a sample
 //! that was not taken must not look like one in which nothing has happened.
@@ -7,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::threads::ThreadSwitches;
+use super::threads::Scheduling;
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::cost_limit::CostLimit;
@@ -16,19 +18,19 @@ use crate::cost_limit::CostLimit;
 #[derive(Debug)]
 pub(crate) struct ServerSwitches {
     pid: u32,
-    threads: ThreadSwitches,
+    threads: Scheduling,
     limit: CostLimit,
 }
 
 impl ServerSwitches {
     /// Of process `pid`.
     pub(crate) fn new(pid: u32) -> Self {
-        Self { pid, threads: ThreadSwitches::of(pid), limit: CostLimit::new(Duration::ZERO) }
+        Self { pid, threads: Scheduling::of(pid), limit: CostLimit::new(Duration::ZERO) }
     }
 
     /// Of process `pid` and its children.
     pub(crate) fn of_tree(pid: u32) -> Self {
-        Self { threads: ThreadSwitches::of_tree(pid), ..Self::new(pid) }
+        Self { threads: Scheduling::of_tree(pid), ..Self::new(pid) }
     }
 }
 
@@ -47,14 +49,17 @@ impl Source for ServerSwitches {
             return Ok(None);
         }
         let Self { threads, limit, .. } = self;
-        let switches = match limit.measure(at, || threads.read()) {
-            Ok(switches) => switches,
+        let scheduled = match limit.measure(at, || threads.read()) {
+            Ok(scheduled) => scheduled,
             // `server` tells it.
             Err(Error::Gone { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        values.set("voluntary_switches", switches.voluntary);
-        values.set("involuntary_switches", switches.involuntary);
+        values.set("voluntary_switches", scheduled.switches.voluntary);
+        values.set("involuntary_switches", scheduled.switches.involuntary);
+        if let Some(run_delay_us) = scheduled.run_delay_us() {
+            values.set("run_delay_us", run_delay_us);
+        }
         Ok(Some(at))
     }
 }

@@ -1,27 +1,50 @@
-//! Context switches of another process: summed over its threads, or over its children, never falling when one ends.
+//! What the scheduler did with another process: summed over its threads, or over its children, never falling when one ends.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
 
+use super::load::{Times, parse as parse_times};
 use super::process::{Switches, parse_switches};
 use super::tree::{children_file, parse_children};
 use crate::Error;
 use crate::proc_file::ProcFile;
 
-/// Threads whose file stays open between two readings; each costs a file descriptor of ours. The others are opened
+/// Threads whose files stay open between two readings; each costs two file descriptors of ours. The others' are opened
 /// anew each time.
-const MAX_OPEN_FILES: usize = 256;
+const MAX_OPEN: usize = 128;
+
+/// Context switches of one thread, or of many together, and how long they ran and waited for a CPU.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    pub(crate) switches: Switches,
+    times: Times,
+}
+
+impl Scheduled {
+    /// Time in which threads could have run and had no CPU; `None` where the kernel does not count: there, no thread has run.
+    pub(crate) fn run_delay_us(self) -> Option<i64> {
+        (self.times.cpu_us > 0).then_some(self.times.run_delay_us)
+    }
+}
+
+impl std::ops::AddAssign for Scheduled {
+    fn add_assign(&mut self, other: Self) {
+        self.switches += other.switches;
+        self.times.cpu_us += other.times.cpu_us;
+        self.times.run_delay_us += other.times.run_delay_us;
+    }
+}
 
 /// The kernel sums context switches over a process for its parent alone, so they are added up thread by thread. What
 /// a thread did between its last reading and its end is not seen.
 #[derive(Debug)]
-pub(crate) struct ThreadSwitches {
+pub(crate) struct Scheduling {
     pid: u32,
     members: Members,
     threads: HashMap<u32, Thread>,
     /// Of threads that have ended, as last seen.
-    ended: Switches,
+    ended: Scheduled,
     /// Counts readings, to tell threads that were not seen in the last one.
     reading: u64,
 }
@@ -51,22 +74,38 @@ impl Members {
         }
     }
 
-    fn status_file(&self, pid: u32, number: u32) -> PathBuf {
+    fn folder(&self, pid: u32, number: u32) -> PathBuf {
         match self {
-            Self::Threads => PathBuf::from(format!("/proc/{pid}/task/{number}/status")),
-            Self::Processes => PathBuf::from(format!("/proc/{number}/status")),
+            Self::Threads => PathBuf::from(format!("/proc/{pid}/task/{number}")),
+            Self::Processes => PathBuf::from(format!("/proc/{number}")),
         }
     }
 }
 
 #[derive(Debug)]
 struct Thread {
-    file: Option<ProcFile>,
-    last: Switches,
+    files: Option<Files>,
+    last: Scheduled,
     reading: u64,
 }
 
-impl ThreadSwitches {
+/// Where the kernel says it of one thread.
+#[derive(Debug)]
+struct Files {
+    status: ProcFile,
+    /// Old kernels, and those built without scheduler statistics, have none.
+    schedstat: Option<ProcFile>,
+}
+
+impl Files {
+    fn read(&mut self) -> Option<Scheduled> {
+        let switches = parse_switches(&self.status.text().ok()?)?;
+        let times = self.schedstat.as_mut().and_then(|file| parse_times(&file.text().ok()?));
+        Some(Scheduled { switches, times: times.unwrap_or_default() })
+    }
+}
+
+impl Scheduling {
     /// Of process `pid`. Nothing is read yet.
     pub(crate) fn of(pid: u32) -> Self {
         Self::new(pid, Members::Threads)
@@ -78,11 +117,11 @@ impl ThreadSwitches {
     }
 
     fn new(pid: u32, members: Members) -> Self {
-        Self { pid, members, threads: HashMap::new(), ended: Switches::default(), reading: 0 }
+        Self { pid, members, threads: HashMap::new(), ended: Scheduled::default(), reading: 0 }
     }
 
-    /// Reads all threads: switches since each began, ended ones included.
-    pub(crate) fn read(&mut self) -> Result<Switches, Error> {
+    /// Reads all threads: what was since each began, ended ones included.
+    pub(crate) fn read(&mut self) -> Result<Scheduled, Error> {
         self.reading += 1;
         for number in self.members.list(self.pid).ok_or(Error::Gone { pid: self.pid })? {
             self.read_thread(number);
@@ -106,28 +145,29 @@ impl ThreadSwitches {
     /// Reads thread `tid`. A thread that ends meanwhile is left as it was last seen.
     fn read_thread(&mut self, tid: u32) {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            let now = match &mut thread.file {
-                Some(file) => read_switches(file),
-                None => self.open(tid).and_then(|mut file| read_switches(&mut file)),
+            let now = match &mut thread.files {
+                Some(files) => files.read(),
+                None => self.open(tid).and_then(|mut files| files.read()),
             };
             if let Some(now) = now {
                 self.keep(tid, now);
                 return;
             }
-            // The file was bound to a thread that has ended; its number may be another thread's by now.
+            // The files were bound to a thread that has ended; its number may be another thread's by now.
             self.forget(tid);
         }
-        let Some(mut file) = self.open(tid) else { return };
-        let Some(last) = read_switches(&mut file) else { return };
-        let file = (self.threads.len() < MAX_OPEN_FILES).then_some(file);
-        self.threads.insert(tid, Thread { file, last, reading: self.reading });
+        let Some(mut files) = self.open(tid) else { return };
+        let Some(last) = files.read() else { return };
+        let files = (self.threads.len() < MAX_OPEN).then_some(files);
+        self.threads.insert(tid, Thread { files, last, reading: self.reading });
     }
 
     /// Takes over what a known thread has done. Fewer switches than before are those of a new thread with an old
     /// number.
-    fn keep(&mut self, tid: u32, now: Switches) {
+    fn keep(&mut self, tid: u32, now: Scheduled) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        if now.voluntary < thread.last.voluntary || now.involuntary < thread.last.involuntary {
+        let (before, after) = (thread.last.switches, now.switches);
+        if after.voluntary < before.voluntary || after.involuntary < before.involuntary {
             self.ended += thread.last;
         }
         thread.last = now;
@@ -141,13 +181,11 @@ impl ThreadSwitches {
         }
     }
 
-    fn open(&self, tid: u32) -> Option<ProcFile> {
-        ProcFile::open(self.members.status_file(self.pid, tid)).ok()
+    fn open(&self, tid: u32) -> Option<Files> {
+        let folder = self.members.folder(self.pid, tid);
+        let status = ProcFile::open(folder.join("status")).ok()?;
+        Some(Files { status, schedstat: ProcFile::open(folder.join("schedstat")).ok() })
     }
-}
-
-fn read_switches(file: &mut ProcFile) -> Option<Switches> {
-    parse_switches(&file.text().ok()?)
 }
 
 #[cfg(test)]
@@ -160,7 +198,7 @@ mod tests {
 
     #[test]
     fn switches_do_not_fall_when_a_thread_ends() {
-        let mut switches = ThreadSwitches::of(std::process::id());
+        let mut scheduling = Scheduling::of(std::process::id());
         let (stop, stopped) = mpsc::channel::<()>();
         let (ready, is_ready) = mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -171,34 +209,47 @@ mod tests {
             let _ = stopped.recv();
         });
         let tid = is_ready.recv().unwrap();
-        let with = switches.read().unwrap();
-        let threads = switches.threads.len();
+        let with = scheduling.read().unwrap();
+        let threads = scheduling.threads.len();
         // On a busy machine some sleeps are over before they begin, and are no switch.
-        assert!(with.voluntary >= 500, "{with:?}");
+        assert!(with.switches.voluntary >= 500, "{with:?}");
+        let own = parse_times(&fs::read_to_string("/proc/self/schedstat").unwrap()).unwrap();
+        assert_eq!(with.run_delay_us().is_some(), own.cpu_us > 0, "{with:?}");
         drop(stop);
         thread.join().unwrap();
         // Whoever waits for a thread hears of its end a moment before the kernel lists it no more.
         let listed = PathBuf::from(format!("/proc/self/task/{tid}"));
         wait_for("the end of the thread", || !listed.exists());
-        let without = switches.read().unwrap();
-        assert!(without.voluntary >= with.voluntary, "{without:?} after {with:?}");
-        assert!(switches.ended.voluntary >= 500, "{:?}, {threads} threads before", switches.ended);
+        let without = scheduling.read().unwrap();
+        assert!(without.switches.voluntary >= with.switches.voluntary, "{without:?} after {with:?}");
+        assert!(without.run_delay_us() >= with.run_delay_us(), "{without:?} after {with:?}");
+        let ended = scheduling.ended;
+        assert!(ended.switches.voluntary >= 500, "{ended:?}, {threads} threads before");
     }
 
     #[test]
     fn a_thread_number_that_is_used_again_counts_as_a_new_thread() {
-        let mut switches = ThreadSwitches::of(std::process::id());
-        let old = Switches { voluntary: 100, involuntary: 7 };
-        switches.threads.insert(1, Thread { file: None, last: old, reading: 0 });
-        switches.keep(1, Switches { voluntary: 3, involuntary: 8 });
-        assert_eq!(switches.ended, old);
-        assert_eq!(switches.threads[&1].last, Switches { voluntary: 3, involuntary: 8 });
+        let mut scheduling = Scheduling::of(std::process::id());
+        let of = |voluntary, involuntary, run_delay_us| Scheduled {
+            switches: Switches { voluntary, involuntary },
+            times: Times { cpu_us: 50, run_delay_us },
+        };
+        scheduling.threads.insert(1, Thread { files: None, last: of(100, 7, 900), reading: 0 });
+        scheduling.keep(1, of(3, 8, 1_000));
+        assert_eq!((scheduling.ended, scheduling.threads[&1].last), (of(100, 7, 900), of(3, 8, 1_000)));
+    }
+
+    #[test]
+    fn where_the_kernel_does_not_count_there_is_no_delay() {
+        assert_eq!(Scheduled::default().run_delay_us(), None);
+        let times = Times { cpu_us: 1, run_delay_us: 0 };
+        assert_eq!(Scheduled { times, ..Scheduled::default() }.run_delay_us(), Some(0));
     }
 
     #[test]
     fn a_process_that_has_ended_is_said_to_have() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert!(matches!(ThreadSwitches::of(child.id()).read(), Err(Error::Gone { .. })));
+        assert!(matches!(Scheduling::of(child.id()).read(), Err(Error::Gone { .. })));
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
+use crate::doctor::wakeups::{ONE_CORE_SHARE, Wait, WakeUps, percent};
+use crate::exit::Ended;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
@@ -35,6 +37,58 @@ pub(crate) fn governor(files: &HostFiles) -> Finding {
             "the clock rate changes while you measure; set performance (cpupower frequency-set -g performance)",
         ),
     }
+}
+
+/// How CPUs without work wait for the next one; in a virtual machine that halts them, waking one is the hypervisor's business.
+pub(crate) fn idle(files: &HostFiles) -> Finding {
+    let of = |name: &str| files.line(&format!("{CPUS}/cpuidle/{name}")).filter(|text| !text.is_empty());
+    let Some(driver) = of("current_driver") else { return Finding::good("idle", "not visible") };
+    let governor = of("current_governor").or_else(|| of("current_governor_ro"));
+    let mut found = format!("driver {driver}, governor {}", governor.as_deref().unwrap_or("not visible"));
+    let polls_ns = files.number::<u64>("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
+    match (governor.as_deref(), polls_ns) {
+        (Some("haltpoll"), Some(0)) => found.push_str(", CPUs halt at once"),
+        (Some("haltpoll"), Some(polls_ns)) => {
+            found.push_str(&format!(", CPUs poll for up to {} us before they halt", polls_ns / 1_000));
+        }
+        _ => {}
+    }
+    Finding::good("idle", found)
+}
+
+/// What it costs a server to wake its client, and whether a client can be kept from that.
+pub(crate) fn wake_ups(measured: Result<WakeUps, Ended>) -> Finding {
+    let found = match measured {
+        Ok(found) => found,
+        Err(error) => {
+            let found = format!("not measured: {}", error.message.unwrap_or_default());
+            return Finding::note("wake-ups", found, "allow sched_setaffinity to pin client and server");
+        }
+    };
+    let Some(advice) = &found.advice else {
+        let advice = "use two or more, or leave client_wait = \"sleep\"";
+        return Finding::note("wake-ups", "client and server share the one CPU", advice);
+    };
+    let text = format!(
+        "waking a client that sleeps takes {} of the server's CPU for a short answer; a server's CPU loses {} of its speed while a \
+         client's is busy",
+        percent(advice.saved_share),
+        percent(advice.lost_share)
+    );
+    let finding = match (advice.client_wait, advice.lost_share >= ONE_CORE_SHARE) {
+        (_, true) => Finding::note(
+            "wake-ups",
+            text,
+            "client and server share a core, so figures depend on the client; see the table below",
+        ),
+        (Wait::Spin, false) => Finding::note(
+            "wake-ups",
+            text,
+            "ratios between servers depend on a client that sleeps; see the table below for [host]",
+        ),
+        (Wait::Sleep, false) => Finding::good("wake-ups", text),
+    };
+    Finding { measured: Some(Box::new(found)), ..finding }
 }
 
 /// Intel's driver says when it is off, the others when it is on.
@@ -111,9 +165,12 @@ pub(crate) fn mitigations(files: &HostFiles) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_plan::CpuList;
+
     use super::*;
     use crate::doctor::finding::Verdict;
     use crate::doctor::host_files::machine;
+    use crate::doctor::wakeups::Advice;
 
     const SYS: &str = "/sys/devices/system";
 
@@ -145,6 +202,50 @@ mod tests {
             [verdict(&[(&other, "1\n")], turbo), verdict(&[(&other, "0\n")], turbo)],
             [Verdict::Note, Verdict::Good]
         );
+    }
+
+    #[test]
+    fn how_cpus_idle_is_told() {
+        let path = |name: &str| format!("{SYS}/cpu/cpuidle/{name}");
+        let (driver, governor, writable) =
+            (path("current_driver"), path("current_governor_ro"), path("current_governor"));
+        let polls = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+        let found = |files: &[(&str, &str)]| idle(&machine(files).1).found;
+        let halting = found(&[(&driver, "haltpoll\n"), (&governor, "haltpoll\n"), (polls, "200000\n")]);
+        assert_eq!(
+            halting,
+            "driver haltpoll, governor haltpoll, CPUs poll for up to 200 us before they halt"
+        );
+        let halting = found(&[(&driver, "haltpoll\n"), (&governor, "haltpoll\n"), (polls, "0\n")]);
+        assert_eq!(halting, "driver haltpoll, governor haltpoll, CPUs halt at once");
+        let bare = found(&[(&driver, "intel_idle\n"), (&writable, "menu\n"), (polls, "200000\n")]);
+        assert_eq!(bare, "driver intel_idle, governor menu");
+        assert_eq!(found(&[]), "not visible");
+    }
+
+    #[test]
+    fn what_a_wake_up_costs_is_judged_by_what_follows() {
+        let of = |saved_share, lost_share, client_wait| {
+            let advice = Advice {
+                client_wait,
+                server_cpus: CpuList(vec![0]),
+                client_cpus: CpuList(vec![1]),
+                saved_share,
+                lost_share,
+            };
+            let cpus = CpuList(vec![0, 1]);
+            let (usable_cpus, measured_cpus) = (cpus.clone(), cpus);
+            wake_ups(Ok(WakeUps { usable_cpus, measured_cpus, pairs: Vec::new(), advice: Some(advice) }))
+        };
+        let sleeping = of(0.014, -0.003, Wait::Sleep);
+        assert_eq!((sleeping.verdict, sleeping.measured.is_some()), (Verdict::Good, true));
+        insta::assert_snapshot!(sleeping.found, @"waking a client that sleeps takes 1 % of the server's CPU for a short answer; a server's CPU loses 0 % of its speed while a client's is busy");
+        let (spinning, one_core) = (of(0.2, 0.01, Wait::Spin), of(0.2, 0.4, Wait::Sleep));
+        assert_eq!((spinning.verdict, one_core.verdict), (Verdict::Note, Verdict::Note));
+        assert_ne!(spinning.advice, one_core.advice);
+        let refused = wake_ups(Err(Ended::new(3, "cannot keep to CPUs 0")));
+        assert_eq!((refused.verdict, refused.measured), (Verdict::Note, None));
+        assert_eq!(refused.found, "not measured: cannot keep to CPUs 0");
     }
 
     #[test]

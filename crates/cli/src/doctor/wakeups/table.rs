@@ -1,0 +1,117 @@
+//! The cost of wake-ups as an aligned table, with what follows from it.
+
+use super::{ONE_CORE_SHARE, Pair, WORTH_SHARE, WakeUps};
+
+const HEADS: [[&str; 7]; 2] = [
+    ["server", "client", "asleep:", "server's", "spinning:", "server's", "server slowed"],
+    ["on CPU", "on CPU", "round trip", "CPU", "round trip", "CPU", "by busy client"],
+];
+
+/// The table for people; on a machine with one CPU one sentence.
+pub(crate) fn table(found: &WakeUps) -> String {
+    let (Some(first), Some(advice)) = (found.pairs.first(), &found.advice) else {
+        return "There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. \
+                Leave client_wait = \"sleep\".\n"
+            .to_owned();
+    };
+    let mut text = format!(
+        "What an answer costs (us): the client asleep or spinning, {} us of work of the server for each answer\n\n",
+        first.deciding().work_us
+    );
+    let mut rows = HEADS.map(|heads| heads.map(str::to_owned)).to_vec();
+    rows.extend(found.pairs.iter().map(row));
+    for row in &rows {
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:>0$}", width(column)));
+        text.push_str(&format!("{}\n", cells.collect::<Vec<_>>().join("  ")));
+    }
+    if found.measured_cpus != found.usable_cpus {
+        text.push_str(&format!("\nmeasured between CPUs {} of {}\n", found.measured_cpus, found.usable_cpus));
+    }
+    let is_across = |pair: &&Pair| {
+        advice.server_cpus.0.contains(&pair.server_cpu) && advice.client_cpus.0.contains(&pair.client_cpu)
+    };
+    let across = found.pairs.iter().find(is_across).unwrap_or(first);
+    let costs = across
+        .answers
+        .iter()
+        .map(|answer| format!("{:.1} us after {} us of work", answer.wake_up_us(), answer.work_us));
+    text.push_str(&format!(
+        "\nWaking the client costs the server on CPU {}: {}.\n",
+        across.server_cpu,
+        costs.collect::<Vec<_>>().join(", ")
+    ));
+    text.push_str(&format!(
+        "For [host] of a plan: client_wait = \"{}\", server_cpus = \"{}\", client_cpus = \"{}\".\n",
+        advice.client_wait, advice.server_cpus, advice.client_cpus
+    ));
+    text.push_str(&format!(
+        "Spin where it saves the server {:.0} % of its CPU or more, here {}; CPUs that slow each other by {:.0} % or more are called \
+         one core.\n",
+        100.0 * WORTH_SHARE,
+        percent(advice.saved_share),
+        100.0 * ONE_CORE_SHARE
+    ));
+    text
+}
+
+fn row(pair: &Pair) -> [String; 7] {
+    let answer = pair.deciding();
+    let us = |us: f64| format!("{us:.1}");
+    [
+        pair.server_cpu.to_string(),
+        pair.client_cpu.to_string(),
+        us(answer.asleep.round_trip_us),
+        us(answer.asleep.server_cpu_us),
+        us(answer.spinning.round_trip_us),
+        us(answer.spinning.server_cpu_us),
+        percent(pair.lost_share),
+    ]
+}
+
+/// Whole percents; scatter around none has no sign.
+pub(crate) fn percent(share: f64) -> String {
+    let whole = (100.0 * share).round();
+    format!("{} %", if whole == 0.0 { 0.0 } else { whole })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_plan::CpuList;
+
+    use super::super::testing::pair;
+    use super::super::{Advice, Wait};
+    use super::*;
+
+    #[test]
+    fn the_table_is_aligned_and_says_what_to_take() {
+        let found = WakeUps {
+            usable_cpus: CpuList((0..16).collect()),
+            measured_cpus: CpuList(vec![0, 15]),
+            pairs: vec![pair(0, 15, 3.0, -0.002), pair(15, 0, 12.0, 0.41)],
+            advice: Some(Advice {
+                client_wait: Wait::Spin,
+                server_cpus: CpuList((0..12).collect()),
+                client_cpus: CpuList((12..16).collect()),
+                saved_share: 0.1,
+                lost_share: -0.002,
+            }),
+        };
+        insta::assert_snapshot!(table(&found), @r#"
+        What an answer costs (us): the client asleep or spinning, 25 us of work of the server for each answer
+
+        server  client     asleep:  server's   spinning:  server's   server slowed
+        on CPU  on CPU  round trip       CPU  round trip       CPU  by busy client
+             0      15        65.0      30.0        37.2      27.0             0 %
+            15       0        65.0      30.0        37.2      18.0            41 %
+
+        measured between CPUs 0,15 of 0-15
+
+        Waking the client costs the server on CPU 0: 3.0 us after 0 us of work, 3.0 us after 25 us of work, 3.0 us after 100 us of work.
+        For [host] of a plan: client_wait = "spin", server_cpus = "0-11", client_cpus = "12-15".
+        Spin where it saves the server 2 % of its CPU or more, here 10 %; CPUs that slow each other by 15 % or more are called one core.
+        "#);
+        let one = WakeUps { measured_cpus: CpuList(vec![0]), pairs: Vec::new(), advice: None, ..found };
+        insta::assert_snapshot!(table(&one), @r#"There is one CPU: client and server take turns on it, and a client that spins would keep it from the server. Leave client_wait = "sleep"."#);
+    }
+}

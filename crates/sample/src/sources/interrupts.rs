@@ -1,0 +1,199 @@
+//! Source `interrupts`: interrupts by which one CPU has another do something, from `/proc/interrupts`.
+//!
+//! Keys: `<side>_rescheduling` (a thread was woken for that CPU, or is to give way) and `<side>_function_call` (anything else
+//! asked of it, newer kernels' wake-ups of idle CPUs among it), each summed over the CPUs of `server` and of `client`, since the
+//! first sample. Where the two share CPUs it is not sampled: the interrupt may be for either. A CPU that polls while it is
+//! idle is woken without an interrupt.
+//!
+//! x86 names the lines `RES` and `CAL`, ARM and RISC-V number them (`IPI0`), in an order that differs between kernels. All of them
+//! end in the same words, so lines are found by these. Counters have 32 bits and begin anew at 0 after the last value.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::{Moment, Source, Values, about};
+use crate::Error;
+use crate::cost_limit::CostLimit;
+use crate::proc_file::ProcFile;
+
+/// Kinds of interrupts: names in keys, and the words at the end of their lines. Kernels before 5.0 have a line of its own
+/// for a function call that is for one CPU only.
+const KINDS: [(&str, &str); 2] =
+    [("rescheduling", "rescheduling interrupts"), ("function_call", "function call interrupts")];
+
+/// One count a CPU.
+type Counts = HashMap<u32, u32>;
+
+/// Interrupts of the CPUs of one side.
+#[derive(Debug)]
+struct Side {
+    cpus: Vec<u32>,
+    keys: [String; KINDS.len()],
+    /// As last read.
+    last: [Counts; KINDS.len()],
+    sums: [i64; KINDS.len()],
+}
+
+impl Side {
+    fn new(name: &str, cpus: Vec<u32>) -> Self {
+        let keys = KINDS.map(|(kind, _)| format!("{name}_{kind}"));
+        Self { cpus, keys, last: Default::default(), sums: Default::default() }
+    }
+
+    /// Adds what has come since the last reading. A CPU that was not online then begins with what it has now.
+    fn add(&mut self, kinds: &[Counts; KINDS.len()]) {
+        for ((last, sum), counts) in self.last.iter_mut().zip(&mut self.sums).zip(kinds) {
+            for cpu in &self.cpus {
+                let Some(now) = counts.get(cpu) else { continue };
+                let before = last.insert(*cpu, *now).unwrap_or(*now);
+                *sum += i64::from(now.wrapping_sub(before));
+            }
+        }
+    }
+}
+
+/// The CPUs of server and client.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    file: ProcFile,
+    sides: [Side; 2],
+    /// On a machine of many CPUs and devices the kernel takes milliseconds for the text.
+    limit: CostLimit,
+}
+
+impl Interrupts {
+    /// Of the CPUs of each side.
+    pub(crate) fn open(server: Vec<u32>, client: Vec<u32>) -> Result<Self, Error> {
+        let sides = [Side::new("server", server), Side::new("client", client)];
+        let file = ProcFile::open("/proc/interrupts")?;
+        Ok(Self { file, sides, limit: CostLimit::new(Duration::ZERO) })
+    }
+}
+
+impl Source for Interrupts {
+    fn name(&self) -> &'static str {
+        "interrupts"
+    }
+
+    fn about(&self) -> Map<String, Value> {
+        let [server, client] = &self.sides;
+        about([("server_cpus", server.cpus.clone().into()), ("client_cpus", client.cpus.clone().into())])
+    }
+
+    fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
+        let at = Instant::now();
+        if !self.limit.is_due(moment, at) {
+            return Ok(None);
+        }
+        let Self { file, limit, .. } = self;
+        let counts = limit.measure(at, || file.text().map(|text| parse(&text)))?;
+        let missing = || self.file.format_error("lines of rescheduling and function call interrupts");
+        let counts = counts.ok_or_else(missing)?;
+        for side in &mut self.sides {
+            side.add(&counts);
+            side.keys.iter().zip(side.sums).for_each(|(key, sum)| values.set(key, sum));
+        }
+        Ok(Some(at))
+    }
+}
+
+/// Counts of each kind; `None` where there is no line of one of them. The head names the CPUs that are online.
+fn parse(text: &str) -> Option<[Counts; KINDS.len()]> {
+    let mut lines = text.lines();
+    let names = lines.next()?.split_ascii_whitespace();
+    let cpus: Vec<u32> = names.map(|name| name.strip_prefix("CPU")?.parse().ok()).collect::<Option<_>>()?;
+    let mut kinds: [Counts; KINDS.len()] = Default::default();
+    for line in lines {
+        let Some(kind) = KINDS.iter().position(|(_, words)| ends_with(line.trim_end(), words)) else {
+            continue;
+        };
+        let counts = line.split_once(':')?.1.split_ascii_whitespace();
+        let counts = counts.map_while(|count| count.parse::<u64>().ok().map(low));
+        for (cpu, count) in cpus.iter().zip(counts) {
+            let sum = kinds[kind].entry(*cpu).or_insert(0);
+            *sum = sum.wrapping_add(count);
+        }
+    }
+    kinds.iter().all(|counts| !counts.is_empty()).then_some(kinds)
+}
+
+/// The bits that every kernel counts with.
+fn low(count: u64) -> u32 {
+    (count & u64::from(u32::MAX)) as u32
+}
+
+/// Whether these are the last words of a line, in capitals or not.
+fn ends_with(line: &str, words: &str) -> bool {
+    let at = line.len().checked_sub(words.len());
+    at.and_then(|at| line.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rescheduling and function-call interrupts of each CPU, by its number.
+    fn parsed(text: &str) -> Option<Vec<(u32, u32, u32)>> {
+        let [rescheduling, calls] = parse(text)?;
+        let mut all: Vec<_> = rescheduling.iter().map(|(cpu, count)| (*cpu, *count, calls[cpu])).collect();
+        all.sort_unstable();
+        Some(all)
+    }
+
+    #[test]
+    fn x86_of_linux_6_18_and_of_2_6_32() {
+        let text = include_str!("../../tests/proc/linux-6.18-two-cpus/interrupts");
+        assert_eq!(parsed(text).unwrap(), [(0, 37_865, 108_391), (1, 24_153, 87_601)]);
+        let text = include_str!("../../tests/proc/linux-2.6.32/interrupts");
+        assert_eq!(parsed(text).unwrap(), [(0, 215_520, 3_127), (1, 209_116, 2_960)]);
+        // Kernels before that began some words with a small letter.
+        let older = text.replace("Function call", "function call");
+        assert_eq!(parsed(&older), parsed(text));
+    }
+
+    #[test]
+    fn arm64_of_linux_6_1_with_a_cpu_offline_and_of_3_18_with_calls_of_two_kinds() {
+        let text = include_str!("../../tests/proc/linux-6.1-arm64/interrupts");
+        assert_eq!(parsed(text).unwrap(), [(0, 51_230, 6_188), (1, 48_127, 7_145), (3, 50_116, 6_920)]);
+        let text = include_str!("../../tests/proc/linux-3.18-arm64/interrupts");
+        assert_eq!(parsed(text).unwrap(), [(0, 158_220, 356), (1, 168_619, 1_718)]);
+    }
+
+    #[test]
+    fn the_machine_that_runs_this_test_counts_on_or_says_what_is_missing() {
+        let mut source = Interrupts::open(vec![0], vec![1]).unwrap();
+        let mut values = Values::default();
+        let text = std::fs::read_to_string("/proc/interrupts").unwrap();
+        match source.read(Moment::Boundary, &mut values) {
+            Ok(at) => assert!(at.is_some() && parse(&text).is_some()),
+            Err(error) => {
+                assert!(error.to_string().contains("rescheduling") && parse(&text).is_none(), "{error}");
+                return;
+            }
+        }
+        assert!(values.map().values().all(|count| *count == 0) && values.map().len() == 4, "{values:?}");
+        source.read(Moment::Boundary, &mut values).unwrap();
+        assert!(values.map().values().all(|count| *count >= 0), "{values:?}");
+    }
+
+    #[test]
+    fn a_text_without_these_lines_is_refused() {
+        assert_eq!(parse(""), None);
+        assert_eq!(parse("           CPU0\n  1:  5  IO-APIC  1-edge  i8042\n"), None);
+        assert_eq!(parse("           CPU0\nRES:  5  Rescheduling interrupts\n"), None);
+    }
+
+    #[test]
+    fn each_side_has_the_interrupts_of_its_cpus_and_a_counter_may_begin_anew() {
+        let mut side = Side::new("client", vec![1, 3]);
+        let counts = |one, three| Counts::from([(0, 7), (1, one), (3, three)]);
+        side.add(&[counts(u32::MAX - 4, 100), counts(1, 1)]);
+        assert_eq!(side.sums, [0, 0]);
+        side.add(&[counts(5, 130), counts(1, 2)]);
+        assert_eq!((side.sums, side.keys[1].as_str()), ([40, 1], "client_function_call"));
+        side.add(&[Counts::from([(0, 9), (1, 6)]), counts(1, 2)]);
+        assert_eq!(side.sums, [41, 1], "CPU 3 is offline");
+    }
+}
