@@ -147,6 +147,17 @@ fn prepared_statements_have_the_same_shapes_with_marks() {
     assert!(execute("qr100", "query").0.contains(" INDEXED BY pi1_"));
 }
 
+#[test]
+fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
+    for (greatest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
+        let recorded = Recorded::new(&small(), postgres::capabilities());
+        recorded.journal.answer("SELECT max(transactionid) FROM pi1", greatest);
+        let asked = recorded.lanes("qp100").ask(1, "query", 0).pop();
+        let Some(Asked::Execute(sql, _)) = asked else { panic!("not prepared: {asked:?}") };
+        assert!(sql.ends_with(&format!(" IN ({})", [mark; 10].join(","))), "{sql}");
+    }
+}
+
 /// How INSERTs, DELETEs, range queries and point queries arrive.
 fn sent(protocol: Protocol, capabilities: Capabilities) -> String {
     let recorded = Recorded::new(&Options { protocol, ..small() }, capabilities);
