@@ -7,7 +7,7 @@
 mod support;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Snapshot};
 use nix::sys::signal::{Signal, kill};

@@ -1,7 +1,5 @@
 //! The microbenchmarks from a plan to their reports, on SQLite.
 
-use std::time::{Duration, Instant};
-
 use dbdyno_record::{CellEvent, Run, StepEvent};
 
 use crate::TWO_VARIANTS;

@@ -1,7 +1,5 @@
 //! The page as a whole: well-formed, self-contained, complete, safe and small.
 
-use std::time::{Duration, Instant};
-
 use super::{Html, history_html};
 use crate::Format;
 use crate::evidence::grids;
