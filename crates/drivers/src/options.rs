@@ -87,6 +87,11 @@ pub struct Manner {
     /// `None` = in clear.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
+    /// MySQL and MariaDB: asks for `CLIENT_DEPRECATE_EOF`, results without EOF packets; `None` = as the product's own client library
+    /// does, see [`crate::mysql::MysqlSession::protocol_options`].
+    pub deprecate_eof: Option<bool>,
+    /// MySQL and MariaDB: asks for `CLIENT_SESSION_TRACK`, changes of the session's state in OK packets; `None` as above.
+    pub session_track: Option<bool>,
     /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
     pub client_charset: Option<String>,
     /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would not commit after each statement. See

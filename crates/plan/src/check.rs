@@ -253,6 +253,8 @@ fn option_problem(variant: &Variant) -> Found {
         ("password_env", variant.password_env.is_some(), is_address, "an address"),
         ("option_file", variant.option_file.is_some(), is_address, "an address"),
         ("column_definitions", variant.column_definitions.is_some(), is_mysql, MYSQL),
+        ("deprecate_eof", variant.deprecate_eof.is_some(), is_mysql, MYSQL),
+        ("session_track", variant.session_track.is_some(), is_mysql, MYSQL),
         ("client_charset", variant.client_charset.is_some(), is_mysql, MYSQL),
         ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];

@@ -178,6 +178,12 @@ pub struct Variant {
     /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
     /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
     pub column_definitions: Option<ColumnDefinitions>,
+    /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the product's own client library does
+    /// when left out: yes for MySQL from 5.7, no for MariaDB. Only for MariaDB and MySQL.
+    pub deprecate_eof: Option<bool>,
+    /// Whether connections ask to be told of changes of the session's state (`CLIENT_SESSION_TRACK`); yes when left out, as both
+    /// products' own client libraries do where the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
+    pub session_track: Option<bool>,
     /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
     pub client_charset: Option<String>,
 }

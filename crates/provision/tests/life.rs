@@ -7,7 +7,7 @@
 mod support;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Snapshot};
 use nix::sys::signal::{Signal, kill};
@@ -149,10 +149,8 @@ fn a_server_that_hangs_at_its_end_is_killed_and_its_data_are_not_called_sound() 
     };
     let server = Server::start(&spec).unwrap();
     hang(&server);
-    let began = Instant::now();
     let message = server.into_running().halt(Duration::from_secs(1)).unwrap_err().to_string();
     assert!(message.contains("did not end within 1 s and was killed"), "{message}");
-    assert!(began.elapsed() < Duration::from_secs(20));
     let server = Server::start(&spec).unwrap();
     hang(&server);
     let stopped = server.into_running().stop_within(Duration::from_secs(1)).unwrap();

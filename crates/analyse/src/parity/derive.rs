@@ -67,6 +67,7 @@ pub(super) const ALL: &[(&str, Derive)] = &[
     ("no_binlog", |_| Some(Value::words("off"))),
     ("no_checksums", |_| Some(Value::Switch(false))),
     ("page_size", page_size),
+    ("protocol_options", protocol_options),
     ("query_cache", query_cache),
     ("redo", redo),
     ("serializable", |_| Some(Value::words("serializable"))),
@@ -250,6 +251,24 @@ fn column_definitions(reader: &Reader<'_>) -> Option<Value> {
         }
     };
     Some(Value::words(if is_once { "once" } else { "with each answer" }))
+}
+
+/// What the connection agreed on is known of a server that runs. Before it runs, it is what the plan asks for, else the product's
+/// own client library, as far as the server can.
+fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
+    let Subject { product, version, extra, knowledge, .. } = reader.subject;
+    if *knowledge == Knowledge::Effective {
+        return Some(Value::words(reader.text("protocol_options")?));
+    }
+    let is_mariadb = *product == Product::MariaDb;
+    let can = *version >= if is_mariadb { [10, 2, 0] } else { [5, 7, 5] };
+    let asked = [
+        ("DEPRECATE_EOF", extra.deprecate_eof.unwrap_or(!is_mariadb)),
+        ("SESSION_TRACK", extra.session_track.unwrap_or(true)),
+    ];
+    let names: Vec<&str> =
+        asked.iter().filter(|(_, is_asked)| can && *is_asked).map(|(name, _)| *name).collect();
+    Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
 }
 
 /// As the connection tells it: it is the plan's or dbdyno's own, and no default of the server.

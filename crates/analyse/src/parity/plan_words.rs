@@ -72,9 +72,17 @@ fn extra(variant: &Value, sends_text_only: bool) -> Option<(String, Extra)> {
     let engine = variant.get("engine").and_then(Value::as_str).map(str::to_owned);
     let tls = variant.get("tls").is_some_and(|tls| tls.get("mode").and_then(Value::as_str) != Some("off"));
     let word = |key| variant.get(key).and_then(Value::as_str);
-    let column_definitions_always = word("column_definitions") == Some("always");
-    let client_charset = word("client_charset").map(str::to_owned);
-    Some((name, Extra { engine, tls, column_definitions_always, client_charset, sends_text_only }))
+    let switch = |key| variant.get(key).and_then(Value::as_bool);
+    let extra = Extra {
+        engine,
+        tls,
+        column_definitions_always: word("column_definitions") == Some("always"),
+        deprecate_eof: switch("deprecate_eof"),
+        session_track: switch("session_track"),
+        client_charset: word("client_charset").map(str::to_owned),
+        sends_text_only,
+    };
+    Some((name, extra))
 }
 
 #[cfg(test)]
@@ -85,7 +93,7 @@ mod tests {
     fn a_plan_says_mode_declared_classes_engines_and_encryption() {
         let words = PlanWords::read(
             "name = \"p\"\nparity = \"refuse\"\ndiffers = [\"binlog\"]\n[[variant]]\nname = \"a\"\nengine = \"rocksdb\"\n\
-             client_charset = \"latin1\"\ncolumn_definitions = \"always\"\n[variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n[workload.oltp]\n",
+             client_charset = \"latin1\"\ncolumn_definitions = \"always\"\ndeprecate_eof = true\nsession_track = false\n[variant.tls]\nmode = \"verify\"\n[[variant]]\nname = \"b\"\ntls = { mode = \"off\" }\n[workload.oltp]\n",
         );
         assert_eq!((words.mode, words.differs.as_slice()), (Mode::Refuse, &["binlog".to_owned()][..]));
         assert_eq!(
@@ -94,6 +102,8 @@ mod tests {
                 engine: Some("rocksdb".to_owned()),
                 tls: true,
                 column_definitions_always: true,
+                deprecate_eof: Some(true),
+                session_track: Some(false),
                 client_charset: Some("latin1".to_owned()),
                 sends_text_only: false,
             }

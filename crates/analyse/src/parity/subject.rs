@@ -65,6 +65,10 @@ pub struct Extra {
     pub tls: bool,
     /// Whether the plan asks for column definitions with each answer.
     pub column_definitions_always: bool,
+    /// Whether connections ask for results without EOF packets, where the plan says so.
+    pub deprecate_eof: Option<bool>,
+    /// Whether they ask to be told of changes of the session's state, where the plan says so.
+    pub session_track: Option<bool>,
     /// Character set of connections, where the plan names one.
     pub client_charset: Option<String>,
     /// The plan's workloads prepare no statement on MariaDB and MySQL.

@@ -155,6 +155,8 @@ fn owned(
         ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
         ("client_charset", variant.client_charset.is_some() && is_postgres, "leave it out"),
         ("column_definitions", variant.column_definitions.is_some() && is_postgres, "leave it out"),
+        ("deprecate_eof", variant.deprecate_eof.is_some() && is_postgres, "leave it out"),
+        ("session_track", variant.session_track.is_some() && is_postgres, "leave it out"),
         ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
     ];
     if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
@@ -223,7 +225,9 @@ fn manner(variant: &Variant, tls: Option<Tls>) -> Manner {
         Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
         Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
     };
-    Manner { tls, column_definitions, client_charset: variant.client_charset.clone(), ..Manner::default() }
+    let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
+    let client_charset = client_charset.clone();
+    Manner { tls, column_definitions, deprecate_eof, session_track, client_charset, ..Manner::default() }
 }
 
 /// The plan's words on TLS in the driver's.

@@ -1,7 +1,5 @@
 //! The microbenchmarks from a plan to their reports, on SQLite.
 
-use std::time::{Duration, Instant};
-
 use dbdyno_record::{CellEvent, Run, StepEvent};
 
 use crate::TWO_VARIANTS;
@@ -28,13 +26,11 @@ fn works(run: &Run) -> Vec<String> {
 }
 
 #[test]
-fn the_whole_42_run_on_sqlite_at_tiny_size_in_less_than_a_minute() {
+fn the_whole_42_run_on_sqlite_at_tiny_size() {
     let desk = Desk::new();
     desk.write("p.toml", &plan(wal(), "tables = 2\noperations = 20\nconnections = [2]"));
-    let began = Instant::now();
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     let dir = desk.run_dir();
     let findings = findings(&dir);
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1), "{}", ended.err);

@@ -48,8 +48,9 @@ fn the_machine_rests_between_cells_and_not_before_the_first() {
     assert_eq!(order(&dir), "cell rest cell rest cell rest cell");
     let rests = rests(&dir);
     for (number, (length, elapsed)) in (1..).zip(&rests) {
-        assert!(*length >= Duration::from_secs(1) && *length < Duration::from_secs(60), "{rests:?}");
+        assert!(*length >= Duration::from_secs(1), "{rests:?}");
         assert!(*elapsed >= Duration::from_secs(number), "a rest is time of the run: {rests:?}");
+        assert!(length <= elapsed, "{rests:?}");
     }
     let run = Run::open(&dir).unwrap();
     let deviations = &run.manifest.workloads[0].deviations;
@@ -79,6 +80,7 @@ fn a_plan_counts_its_rests() {
 
 #[test]
 fn ctrl_c_ends_a_rest_and_what_is_left_begins_without_one() {
+    const REST: Duration = Duration::from_secs(600);
     let desk = Desk::new();
     desk.write("p.toml", &resting_plan("10m", 1));
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));
@@ -92,11 +94,11 @@ fn ctrl_c_ends_a_rest_and_what_is_left_begins_without_one() {
     let asked = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
-    assert!(asked.elapsed() < Duration::from_secs(30), "it took {:?}", asked.elapsed());
+    assert!(asked.elapsed() < REST, "it took {:?} of a rest of 10 minutes", asked.elapsed());
     let run = Run::open(&dir).unwrap();
     assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Interrupted, .. })));
     assert_eq!(order(&dir).matches("cell").count(), 1);
     desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]).expect_ok();
     assert_eq!(order(&dir).matches("cell").count(), 2);
-    assert!(rests(&dir).iter().all(|(length, _)| *length < Duration::from_secs(60)), "{:?}", rests(&dir));
+    assert!(rests(&dir).iter().all(|(length, _)| *length < REST), "{:?}", rests(&dir));
 }

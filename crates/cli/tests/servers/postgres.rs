@@ -94,8 +94,13 @@ fn keys_of_other_products_are_refused_before_anything_runs() {
     };
     insta::assert_snapshot!(refused(POSTGRES_15, "my_cnf = \"options\""), @"exit 2: error: variant a: my_cnf is not for TITLE; say postgresql_conf");
     insta::assert_snapshot!(refused(POSTGRES_15, "engine = \"innodb\""), @"exit 2: error: variant a: engine is not for TITLE; leave it out");
-    for (key, value) in [("client_charset", "latin1"), ("column_definitions", "always")] {
-        let told = refused(POSTGRES_15, &format!("{key} = \"{value}\""));
+    for (key, value) in [
+        ("client_charset", "\"latin1\""),
+        ("column_definitions", "\"always\""),
+        ("deprecate_eof", "true"),
+        ("session_track", "false"),
+    ] {
+        let told = refused(POSTGRES_15, &format!("{key} = {value}"));
         assert_eq!(told, format!("exit 2: error: variant a: {key} is not for TITLE; leave it out"));
     }
     insta::assert_snapshot!(refused(MARIADB_10_11, "postgresql_conf = \"options\""), @"exit 2: error: variant a: postgresql_conf is not for TITLE; say my_cnf");

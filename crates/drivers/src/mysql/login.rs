@@ -30,8 +30,7 @@ const WANTED: CapabilityFlags = CapabilityFlags::CLIENT_LONG_PASSWORD
     .union(CapabilityFlags::CLIENT_TRANSACTIONS)
     .union(CapabilityFlags::CLIENT_SECURE_CONNECTION)
     .union(CapabilityFlags::CLIENT_MULTI_RESULTS)
-    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS)
-    .union(CapabilityFlags::CLIENT_DEPRECATE_EOF);
+    .union(CapabilityFlags::CLIENT_PS_MULTI_RESULTS);
 
 /// Largest message that is announced; the server's own `max_allowed_packet` is what limits.
 const LARGEST_MESSAGE: u32 = 1 << 30;
@@ -50,6 +49,7 @@ pub(super) struct Agreed {
     pub(super) is_mariadb: bool,
     pub(super) connection_id: u32,
     pub(super) form: Form,
+    pub(super) session_track: bool,
 }
 
 /// Waits for the server's first packet.
@@ -77,13 +77,15 @@ where
     wire.reply().await?;
     login.converse(wire, &mut Vec::with_capacity(256)).await?;
     wire.wipe();
+    let agreed = wanted(&greeting, options);
     let form = Form {
-        deprecate_eof: (greeting.capabilities & WANTED).contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
+        deprecate_eof: agreed.contains(CapabilityFlags::CLIENT_DEPRECATE_EOF),
         optional_definitions: extended(&greeting, options)
             == MariadbCapabilities::MARIADB_CLIENT_CACHE_METADATA,
     };
     Ok(Agreed {
         form,
+        session_track: agreed.contains(CapabilityFlags::CLIENT_SESSION_TRACK),
         version: greeting.version,
         is_mariadb: greeting.is_mariadb,
         connection_id: greeting.connection_id,
@@ -112,7 +114,7 @@ fn put_response(
     greeting: &Greeting,
     options: &Options,
 ) -> Result<(), Fault> {
-    let mut capabilities = greeting.capabilities & WANTED;
+    let mut capabilities = wanted(greeting, options);
     capabilities.set(CapabilityFlags::CLIENT_SSL, login.channel.is_encrypted);
     // Without it the server refuses such a statement; most take the flag whatever they have greeted with.
     capabilities.set(CapabilityFlags::CLIENT_LOCAL_FILES, options.local_infile);
@@ -129,6 +131,17 @@ fn put_response(
     );
     response.with_mariadb_ext_capabilities(extended(greeting, options)).serialize(out);
     Ok(())
+}
+
+/// The capabilities of both that are asked for. Without a word of the options, session tracking and results without EOF packets
+/// are those of the product's own client library: libmysqlclient asks for both since 5.7 (`CLIENT_CAPABILITIES` in its
+/// `client_settings.h`), MariaDB Connector/C for session tracking only (`mariadb_com.h`).
+fn wanted(greeting: &Greeting, options: &Options) -> CapabilityFlags {
+    let mut wanted = WANTED;
+    let manner = &options.manner;
+    wanted.set(CapabilityFlags::CLIENT_DEPRECATE_EOF, manner.deprecate_eof.unwrap_or(!greeting.is_mariadb));
+    wanted.set(CapabilityFlags::CLIENT_SESSION_TRACK, manner.session_track.unwrap_or(true));
+    greeting.capabilities & wanted
 }
 
 /// MariaDB's own capabilities that are asked for.

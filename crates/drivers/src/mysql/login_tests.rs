@@ -87,15 +87,22 @@ fn told(outcome: Result<Agreed, Fault>) -> String {
     format!("{:?}: {fault}", fault.class())
 }
 
-/// The extended capabilities that the client answers a greeting of MariaDB with, whose own are `offered`.
-async fn extended_answer(options: &Options, offered: u32) -> u32 {
-    let (client, mut server) = tokio::io::duplex(1 << 16);
-    let mut wire = Wire::new(client);
+/// The greeting of a MariaDB whose own capabilities are `offered`.
+fn mariadb_greeting(offered: u32) -> Vec<u8> {
     let mut payload = greeting("mysql_native_password");
     let flags = 1 + b"8.0.31\0".len() + 4 + 8 + 1;
     payload[flags] &= !1;
     let reserved = flags + 2 + 1 + 2 + 2 + 1 + 6;
     payload[reserved..reserved + 4].copy_from_slice(&offered.to_le_bytes());
+    payload.splice(1..1, *b"5.5.5-11.4.5-MariaDB-");
+    payload
+}
+
+/// What the client answers a greeting of MariaDB with.
+async fn answer_to_mariadb(options: &Options, offered: u32) -> (Agreed, Vec<u8>) {
+    let (client, mut server) = tokio::io::duplex(1 << 16);
+    let mut wire = Wire::new(client);
+    let payload = mariadb_greeting(offered);
     let serve = async move {
         server.write_all(&packet(0, &payload)).await.expect("the greeting is sent");
         let heard = receive(&mut server).await;
@@ -103,10 +110,43 @@ async fn extended_answer(options: &Options, offered: u32) -> u32 {
         heard
     };
     let (agreed, heard) = tokio::join!(opened(&mut wire, options), serve);
+    (agreed.expect("a login"), heard)
+}
+
+/// The extended capabilities in it.
+async fn extended_answer(options: &Options, offered: u32) -> u32 {
+    let (agreed, heard) = answer_to_mariadb(options, offered).await;
     let told = u32::from_le_bytes([heard[28], heard[29], heard[30], heard[31]]);
-    assert_eq!(agreed.expect("a login").form.optional_definitions, told != 0);
+    assert_eq!(agreed.form.optional_definitions, told != 0);
     assert_eq!(heard[0] & 1, 0, "who claims to be MySQL's client has no extended capabilities");
     told
+}
+
+#[tokio::test]
+async fn protocol_options_are_those_of_the_products_own_client_library_unless_the_options_say_otherwise() {
+    let said = |deprecate_eof, session_track| {
+        tcp("secret").with_manner(Manner { deprecate_eof, session_track, ..Manner::default() })
+    };
+    for (options, of_mysql, of_mariadb) in [
+        (tcp("secret"), (true, true), (false, true)),
+        (said(Some(false), Some(false)), (false, false), (false, false)),
+        (said(Some(true), None), (true, true), (true, true)),
+        (said(None, Some(false)), (true, false), (false, false)),
+    ] {
+        let (agreed, heard) = played(&options, "mysql_native_password", &[ok(0)]).await;
+        check_protocol_options(&agreed.expect("a login"), &heard[0], of_mysql);
+        let (agreed, heard) = answer_to_mariadb(&options, 0x1d).await;
+        check_protocol_options(&agreed, &heard, of_mariadb);
+    }
+}
+
+fn check_protocol_options(agreed: &Agreed, heard: &[u8], wanted: (bool, bool)) {
+    let asked =
+        CapabilityFlags::from_bits_retain(u32::from_le_bytes([heard[0], heard[1], heard[2], heard[3]]));
+    let has = |flag| asked.contains(flag);
+    let asked = (has(CapabilityFlags::CLIENT_DEPRECATE_EOF), has(CapabilityFlags::CLIENT_SESSION_TRACK));
+    assert_eq!((agreed.form.deprecate_eof, agreed.session_track), wanted);
+    assert_eq!(asked, wanted);
 }
 
 #[tokio::test]

@@ -216,7 +216,8 @@ fn all_forms() -> Vec<Form> {
 }
 
 fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
-    let agreed = Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form };
+    let agreed =
+        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
     Connection {
         wire: Wire::new(Scripted::new(answers, pieces)),
         agreed,

@@ -113,6 +113,17 @@ impl MysqlSession {
         self.0.agreed.form.optional_definitions
     }
 
+    /// Which of `DEPRECATE_EOF` (results end in an OK packet, and no EOF packet follows their column definitions) and
+    /// `SESSION_TRACK` (OK packets tell of changes of the session's state) the login agreed on, or `none`.
+    pub fn protocol_options(&self) -> &'static str {
+        match (self.0.agreed.form.deprecate_eof, self.0.agreed.session_track) {
+            (true, true) => "DEPRECATE_EOF, SESSION_TRACK",
+            (true, false) => "DEPRECATE_EOF",
+            (false, true) => "SESSION_TRACK",
+            (false, false) => "none",
+        }
+    }
+
     /// What the connection agreed on; `None` in clear.
     pub fn encryption(&self) -> Option<Encryption> {
         self.0.wire.stream().encryption()

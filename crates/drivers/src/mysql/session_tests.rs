@@ -11,7 +11,8 @@ use super::*;
 fn connected(deprecate_eof: bool) -> (Connection<DuplexStream>, DuplexStream) {
     let (client, server) = tokio::io::duplex(1 << 20);
     let form = Form { deprecate_eof, optional_definitions: false };
-    let agreed = Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form };
+    let agreed =
+        Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
     let connection = Connection {
         wire: Wire::new(client),
         agreed,

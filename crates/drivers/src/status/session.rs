@@ -28,6 +28,9 @@ const MYSQL_SESSION: &[&str] = &[
 /// No variable of the server: whether it sends the column definitions of a prepared statement `once` or `always`.
 const COLUMN_DEFINITIONS: &str = "column_definitions";
 
+/// No variable of the server: see [`crate::mysql::MysqlSession::protocol_options`].
+const PROTOCOL_OPTIONS: &str = "protocol_options";
+
 /// The same of PostgreSQL, with the database's own encoding and rules for text.
 const POSTGRES_SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
      'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
@@ -54,6 +57,7 @@ pub(super) async fn mysql_session(session: &mut AnySession) -> Result<BTreeMap<S
     if let AnySession::Mysql(mysql) = session {
         let told = if mysql.defines_columns_once() { "once" } else { "always" };
         all.insert(COLUMN_DEFINITIONS.to_owned(), told.to_owned());
+        all.insert(PROTOCOL_OPTIONS.to_owned(), mysql.protocol_options().to_owned());
     }
     Ok(all)
 }

@@ -316,7 +316,7 @@ mod tests {
         let settling = settled_beside(gauge, Duration::from_millis(1_200)).await;
         assert!(!settling.is_quiet, "{settling:?}");
         assert_eq!(settling.missed, [DEVICE_QUEUE]);
-        assert!(settling.took >= settling.cap && settling.took < Duration::from_secs(30), "{settling:?}");
+        assert!(settling.took >= settling.cap, "{settling:?}");
         assert!(settling.samples.len() <= 3, "looks go on behind the cap: {settling:?}");
         assert_eq!(settling.bounds[DEVICE_QUEUE], DEVICE_REQUESTS_MAX);
     }

@@ -21,7 +21,7 @@ fn a_lane_that_panics_fails_the_step_and_does_not_hang_it() {
     let (end, _) = run_step(&spec(2, &["insert"]), lanes, Options::default());
     assert_eq!(end.outcome, Outcome::Failed);
     assert!(end.message.expect("a reason").contains("panic"));
-    assert!(began.elapsed() < Duration::from_secs(20), "the other's schedule takes 100 s");
+    assert!(began.elapsed() < Duration::from_secs(100), "the other's schedule takes 100 s");
 }
 
 #[test]
@@ -50,9 +50,11 @@ fn a_connection_that_is_slow_to_close_does_not_fail_a_step_that_was_done_in_time
     assert!(record.window().is_some());
 }
 
+const LOOKING: Duration = Duration::from_secs(3_600);
+
 /// Looks at the end of the window for longer than anybody waits.
 fn looking_for_ever() -> Options {
-    Options { looking: Duration::from_secs(3_600), ..Options::default() }
+    Options { looking: LOOKING, ..Options::default() }
 }
 
 #[test]
@@ -63,7 +65,7 @@ fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
         .map(|client| (lane(client, 0, Pace::Closed, Limit::Time(time)), answers(Duration::from_millis(5))))
         .collect();
     let options = Options { looking, ..Options::default() };
-    let closed = Arc::clone(&options.closed);
+    let (closed, barrier) = (Arc::clone(&options.closed), Arc::clone(&options.barrier));
     let began = Instant::now();
     let (end, record) = run_step(&spec(3, &["insert"]), lanes, options);
     assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
@@ -71,7 +73,8 @@ fn connections_stay_open_until_the_end_of_the_window_has_been_looked_at() {
     assert_eq!(closed.len(), 3);
     assert!(closed.iter().all(|at| *at - began >= time + looking), "{began:?}, {closed:?}");
     // The step is over when its last answer is there, not when its connections are closed.
-    assert!(end.at_us < 1_500_000 && record.window().is_some(), "{end:?}");
+    let ended = *barrier.get().expect("the clock started") + Duration::from_micros(end.at_us);
+    assert!(closed.iter().all(|at| ended < *at) && record.window().is_some(), "{end:?}");
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn whoever_stops_a_step_does_not_wait_for_an_observer() {
     let stopped = stop.join().unwrap();
     assert_eq!((end.outcome, end.message), (Outcome::Completed, None), "all was done before the stop");
     assert!(ended >= stopped, "it did not wait for the observer");
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LOOKING, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -105,5 +108,5 @@ fn a_step_that_fails_does_not_wait_for_an_observer() {
     let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(3)), fails)];
     let (end, record) = run_step(&spec(1, &["insert"]), lanes, looking_for_ever());
     assert_eq!((end.outcome, record.window()), (Outcome::Failed, None));
-    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(began.elapsed() < LOOKING, "{:?}", began.elapsed());
 }

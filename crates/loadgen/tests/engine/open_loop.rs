@@ -196,5 +196,5 @@ fn a_closed_loop_limited_in_time_ends_its_window_at_exactly_that_time() {
     let (end, record) = run_step(&spec(3, &["query"]), lanes.collect(), Options::default());
     assert_eq!((end.outcome, record.window()), (Outcome::Completed, Some((0, 700_000))));
     assert!(end.lanes.iter().all(|lane| lane.complete));
-    assert!((700_000..2_000_000).contains(&end.at_us), "{}", end.at_us);
+    assert!(end.at_us >= 700_000, "{}", end.at_us);
 }

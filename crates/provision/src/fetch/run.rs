@@ -131,7 +131,7 @@ mod tests {
             running.join().unwrap()
         });
         assert!(matches!(ended, Err(Error::Cancelled { .. })), "{ended:?}");
-        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert!(begun.elapsed() < Duration::from_secs(60));
         let pid: i32 = std::fs::read_to_string(&child).unwrap().trim().parse().unwrap();
         let is_there = || {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 pub(crate) type Wanted = (&'static str, &'static str);
 
 /// Longest time that a test waits for a process to end; only a fault comes near it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Names in the servers folder that begin as wanted; at least one.
 pub(crate) fn all_of((prefix, catalogue): Wanted) -> Vec<String> {

@@ -1,7 +1,5 @@
 //! The page as a whole: well-formed, self-contained, complete, safe and small.
 
-use std::time::{Duration, Instant};
-
 use super::{Html, history_html};
 use crate::Format;
 use crate::evidence::grids;
@@ -225,7 +223,7 @@ fn a_column_is_explained_once() {
 }
 
 #[test]
-fn a_run_of_five_variants_five_blocks_and_42_steps_is_small_and_quick() {
+fn a_run_of_five_variants_five_blocks_and_42_steps_is_small() {
     let mut findings = fixture::sized(&["rollback", "b", "c", "d", "e"], 5, 1_800);
     let steps = findings.workloads[0].steps.clone();
     let long = steps.iter().filter(|step| step.name != "l.x");
@@ -233,10 +231,6 @@ fn a_run_of_five_variants_five_blocks_and_42_steps_is_small_and_quick() {
     // So many steps are of the microbenchmarks, which look no ids up.
     let variants = findings.workloads[0].steps.iter_mut().flat_map(|step| &mut step.variants);
     variants.flat_map(|variant| &mut variant.runs).for_each(|run| run.lookups.clear());
-    let started = Instant::now();
     let page = Html.render(&findings).expect("the template renders");
-    let took = started.elapsed();
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
-    // A debug build on a busy machine; a release build needs less than a tenth of this.
-    assert!(took < Duration::from_secs(20), "{took:?}");
 }

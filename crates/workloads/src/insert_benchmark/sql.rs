@@ -1,6 +1,6 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource};
+use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
 
 /// Which secondary index a range query reads, in the order in which they are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,8 +148,11 @@ pub(crate) fn point_prefix(table: &str) -> String {
     format!("SELECT transactionid, productid, data FROM {table} WHERE transactionid IN (")
 }
 
-pub(crate) fn prepared_point(table: &str, ids: u32) -> String {
-    let marks = vec!["?"; ids as usize].join(",");
+/// The original declares the ids of its prepared query `int` on PostgreSQL, which has to widen each of them then. `wide` ids have more
+/// than 32 bits and would be refused.
+pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32, wide: bool) -> String {
+    let mark = if capabilities.upkeep == Upkeep::Postgres && !wide { "?::int" } else { "?" };
+    let marks = vec![mark; ids as usize].join(",");
     format!("{}{marks})", point_prefix(table))
 }
 
@@ -180,7 +183,7 @@ mod tests {
         for kind in RangeKind::ALL {
             lines.push(range_parts("pi1", kind, capabilities, 10).join("?"));
         }
-        lines.push(prepared_point("pi1", 10));
+        lines.push(prepared_point("pi1", capabilities, 10, false));
         lines.push(extreme("pi1", "min"));
         lines.join("\n")
     }
@@ -234,7 +237,7 @@ mod tests {
         SELECT productid, customerid, price FROM pi1 WHERE productid >= ? ORDER BY productid, customerid, price LIMIT 10
         SELECT cashregisterid, customerid, price FROM pi1 WHERE cashregisterid > ? ORDER BY cashregisterid, customerid, price LIMIT 10
         SELECT price, dateandtime, customerid FROM pi1 WHERE price >= ? ORDER BY price, dateandtime, customerid LIMIT 10
-        SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?,?,?,?,?,?,?,?,?,?)
+        SELECT transactionid, productid, data FROM pi1 WHERE transactionid IN (?::int,?::int,?::int,?::int,?::int,?::int,?::int,?::int,?::int,?::int)
         SELECT min(transactionid) FROM pi1
         ");
     }

@@ -185,7 +185,7 @@ fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: 
             .map(|&kind| sql::range_parts(table, kind, capabilities, options.rows_per_query).join("?"))
             .collect::<Vec<_>>()
             .join(" | "),
-        _ => sql::prepared_point(table, options.points_per_query),
+        _ => sql::prepared_point(table, capabilities, options.points_per_query, false),
     }
 }
 

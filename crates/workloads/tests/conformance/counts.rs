@@ -149,6 +149,12 @@ fn inserts_and_deletes_of_a_read_write_step_share_one_schedule() {
 
 #[test]
 fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
+    // 20 statements of 50 rows each second: with the step's length left to chance it would be 0.55 to 1.45 s, each time the same.
+    // A machine that is held up ends later, and not each time.
+    assert!((0..8).any(|_| length_of_a_second_of_random_writers_us() < 1_200_000));
+}
+
+fn length_of_a_second_of_random_writers_us() -> u64 {
     let options = Options {
         clients: 2,
         pacing: Pacing::Poisson,
@@ -164,9 +170,6 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     let (end, _, record) = record_step(workload, index, &mut session, runtime, false, folder.path());
     let writers = end.lanes.iter().filter(|lane| record.spec.kinds[lane.kind].kind != "query");
     assert!(writers.clone().count() == 4 && writers.clone().all(|lane| lane.done == 20), "{:?}", end.lanes);
-    let (from_us, to_us) = record.window().unwrap();
-    // 20 statements of 50 rows each second: with the step's length left to chance it would be 0.55 to 1.45 s.
-    assert!((999_000..1_200_000).contains(&(to_us - from_us)), "{from_us} to {to_us}");
     for kind in ["insert", "delete"] {
         let due = |client| -> u64 {
             let of = record.intervals.iter().filter(|of| of.kind == kind && of.client == client);
@@ -176,6 +179,9 @@ fn random_writers_keep_their_rate_and_all_that_was_due_is_counted() {
     }
     let target = record.spec.target.as_ref().unwrap();
     assert!((target.rows_per_second - 2_000.0).abs() < 1e-9, "{target:?}");
+    let (from_us, to_us) = record.window().unwrap();
+    assert!(to_us - from_us >= 999_000, "{from_us} to {to_us}");
+    to_us - from_us
 }
 
 #[test]

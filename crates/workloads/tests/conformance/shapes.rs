@@ -25,7 +25,7 @@ fn the_first_inserts_of_seed_1_are_these() {
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',187,88682,2740,128.00,'aaaaaaaaaaalvdHyS'),('2024-01-01 00:00:00',183,27620,6022,245.00,'aaaaaaaaaaaaODtnM6J')
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',645,670,5848,266.00,'aaaaaaaaaaaamHPzqZJ'),('2024-01-01 00:00:00',12,63364,5065,283.00,'aaaaaaaaaaRMhND')
     ");
-    assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 2);
+    assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 3);
 }
 
 /// Frozen for the same reason: other steps, clients and kinds of draws.
@@ -145,6 +145,17 @@ fn prepared_statements_have_the_same_shapes_with_marks() {
     assert_eq!(point, format!("{head}(?,?,?,?,?,?,?,?,?,?)"));
     assert_eq!(params.len(), 10);
     assert!(execute("qr100", "query").0.contains(" INDEXED BY pi1_"));
+}
+
+#[test]
+fn ids_of_point_queries_are_int_on_postgres_until_they_need_more_bits() {
+    for (greatest, mark) in [(2_147_483_647, "?::int"), (2_147_483_648, "?")] {
+        let recorded = Recorded::new(&small(), postgres::capabilities());
+        recorded.journal.answer("SELECT max(transactionid) FROM pi1", greatest);
+        let asked = recorded.lanes("qp100").ask(1, "query", 0).pop();
+        let Some(Asked::Execute(sql, _)) = asked else { panic!("not prepared: {asked:?}") };
+        assert!(sql.ends_with(&format!(" IN ({})", [mark; 10].join(","))), "{sql}");
+    }
 }
 
 /// How INSERTs, DELETEs, range queries and point queries arrive.

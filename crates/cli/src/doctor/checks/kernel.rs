@@ -164,7 +164,7 @@ mod tests {
         let late = |median| timers((micros(median), micros(9_000))).verdict;
         assert_eq!([late(60), late(900)], [GOOD, NOTE]);
         let (median, worst) = measure_timers();
-        assert!(median <= worst && worst < Duration::from_secs(5));
+        assert!(median <= worst, "{median:?} {worst:?}");
     }
 
     #[test]

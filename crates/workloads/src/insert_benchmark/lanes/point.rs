@@ -20,6 +20,8 @@ pub struct PointLane {
     draws: PointDraws,
     cursor: Arc<AtomicI64>,
     greatest: i64,
+    /// Ids have more than 32 bits.
+    wide: bool,
     prefix: String,
     statement: Option<Statement>,
     ids: Vec<i64>,
@@ -35,6 +37,7 @@ impl PointLane {
             draws: PointDraws::new(client, connection),
             cursor,
             greatest: 0,
+            wide: false,
             prefix: sql::point_prefix(&client.table()),
             statement: None,
             ids: Vec::new(),
@@ -46,9 +49,16 @@ impl PointLane {
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
         if self.client.setup.prepared.queries {
-            let sql = sql::prepared_point(&self.client.table(), self.client.setup.options.points_per_query);
-            self.statement = Some(self.connection.prepare(&sql).await?);
+            self.prepare_query().await?;
         }
+        Ok(())
+    }
+
+    async fn prepare_query(&mut self) -> Result<(), Failure> {
+        let setup = &self.client.setup;
+        let (capabilities, ids) = (&setup.context.endpoint.capabilities, setup.options.points_per_query);
+        let sql = sql::prepared_point(&self.client.table(), capabilities, ids, self.wide);
+        self.statement = Some(self.connection.prepare(&sql).await?);
         Ok(())
     }
 
@@ -56,6 +66,11 @@ impl PointLane {
         if number.is_multiple_of(u64::from(self.client.setup.options.max_id_every.max(1))) {
             let sql = sql::extreme(&self.client.table(), "max");
             self.greatest = self.connection.lookup("max_id", &sql, notes).await?.unwrap_or(0);
+            let wide = i32::try_from(self.greatest).is_err();
+            if self.statement.is_some() && wide && !self.wide {
+                self.wide = true;
+                self.prepare_query().await?;
+            }
         }
         self.draws.at(number, self.cursor.load(Ordering::Acquire), self.greatest, &mut self.ids);
         if self.statement.is_some() {
