@@ -24,7 +24,10 @@ pub fn page() -> String {
     }
     for (title, family) in FAMILIES.iter().zip(ALL) {
         let _ = writeln!(out, "\n## {title}");
-        family.iter().for_each(|entry| write_entry(&mut out, entry));
+        for (place, entry) in family.iter().enumerate() {
+            let before = place.checked_sub(1).map(|before| &family[before]);
+            write_entry(&mut out, entry, before);
+        }
     }
     write_deviations(&mut out);
     out
@@ -42,10 +45,10 @@ pub fn statement(test: MicroTest) -> String {
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
-    let _ = writeln!(out, "\n## {title}\n\n{}\n", told(sequence));
+    let _ = writeln!(out, "\n## {title}\n\n{}\n", heading(sequence));
     let _ = writeln!(
         out,
-        "| # | step | published as | length | connections | groups |\n|--:|---|---|---|---|---|"
+        "| # | step | length | connections | groups |\n|--:|---|---|---|---|"
     );
     let mut number = 0;
     for step in sequence.steps() {
@@ -57,13 +60,13 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
         };
         let groups = groups::of_step(&step);
         let groups =
-            if groups.is_empty() { "none: fills caches".to_owned() } else { steps::groups_text(&groups) };
+            if groups.is_empty() { "fills caches".to_owned() } else { steps::groups_text(&groups) };
         let _ = writeln!(
             out,
-            "| {place} | `{}`{} | `{}` | {} | {} | {groups} |",
+            "| {place} | `{}`{}{} | {} | {} | {groups} |",
             step.name(),
+            published(&step),
             if step.settles { ", then rest" } else { "" },
-            step.published_name(),
             length(&step),
             match step.connections {
                 dbdyno_plan::MicroConnections::Each => "`connections`",
@@ -73,11 +76,18 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
     }
 }
 
-fn told(sequence: MicroSequence) -> &'static str {
+/// The published name, where it is not the rule.
+fn published(step: &MicroStep) -> String {
+    let (name, published) = (step.name(), step.published_name());
+    let is_rule = published == name || published == format!("{name}_range=100");
+    if is_rule { String::new() } else { format!(" (published as `{published}`)") }
+}
+
+fn heading(sequence: MicroSequence) -> &'static str {
     match sequence {
-        MicroSequence::FortyTwo => "`sequence = \"42\"`, behind `load` and `index`:",
+        MicroSequence::FortyTwo => "`sequence = \"42\"`, after `load` and `index`:",
         MicroSequence::ThirtyTwo => {
-            "`sequence = \"32\"`, behind `load` and `index`. Published tables leave the two steps before the writes out:"
+            "`sequence = \"32\"`, after `load` and `index`. Published tables leave the two steps before the writes out:"
         }
     }
 }
@@ -91,15 +101,20 @@ fn length(step: &MicroStep) -> &'static str {
     }
 }
 
-fn write_entry(out: &mut String, entry: &Entry) {
+/// What an entry has in common with the one `before` it is not said twice.
+fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     let name = entry.test.name();
     let _ = writeln!(out, "\n### {name}\n\nFor: {}.\n\n```sql", entry.purpose);
     for statement in statement(entry.test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
-    let _ = writeln!(out, "```\n\nParameters: {}. Rate: {}.", entry.parameters, writes::names(entry.test).1);
+    let shown = |text: &'static str, of: fn(&Entry) -> &'static str| {
+        if before.is_some_and(|before| of(before) == text) { "as above" } else { text }
+    };
+    let parameters = shown(entry.parameters, |entry| entry.parameters);
+    let _ = writeln!(out, "```\n\nParameters: {parameters}. Rate: {}.", writes::names(entry.test).1);
     if !entry.trap.is_empty() {
-        let _ = writeln!(out, "\nTrap: {}.", entry.trap);
+        let _ = writeln!(out, "\nTrap: {}.", shown(entry.trap, |entry| entry.trap));
     }
 }
 
