@@ -166,8 +166,8 @@ fn options(data: &Data, product: ConfigProduct) -> String {
     let mut text = String::new();
     for name in data.names(product) {
         let ranges = data.ranges(product, name);
-        let is_inherited =
-            product == ConfigProduct::Percona && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
+        let is_inherited = product == ConfigProduct::Percona
+            && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
         if !is_inherited {
             let defaults: Vec<String> = ranges.iter().map(|range| default_of(product, range)).collect();
             text.push_str(&format!("| `{name}` | {} |\n", defaults.join("; ")));

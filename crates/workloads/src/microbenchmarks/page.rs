@@ -22,6 +22,7 @@ pub fn page() -> String {
     for (title, sequence) in [("The 42", MicroSequence::FortyTwo), ("The 32", MicroSequence::ThirtyTwo)] {
         write_sequence(&mut out, title, sequence);
     }
+    write_groups(&mut out);
     for (title, family) in FAMILIES.iter().zip(ALL) {
         let _ = writeln!(out, "\n## {title}");
         for (place, entry) in family.iter().enumerate() {
@@ -45,11 +46,7 @@ pub fn statement(test: MicroTest) -> String {
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
-    let _ = writeln!(out, "\n## {title}\n\n{}\n", heading(sequence));
-    let _ = writeln!(
-        out,
-        "| # | step | length | connections | groups |\n|--:|---|---|---|---|"
-    );
+    let _ = writeln!(out, "\n## {title}\n\n{}\n\n| # | step | length |\n|--:|---|---|", heading(sequence));
     let mut number = 0;
     for step in sequence.steps() {
         let place = if step.moment.is_warm_up() {
@@ -58,21 +55,41 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
             number += 1;
             number.to_string()
         };
-        let groups = groups::of_step(&step);
-        let groups =
-            if groups.is_empty() { "fills caches".to_owned() } else { steps::groups_text(&groups) };
+        let connections = match step.connections {
+            dbdyno_plan::MicroConnections::Each => "",
+            dbdyno_plan::MicroConnections::Tables => ", one connection a table",
+        };
         let _ = writeln!(
             out,
-            "| {place} | `{}`{}{} | {} | {} | {groups} |",
+            "| {place} | `{}`{}{} | {}{connections} |",
             step.name(),
             published(&step),
             if step.settles { ", then rest" } else { "" },
             length(&step),
-            match step.connections {
-                dbdyno_plan::MicroConnections::Each => "`connections`",
-                dbdyno_plan::MicroConnections::Tables => "one a table",
-            },
         );
+    }
+}
+
+/// The groups of published reports, with the steps of both sequences.
+fn write_groups(out: &mut String) {
+    let mut rows: Vec<(String, String, Vec<String>)> = Vec::new();
+    for step in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat() {
+        for (grouping, group) in groups::of_step(&step) {
+            let name = format!("`{}`", step.name());
+            match rows.iter_mut().find(|row| row.0 == grouping && row.1 == group) {
+                Some((_, _, names)) if names.contains(&name) => {}
+                Some((_, _, names)) => names.push(name),
+                None => rows.push((grouping, group, vec![name])),
+            }
+        }
+    }
+    rows.sort_by(|one, other| one.0.cmp(&other.0));
+    let _ = writeln!(
+        out,
+        "\n## Groups\n\nPublished reports give averages over these groups of steps:\n\n| reports of | group | steps |\n|---|---|---|"
+    );
+    for (grouping, group, names) in rows {
+        let _ = writeln!(out, "| {grouping} | {group} | {} |", names.join(", "));
     }
 }
 

@@ -64,7 +64,7 @@ impl Figures {
     pub(super) fn page(&self, moment: &Moment, version: &str, server: &str) -> String {
         let (server_cpus, client_cpus) = machine::halves();
         format!(
-            "# What many connections cost the client: beside sysbench
+            "# What many connections cost the client, compared with sysbench
 
 Measured with `cargo xtask bench connections --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench open
 {CONNECTIONS} connections to the same server one after the other (their order changes from round to round) and select

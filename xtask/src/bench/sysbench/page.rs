@@ -92,7 +92,7 @@ pub(super) fn page(
 ) -> String {
     let (server_cpus, client_cpus) = machine::halves();
     format!(
-        "# What the load client costs: beside sysbench
+        "# What the load client costs, compared with sysbench
 
 Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench ask
 the same server one after the other (their order changes from round to round) for {SECONDS} s each, on the same CPUs. One

@@ -63,10 +63,10 @@ pub(super) fn text(checks: &Checks) -> String {
 pub(super) fn page(checks: &Checks, moment: &Moment, rounds: u32) -> String {
     let (server_cpus, client_cpus) = machine::halves();
     format!(
-        "# Whether what the client says is true
+        "# Are the client's figures true?
 
 Measured with `cargo xtask bench truth --save`, which writes this page: {rounds} rounds. dbdyno asks point selects of
-`dbdyno known-answer`, a server whose times are programmed, over a unix socket, and its report is held against that
+`dbdyno known-answer`, a server whose times are programmed, over a unix socket, and its report is compared with that
 truth. Medians over the rounds; the distance is that of the median.
 
 {table}
@@ -80,7 +80,7 @@ truth. Medians over the rounds; the distance is that of the median.
   p99.9, and 1 ms of service. The closed loop sends nothing while the server is frozen and does not see it.
 * **Burn.** CPU of the server's process a query, as reported, with a burn of 100 µs less that with one of 1 ns.
 * **Schedule.** *Lag* is how late the load engine was with operations that a free connection was waiting to send. *Beside the load
-  threads* is the CPU of dbdyno's process but for its load threads: sampling, swapping and writing the record.
+  threads* is the CPU of dbdyno's process outside its load threads: sampling, swapping and writing the record.
 * **Sampling.** In turn on and off (`sampling = false` in `[host]`). It counts as not visible when the median with it does not lie beyond
   the greatest without.
 
