@@ -8,9 +8,10 @@ use super::traps::{Trap, traps};
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
-dbdyno reads the effective settings of each server back after its start, turns them into *classes* (words that hold for every
-product), compares those between the variants, and looks for known *traps*. `dbdyno plan` predicts the same without starting
-anything. How to use it: [fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
+dbdyno reads the effective settings of each server back after its start, turns them into *classes*
+(words that hold for every product), compares those between the variants, and looks for known
+*traps*. `dbdyno plan` predicts the same without starting anything. How to use it:
+[fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
 `crates/analyse/src/parity`.
 
 ## In a plan
@@ -26,8 +27,9 @@ differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are mean
 | `\"refuse\"` | a run whose variants differ in a class of weight *result* that `differs` does not name ends with exit status 2: at once when it can be predicted, else after each variant was started once and read back, before anything is measured |
 | `\"off\"` | nothing is compared |
 
-Sizes within 5 % count as equal, because servers round them. A class compared *in the family* is compared between MariaDB, MySQL and
-Percona Server, or between versions of PostgreSQL, but not across.
+Sizes within 5 % count as equal, because servers round them. A class compared *in the family* is
+compared between MariaDB, MySQL and Percona Server, or between versions of PostgreSQL, but not
+across.
 ";
 
 /// The whole page, as Markdown.

@@ -12,28 +12,26 @@ const UNCHECKED: &str = " †";
 
 const HEAD: &str = "# Config intents
 
-What `config` of a variant can ask for, and the options of each product and version. How to use them: the
-[guide](../guides/configs.md). Generated from `crates/provision/data`.
+What `config` of a variant can ask for, and the options of each product and version. How to use
+them: the [guide](../guides/configs.md). Generated from `crates/provision/data`.
 
-Existence and default of each option were compared with real servers. † marks ranges of versions without a server to compare; they
-are as documented. Compared were:
+Existence and default of each option were compared with real servers. † marks ranges of versions
+without a server to compare; they are as documented. Compared were:
 ";
 
 const INTENTS: &str = "
-## Intents by product
+## Intents
 
-The options that an intent is rendered to, with their versions. `–`: the product has none. Values in brackets are fulfilled without
-an option: asking for them is no error.
-
-| intent | MySQL | Percona Server | MariaDB | PostgreSQL | SQLite |
-|---|---|---|---|---|---|
+For each intent its value, its meaning, and the options of each product that has it, with their
+versions. Percona Server is as MySQL (†) where it is not named. Values in brackets are fulfilled
+without an option: asking for them is no error.
 ";
 
 const OPTIONS: &str = "
 ## Options and their defaults
 
-`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are accepted and do nothing, so no intent
-uses them.
+`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are
+accepted and do nothing, so no intent uses them.
 ";
 
 /// The page `docs/reference/config-intents.md`.
@@ -48,12 +46,10 @@ pub fn reference() -> String {
     text.push('\n');
     text.push_str(INTENTS);
     for intent in &data.intents {
-        let cells: Vec<String> = ConfigProduct::ALL.iter().map(|product| cell(intent, *product)).collect();
-        text.push_str(&format!("| [`{0}`](#{0}) | {1} |\n", intent.name, cells.join(" | ")));
-    }
-    text.push_str("\n## Intents by name\n");
-    for intent in &data.intents {
-        text.push_str(&format!("\n### `{}`\n\n{}. {}\n", intent.name, kind(intent), intent.about));
+        text.push_str(&format!("\n### `{}`\n\n{}. {}\n\n", intent.name, kind(intent), intent.about));
+        for (products, cell) in cells(intent) {
+            text.push_str(&format!("* {}: {}\n", products.join(", "), cell.replace("<br>", "; ")));
+        }
     }
     text.push_str(OPTIONS);
     ConfigProduct::ALL.iter().for_each(|product| text.push_str(&options(data, *product)));
@@ -72,6 +68,22 @@ fn kind(intent: &Intent) -> String {
         Kind::Word => "A name".to_owned(),
         Kind::Choice => format!("One of {}", words.join(", ")),
     }
+}
+
+/// What the products that have an intent make of it; those that make the same of it together.
+fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
+    let mut cells: Vec<(Vec<String>, String)> = Vec::new();
+    for product in ConfigProduct::ALL {
+        let cell = cell(intent, product);
+        if cell == "–" || cell.starts_with("as MySQL") {
+            continue;
+        }
+        match cells.iter_mut().find(|(_, known)| *known == cell) {
+            Some((products, _)) => products.push(product.to_string()),
+            None => cells.push((vec![product.to_string()], cell)),
+        }
+    }
+    cells
 }
 
 /// Options and versions of one product; what Percona Server shares with MySQL is not said twice.

@@ -46,7 +46,7 @@ pub fn statement(test: MicroTest) -> String {
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
-    let _ = writeln!(out, "\n## {title}\n\n{}\n\n| # | step | length |\n|--:|---|---|", heading(sequence));
+    let _ = writeln!(out, "\n## {title}\n\n{}\n\n| # | step |\n|--:|---|", heading(sequence));
     let mut number = 0;
     for step in sequence.steps() {
         let place = if step.moment.is_warm_up() {
@@ -59,12 +59,12 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
             dbdyno_plan::MicroConnections::Each => "",
             dbdyno_plan::MicroConnections::Tables => ", one connection a table",
         };
+        let settles = if step.settles { ", then rest" } else { "" };
         let _ = writeln!(
             out,
-            "| {place} | `{}`{}{} | {}{connections} |",
+            "| {place} | `{}`{}{}{connections}{settles} |",
             step.name(),
             published(&step),
-            if step.settles { ", then rest" } else { "" },
             length(&step),
         );
     }
@@ -109,12 +109,13 @@ fn heading(sequence: MicroSequence) -> &'static str {
     }
 }
 
+/// The length, where it is not `read_time` of a step that reads and `write_time` of one that writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
-        dbdyno_plan::MicroLength::Read => "`read_time`",
-        dbdyno_plan::MicroLength::Write => "`write_time`",
-        dbdyno_plan::MicroLength::WarmScan => "`warm_scan_time`",
-        dbdyno_plan::MicroLength::OneScan => "one scan",
+        dbdyno_plan::MicroLength::Read if step.test.writes() => ", for `read_time`",
+        dbdyno_plan::MicroLength::Read | dbdyno_plan::MicroLength::Write => "",
+        dbdyno_plan::MicroLength::WarmScan => ", for `warm_scan_time`",
+        dbdyno_plan::MicroLength::OneScan => ", one scan",
     }
 }
 
