@@ -43,8 +43,9 @@ pub fn reference() -> String {
         classes().iter().map(class_row),
     );
     page.push_str(
-        "\n*From*: product families that have it, with the setting, or without where it is computed from several. \
-         *Only*: `family` is compared in the family, all others between all products; `detail` is of weight *detail*, all others *result*.\n",
+        "\n*From*: product families that have it, with the setting, or without where it is computed from\n\
+         several. *Only*: `family` is compared in the family, all others between all products; `detail` is\n\
+         of weight *detail*, all others *result*.\n",
     );
     section(
         &mut page,
@@ -54,7 +55,8 @@ pub fn reference() -> String {
         traps().iter().map(trap_row),
     );
     page.push_str(
-        "\nA trap about a class that the plan names in `differs` is silent. The conditions of each trap are in `crates/analyse/src/parity/traps.toml`.\n",
+        "\nA trap about a class that the plan names in `differs` is silent. The conditions of each trap are\n\
+         in `crates/analyse/src/parity/traps.toml`.\n",
     );
     page
 }

@@ -104,7 +104,7 @@ fn heading(sequence: MicroSequence) -> &'static str {
     match sequence {
         MicroSequence::FortyTwo => "`sequence = \"42\"`, after `load` and `index`:",
         MicroSequence::ThirtyTwo => {
-            "`sequence = \"32\"`, after `load` and `index`. Published tables leave the two steps before the writes out:"
+            "`sequence = \"32\"`, after `load` and `index`. Published tables leave out the two\nsteps before the writes:"
         }
     }
 }
