@@ -107,12 +107,6 @@ impl Class {
             Kind::Words => Some(Value::words(text.to_ascii_lowercase())),
         }
     }
-
-    /// Where a family has it, for people: a setting, or `several settings`.
-    pub fn source(&self, family: &str) -> Option<&str> {
-        let source = self.from.get(family)?;
-        Some(if source.ends_with("()") { "several settings" } else { source })
-    }
 }
 
 #[cfg(test)]

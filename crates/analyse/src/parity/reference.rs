@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 use super::classes::{Across, Class, Weight, classes};
-use super::traps::{Fires, Trap, traps};
+use super::traps::{Trap, traps};
 
 const HEAD: &str = "\
-# Parity: what variants were told, and in what they differ
+# Parity: configuration differences and traps
 
-A comparison of two servers is worth nothing when one of them ignored half its configuration. dbdyno reads each server's effective settings back after its
-start, turns them into *classes* (words that hold for every product), compares those between the variants, and looks for known *traps*. `dbdyno plan`
-shows the same before anything is started, from each version's defaults and the option file. How to use it: [fair comparison](../concepts/fair-comparison.md#parity).
-
-This page is written from the catalogues in `crates/analyse/src/parity`; a test holds it against them.
+dbdyno reads the effective settings of each server back after its start, turns them into *classes*
+(words that hold for every product), compares those between the variants, and looks for known
+*traps*. `dbdyno plan` predicts the same without starting anything. How to use it:
+[fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
+`crates/analyse/src/parity`.
 
 ## In a plan
 
@@ -21,12 +21,15 @@ parity = \"refuse\"                   # \"warn\" (default), \"refuse\" or \"off\
 differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are meant to differ
 ```
 
-With `\"warn\"`, differences and traps stand in the report and, as far as they can be predicted, before the run. With `\"refuse\"`, a run whose variants differ in a
-class of weight *result* that `differs` does not name ends with exit status 2: at once when it can be predicted, else after each variant has been started
-once and read back, before anything is measured. With `\"off\"` nothing is compared.
+| `parity` | effect |
+|---|---|
+| `\"warn\"` | differences and traps are in the report and, as far as they can be predicted, before the run |
+| `\"refuse\"` | a run whose variants differ in a class of weight *result* that `differs` does not name ends with exit status 2: at once when it can be predicted, else after each variant was started once and read back, before anything is measured |
+| `\"off\"` | nothing is compared |
 
-Sizes within 5 % count as equal, because servers round them. A class *of the family* is compared between MariaDB, MySQL and Percona Server, or between versions
-of PostgreSQL, but not across.
+Sizes within 5 % count as equal, because servers round them. A class compared *in the family* is
+compared between MariaDB, MySQL and Percona Server, or between versions of PostgreSQL, but not
+across.
 ";
 
 /// The whole page, as Markdown.
@@ -35,24 +38,25 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Classes",
-        "| id | what it is | from | compared | weight | what a difference does | what to write |",
-        7,
+        "| id | what it is | from | only | what a difference does | what to write |",
+        6,
         classes().iter().map(class_row),
     );
     page.push_str(
-        "\n`several settings`: computed from more than one; the functions are in `crates/analyse/src/parity/derive.rs`. A family that is not named has nothing of the \
-         kind.\n",
+        "\n*From*: product families that have it, with the setting, or without where it is computed from\n\
+         several. *Only*: `family` is compared in the family, all others between all products; `detail` is\n\
+         of weight *detail*, all others *result*.\n",
     );
     section(
         &mut page,
         "Traps",
-        "| id | what it is | recognised by | what it does to a result | what to write |",
-        5,
+        "| id | what it is | what it does to a result | what to write |",
+        4,
         traps().iter().map(trap_row),
     );
     page.push_str(
-        "\nA trap fires for each variant for which all conditions hold, or, marked *on some*, when they hold for some of the variants that have such a setting and not for all. A trap about a class that \
-         the plan names in `differs` is silent. `run.data` is what the tables take, `run.connections` the most connections at once; `class.X` is what a class comes to.\n",
+        "\nA trap about a class that the plan names in `differs` is silent. The conditions of each trap are\n\
+         in `crates/analyse/src/parity/traps.toml`.\n",
     );
     page
 }
@@ -72,42 +76,26 @@ fn class_row(class: &Class) -> String {
     let from: Vec<String> = sources
         .iter()
         .filter_map(|(family, name)| {
-            let source = class.source(family)?;
-            let source = if source.contains(' ') { source.to_owned() } else { format!("`{source}`") };
-            Some(format!("{name}: {source}"))
+            let source = class.from.get(*family)?;
+            Some(if source.ends_with("()") { (*name).to_owned() } else { format!("{name} `{source}`") })
         })
         .collect();
-    let across = match class.across {
-        Across::All => "with all",
-        Across::Family => "in the family",
-    };
-    let weight = match class.weight {
-        Weight::Result => "result",
-        Weight::Detail => "detail",
-    };
+    let family = (class.across == Across::Family).then_some("family");
+    let detail = (class.weight == Weight::Detail).then_some("detail");
+    let only: Vec<&str> = family.into_iter().chain(detail).collect();
     let Class { id, title, meaning, effect, write, .. } = class;
     cells(&[
         &format!("`{id}`"),
         &format!("**{title}**: {meaning}"),
-        &from.join("; "),
-        across,
-        weight,
+        &from.join(", "),
+        &only.join(", "),
         effect,
         write,
     ])
 }
 
 fn trap_row(trap: &Trap) -> String {
-    let listed =
-        |texts: &[String]| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(" and ");
-    let mut when = listed(&trap.when);
-    if trap.fires == Fires::Differs {
-        when.push_str(", *on some*");
-    }
-    if !trap.among.is_empty() {
-        when.push_str(&format!(" of those with {}", listed(&trap.among)));
-    }
-    cells(&[&format!("`{}`", trap.id), &trap.title, &when, &trap.effect, &trap.write])
+    cells(&[&format!("`{}`", trap.id), &trap.title, &trap.effect, &trap.write])
 }
 
 fn cells(texts: &[&str]) -> String {

@@ -12,31 +12,26 @@ const UNCHECKED: &str = " †";
 
 const HEAD: &str = "# Config intents
 
-What `config` of a variant can ask for, and what each product and version makes of it. How to use them: the
-[guide](../guides/configs.md). This page is generated from the data that the options are rendered from (`crates/provision/data`).
+What `config` of a variant can ask for, and the options of each product and version. How to use
+them: the [guide](../guides/configs.md). Generated from `crates/provision/data`.
 
-A test compares the data with real servers: does each option exist where it should, and is its default the one that is said here?
-† marks ranges of versions of which no server was there to compare; they are as documented. Compared were:
+Existence and default of each option were compared with real servers. † marks ranges of versions
+without a server to compare; they are as documented. Compared were:
 ";
 
 const INTENTS: &str = "
-## Intents by product
+## Intents
 
-Each cell names the options that an intent is rendered to, with their versions. `–`: the product has nothing of the kind. Values that
-such a server fulfils by itself are in brackets: asking for them is no error.
-
-| intent | MySQL | Percona Server | MariaDB | PostgreSQL | SQLite |
-|---|---|---|---|---|---|
+For each intent its value, its meaning, and the options of each product that has it, with their
+versions. Percona Server is as MySQL (†) where it is not named. Values in brackets are fulfilled
+without an option: asking for them is no error.
 ";
 
 const OPTIONS: &str = "
 ## Options and their defaults
 
-`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are accepted and do nothing, so no intent
-uses them.
-
-| option | product | versions | default |
-|---|---|---|---|
+`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are
+accepted and do nothing, so no intent uses them.
 ";
 
 /// The page `docs/reference/config-intents.md`.
@@ -51,26 +46,13 @@ pub fn reference() -> String {
     text.push('\n');
     text.push_str(INTENTS);
     for intent in &data.intents {
-        let cells: Vec<String> = ConfigProduct::ALL.iter().map(|product| cell(intent, *product)).collect();
-        text.push_str(&format!("| [`{0}`](#{0}) | {1} |\n", intent.name, cells.join(" | ")));
-    }
-    text.push_str("\n## Intents by name\n");
-    for intent in &data.intents {
-        text.push_str(&format!("\n### `{}`\n\n{}. {}\n", intent.name, kind(intent), intent.about));
-    }
-    text.push_str(OPTIONS);
-    for product in ConfigProduct::ALL {
-        for name in data.names(product) {
-            // What Percona Server has from MySQL stands there.
-            let ranges = data.ranges(product, name);
-            let inherited = product == ConfigProduct::Percona
-                && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
-            ranges
-                .iter()
-                .filter(|_| !inherited)
-                .for_each(|range| text.push_str(&option_row(name, product, range)));
+        text.push_str(&format!("\n### `{}`\n\n{}. {}\n\n", intent.name, kind(intent), intent.about));
+        for (products, cell) in cells(intent) {
+            text.push_str(&format!("* {}: {}\n", products.join(", "), cell.replace("<br>", "; ")));
         }
     }
+    text.push_str(OPTIONS);
+    ConfigProduct::ALL.iter().for_each(|product| text.push_str(&options(data, *product)));
     text
 }
 
@@ -86,6 +68,22 @@ fn kind(intent: &Intent) -> String {
         Kind::Word => "A name".to_owned(),
         Kind::Choice => format!("One of {}", words.join(", ")),
     }
+}
+
+/// What the products that have an intent make of it; those that make the same of it together.
+fn cells(intent: &Intent) -> Vec<(Vec<String>, String)> {
+    let mut cells: Vec<(Vec<String>, String)> = Vec::new();
+    for product in ConfigProduct::ALL {
+        let cell = cell(intent, product);
+        if cell == "–" || cell.starts_with("as MySQL") {
+            continue;
+        }
+        match cells.iter_mut().find(|(_, known)| *known == cell) {
+            Some((products, _)) => products.push(product.to_string()),
+            None => cells.push((vec![product.to_string()], cell)),
+        }
+    }
+    cells
 }
 
 /// Options and versions of one product; what Percona Server shares with MySQL is not said twice.
@@ -175,21 +173,42 @@ fn is_checked(product: ConfigProduct, span: Span) -> bool {
     checked.into_iter().any(|version| span.holds(version))
 }
 
-fn option_row(name: &str, product: ConfigProduct, range: &OptionRange) -> String {
-    let versions = words(&[range.span]);
-    let versions = if versions.is_empty() { "all".to_owned() } else { versions };
+/// The options of one product; what Percona Server has from MySQL is not listed twice.
+fn options(data: &Data, product: ConfigProduct) -> String {
+    let mut text = String::new();
+    for name in data.names(product) {
+        let ranges = data.ranges(product, name);
+        let is_inherited = product == ConfigProduct::Percona
+            && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
+        if !is_inherited {
+            let defaults: Vec<String> = ranges.iter().map(|range| default_of(product, range)).collect();
+            text.push_str(&format!("| `{name}` | {} |\n", defaults.join("; ")));
+        }
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("\n### {product}\n\n| option | default |\n|---|---|\n{text}")
+}
+
+/// A default, before it its versions where they are not all.
+fn default_of(product: ConfigProduct, range: &OptionRange) -> String {
     let state = match range.state {
         OptionState::Active => "",
-        OptionState::Deprecated => ", *deprecated*",
-        OptionState::Ignored => ", *ignored*",
+        OptionState::Deprecated => " *deprecated*",
+        OptionState::Ignored => " *ignored*",
     };
     let mark = if is_checked(product, range.span) { "" } else { UNCHECKED };
+    let versions = format!("{}{mark}{state}", words(&[range.span]));
     let default = match range.default.as_str() {
         "" => "(empty)".to_owned(),
         "auto" => "auto".to_owned(),
         value => format!("`{value}`"),
     };
-    format!("| `{name}` | {product} | {versions}{mark}{state} | {default} |\n")
+    match versions.trim() {
+        "" => default,
+        versions => format!("{versions}: {default}"),
+    }
 }
 
 #[cfg(test)]

@@ -22,9 +22,13 @@ pub fn page() -> String {
     for (title, sequence) in [("The 42", MicroSequence::FortyTwo), ("The 32", MicroSequence::ThirtyTwo)] {
         write_sequence(&mut out, title, sequence);
     }
+    write_groups(&mut out);
     for (title, family) in FAMILIES.iter().zip(ALL) {
         let _ = writeln!(out, "\n## {title}");
-        family.iter().for_each(|entry| write_entry(&mut out, entry));
+        for (place, entry) in family.iter().enumerate() {
+            let before = place.checked_sub(1).map(|before| &family[before]);
+            write_entry(&mut out, entry, before);
+        }
     }
     write_deviations(&mut out);
     out
@@ -42,11 +46,7 @@ pub fn statement(test: MicroTest) -> String {
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
-    let _ = writeln!(out, "\n## {title}\n\n{}\n", told(sequence));
-    let _ = writeln!(
-        out,
-        "| # | step | published as | length | connections | groups |\n|--:|---|---|---|---|---|"
-    );
+    let _ = writeln!(out, "\n## {title}\n\n{}\n\n| # | step |\n|--:|---|", heading(sequence));
     let mut number = 0;
     for step in sequence.steps() {
         let place = if step.moment.is_warm_up() {
@@ -55,51 +55,84 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
             number += 1;
             number.to_string()
         };
-        let groups = groups::of_step(&step);
-        let groups =
-            if groups.is_empty() { "none: fills caches".to_owned() } else { steps::groups_text(&groups) };
+        let connections = match step.connections {
+            dbdyno_plan::MicroConnections::Each => "",
+            dbdyno_plan::MicroConnections::Tables => ", one connection a table",
+        };
+        let settles = if step.settles { ", then rest" } else { "" };
         let _ = writeln!(
             out,
-            "| {place} | `{}`{} | `{}` | {} | {} | {groups} |",
+            "| {place} | `{}`{}{}{connections}{settles} |",
             step.name(),
-            if step.settles { ", then rest" } else { "" },
-            step.published_name(),
+            published(&step),
             length(&step),
-            match step.connections {
-                dbdyno_plan::MicroConnections::Each => "`connections`",
-                dbdyno_plan::MicroConnections::Tables => "one a table",
-            },
         );
     }
 }
 
-fn told(sequence: MicroSequence) -> &'static str {
+/// The groups of published reports, with the steps of both sequences.
+fn write_groups(out: &mut String) {
+    let mut rows: Vec<(String, String, Vec<String>)> = Vec::new();
+    for step in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat() {
+        for (grouping, group) in groups::of_step(&step) {
+            let name = format!("`{}`", step.name());
+            match rows.iter_mut().find(|row| row.0 == grouping && row.1 == group) {
+                Some((_, _, names)) if names.contains(&name) => {}
+                Some((_, _, names)) => names.push(name),
+                None => rows.push((grouping, group, vec![name])),
+            }
+        }
+    }
+    rows.sort_by(|one, other| one.0.cmp(&other.0));
+    let _ = writeln!(
+        out,
+        "\n## Groups\n\nPublished reports give averages over these groups of steps:\n\n| reports of | group | steps |\n|---|---|---|"
+    );
+    for (grouping, group, names) in rows {
+        let _ = writeln!(out, "| {grouping} | {group} | {} |", names.join(", "));
+    }
+}
+
+/// The published name, where it is not the rule.
+fn published(step: &MicroStep) -> String {
+    let (name, published) = (step.name(), step.published_name());
+    let is_rule = published == name || published == format!("{name}_range=100");
+    if is_rule { String::new() } else { format!(" (published as `{published}`)") }
+}
+
+fn heading(sequence: MicroSequence) -> &'static str {
     match sequence {
-        MicroSequence::FortyTwo => "`sequence = \"42\"`, behind `load` and `index`:",
+        MicroSequence::FortyTwo => "`sequence = \"42\"`, after `load` and `index`:",
         MicroSequence::ThirtyTwo => {
-            "`sequence = \"32\"`, behind `load` and `index`. Published tables leave the two steps before the writes out:"
+            "`sequence = \"32\"`, after `load` and `index`. Published tables leave out the two\nsteps before the writes:"
         }
     }
 }
 
+/// The length, where it is not `read_time` of a step that reads and `write_time` of one that writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
-        dbdyno_plan::MicroLength::Read => "`read_time`",
-        dbdyno_plan::MicroLength::Write => "`write_time`",
-        dbdyno_plan::MicroLength::WarmScan => "`warm_scan_time`",
-        dbdyno_plan::MicroLength::OneScan => "one scan",
+        dbdyno_plan::MicroLength::Read if step.test.writes() => ", for `read_time`",
+        dbdyno_plan::MicroLength::Read | dbdyno_plan::MicroLength::Write => "",
+        dbdyno_plan::MicroLength::WarmScan => ", for `warm_scan_time`",
+        dbdyno_plan::MicroLength::OneScan => ", one scan",
     }
 }
 
-fn write_entry(out: &mut String, entry: &Entry) {
+/// What an entry has in common with the one `before` it is not said twice.
+fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     let name = entry.test.name();
     let _ = writeln!(out, "\n### {name}\n\nFor: {}.\n\n```sql", entry.purpose);
     for statement in statement(entry.test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
-    let _ = writeln!(out, "```\n\nParameters: {}. Rate: {}.", entry.parameters, writes::names(entry.test).1);
+    let shown = |text: &'static str, of: fn(&Entry) -> &'static str| {
+        if before.is_some_and(|before| of(before) == text) { "as above" } else { text }
+    };
+    let parameters = shown(entry.parameters, |entry| entry.parameters);
+    let _ = writeln!(out, "```\n\nParameters: {parameters}. Rate: {}.", writes::names(entry.test).1);
     if !entry.trap.is_empty() {
-        let _ = writeln!(out, "\nTrap: {}.", entry.trap);
+        let _ = writeln!(out, "\nTrap: {}.", shown(entry.trap, |entry| entry.trap));
     }
 }
 

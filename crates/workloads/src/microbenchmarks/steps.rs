@@ -1,6 +1,5 @@
 //! One step of a sequence: its settings for the classic workload's parts, its description, its connections.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
@@ -198,9 +197,4 @@ pub(crate) fn shown(text: &str) -> String {
         rest = &rest[start + length + 1..];
     }
     shown + rest
-}
-
-/// Groups of a step as `2024: writes`, for the page.
-pub(crate) fn groups_text(groups: &BTreeMap<String, String>) -> String {
-    groups.iter().map(|(grouping, group)| format!("{grouping}: {group}")).collect::<Vec<_>>().join("; ")
 }

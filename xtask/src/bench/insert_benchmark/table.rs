@@ -61,8 +61,8 @@ pub(super) fn page(
     format!(
         "# What the load client costs: Insert Benchmark
 
-Measured with `cargo xtask bench insert-benchmark --save`, which writes this page. {rounds} rounds, each running its plans one after the
-other; medians and ranges over the rounds.
+Measured with `cargo xtask bench insert-benchmark --save`, which writes this page. {rounds} rounds, each
+running its plans one after the other; medians and ranges over the rounds.
 
 {table}
 
@@ -91,12 +91,13 @@ The plans and the server's option file:
 }
 
 fn what_is_counted() -> &'static str {
-    "Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the load, the\n\
-     sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a second a client).\n\
-     The target of l.i1 is for 100 rows a commit. With 50, the Insert Benchmark's own number, each row bears twice as much\n\
-     of what a statement costs, so that figure is shown without a target. The bare loop is what l.i1 costs a client that\n\
-     does nothing: one thread with epoll sends constant bytes, as many as the INSERT and the DELETE have, and sleeps as\n\
-     long for each answer as in the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own."
+    "Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the\n\
+     load, the sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a\n\
+     second a client). The target of l.i1 is for 100 rows a commit. With 50, the Insert Benchmark's own\n\
+     number, each row bears twice as much of what a statement costs, so that figure is shown without a\n\
+     target. The bare loop is what l.i1 costs a client that does nothing: one thread with epoll sends\n\
+     constant bytes, as many as the INSERT and the DELETE have, and sleeps as long for each answer as in\n\
+     the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own."
 }
 
 #[cfg(test)]
@@ -123,12 +124,13 @@ mod tests {
         l.i1: 1 client, 50 rows a commit, as many deleted  1.100 a row     1.100 to 1.100    0.012              0.251          181234            –
         qr100: range queries, 4 clients                    13.000 a query  13.000 to 13.000  0.012              –              181234            12 MISSED
 
-        Medians. Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the load, the
-        sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a second a client).
-        The target of l.i1 is for 100 rows a commit. With 50, the Insert Benchmark's own number, each row bears twice as much
-        of what a statement costs, so that figure is shown without a target. The bare loop is what l.i1 costs a client that
-        does nothing: one thread with epoll sends constant bytes, as many as the INSERT and the DELETE have, and sleeps as
-        long for each answer as in the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own.
+        Medians. Client CPU is that of the whole dbdyno process over the step's common window, user and kernel: the
+        load, the sampler, and in l.i1 the deletes, in qr100 and qp100 the background writers (100 rows a
+        second a client). The target of l.i1 is for 100 rows a commit. With 50, the Insert Benchmark's own
+        number, each row bears twice as much of what a statement costs, so that figure is shown without a
+        target. The bare loop is what l.i1 costs a client that does nothing: one thread with epoll sends
+        constant bytes, as many as the INSERT and the DELETE have, and sleeps as long for each answer as in
+        the run before it (crates/drivers/examples/spaced_floor.rs). The rest is dbdyno's own.
         ");
     }
 

@@ -59,22 +59,24 @@ pub(super) fn text(figures: &[Figure]) -> String {
 pub(super) fn page(figures: &[Figure], setting: &Setting, version: &str, titles: &[String]) -> String {
     let (server_cpus, client_cpus) = machine::halves();
     format!(
-        "# How fast tables are loaded: beside sysbench
+        "# How fast tables are loaded, compared with sysbench
 
-Measured with `cargo xtask bench load --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench load
-{rows} rows into the same server one after the other (their order changes from round to round), on {CONNECTIONS}
-connections over its unix socket, and build the index on `k`. Tables, types and lengths of texts are the same, and so is
-the distribution of `k`. Medians; ratios are taken within each round, in which all methods for as many tables share one run of
-sysbench between them.{only}
+Measured with `cargo xtask bench load --save`, which writes this page: {rounds} rounds; in each,
+dbdyno and sysbench load {rows} rows into the same server one after the other (their order changes
+from round to round), on {CONNECTIONS} connections over its unix socket, and build the index on `k`.
+Tables, types and lengths of texts are the same, and so is the distribution of `k`. Medians; ratios
+are taken within each round, in which all methods for as many tables share one run of sysbench
+between them.{only}
 
 {table}
 
-A rate is rows over the time of load and index together: dbdyno's steps `load` and `index`, the whole of sysbench's
-command `prepare`. `insert` is the multi-row INSERT of up to 512 KiB that both send, dbdyno prepared and sysbench as text;
-`stream` is LOAD DATA LOCAL INFILE or COPY FROM STDIN, which sysbench cannot do. sysbench loads a table on one connection,
-however many it has, and so does dbdyno on PostgreSQL, so that the heap is in the order of ids
-([loading](../reference/oltp.md#loading)). Each drops its tables before the other begins. dbdyno's INSERTs speak the character set of the table's texts, sysbench's always utf8mb4, which a server whose
-tables are latin1 (MariaDB 10.11's default) converts, text by text. [Other ways that were tried](../reference/oltp.md#ways-that-are-not-taken).
+A rate is rows over the time of load and index together: dbdyno's steps `load` and `index`, the
+whole of sysbench's command `prepare`. `insert` is the multi-row INSERT of up to 512 KiB that both
+send, dbdyno prepared and sysbench as text; `stream` is LOAD DATA LOCAL INFILE or COPY FROM STDIN,
+which sysbench cannot do. sysbench loads a table on one connection, however many it has, and so does
+dbdyno on PostgreSQL ([loading](../reference/oltp.md#loading)). Each drops its tables before the
+other begins. dbdyno's INSERTs speak the character set of the table's texts, sysbench's always
+utf8mb4, which a server with latin1 tables (MariaDB 10.11's default) converts.
 
 * date: {date}; load average of the minute before: {load}
 * servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}

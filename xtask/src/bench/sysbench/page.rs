@@ -92,23 +92,25 @@ pub(super) fn page(
 ) -> String {
     let (server_cpus, client_cpus) = machine::halves();
     format!(
-        "# What the load client costs: beside sysbench
+        "# What the load client costs, compared with sysbench
 
-Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each, dbdyno and sysbench ask
-the same server one after the other (their order changes from round to round) for {SECONDS} s each, on the same CPUs. One
-table of {ROWS} rows, uniform keys, prepared statements, unix socket. sysbench makes that table anew before each measurement
-of either (`cleanup` and `prepare`, `--rand-type=uniform`), PostgreSQL then vacuums it and makes a checkpoint, and dbdyno runs on
-it with `use_existing = true`: no client finds what another, or an earlier case, has left. Medians; ratios are taken within
-each round.
+Measured with `cargo xtask bench sysbench --save`, which writes this page: {rounds} rounds; in each,
+dbdyno and sysbench ask the same server one after the other (their order changes from round to
+round) for {SECONDS} s each, on the same CPUs. One table of {ROWS} rows, uniform keys, prepared
+statements, unix socket. sysbench makes that table anew before each measurement of either (`cleanup`
+and `prepare`, `--rand-type=uniform`), PostgreSQL then vacuums it and makes a checkpoint, and dbdyno
+runs on it with `use_existing = true`: no client finds what another, or an earlier case, has left.
+Medians; ratios are taken within each round.
 
 {table}
 
 {floors}
 
-Client CPU is user and kernel time of the whole process for one transaction (of a point select: for one query). dbdyno's
-is that of the step's common window and holds its sampler; sysbench's is that of its whole run, so its start (a few
-hundredths of a second) is in it. The bare loop is `crates/drivers/examples/epoll_floor.rs`: one thread, constant bytes,
-nothing drawn, nothing measured.
+Client CPU is user and kernel time of the whole process for one transaction (of a point select: for
+one query). dbdyno's is that of the step's common window and holds its sampler; sysbench's is that
+of its whole run, so its start (a few hundredths of a second) is in it. The bare loop is
+`crates/drivers/examples/epoll_floor.rs`: one thread, constant bytes, nothing drawn, nothing
+measured.
 
 * date: {date}; load average of the minute before: {load}
 * servers: {titles}, started by dbdyno, on CPUs {server_cpus}; clients on CPUs {client_cpus}
