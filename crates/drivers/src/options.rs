@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::mysql::ServerKey;
 use crate::roster::Roster;
 use crate::tls::Tls;
 
@@ -87,6 +88,8 @@ pub struct Manner {
     /// `None` = in clear.
     pub tls: Option<Tls>,
     pub column_definitions: ColumnDefinitions,
+    /// MySQL: which key a password may be encrypted with outside of TLS and unix sockets.
+    pub server_key: ServerKey,
     /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
     pub client_charset: Option<String>,
     /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would not commit after each statement. See

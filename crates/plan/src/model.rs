@@ -178,6 +178,12 @@ pub struct Variant {
     /// How often MariaDB (from 10.6) sends the column definitions of a prepared statement: `once`, as its own client library asks
     /// for and when left out, or with each answer (`always`), as all other servers of the family do. Only for MariaDB and MySQL.
     pub column_definitions: Option<ColumnDefinitions>,
+    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
+    /// otherwise go to no server over TCP without TLS.
+    pub server_public_key: Option<PathBuf>,
+    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A server that poses as it sends a key
+    /// of its own and reads the password.
+    pub allow_public_key_retrieval: bool,
     /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
     pub client_charset: Option<String>,
 }
