@@ -177,8 +177,8 @@ fn the_key_of_a_server_is_for_addresses_of_mysqls_family_and_said_once() {
     let at = |address: &str, keys: &str| {
         broken("server = \"sqlite\"", &format!("address = \"{address}://u@h/d\"\n{keys}"))
     };
-    insta::assert_snapshot!(at("postgres", "allow_public_key_retrieval = true"), @"plan.toml:6:30: variant `a` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
-    insta::assert_snapshot!(at("mysql", "allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:6:30: variant `a` has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts");
+    insta::assert_snapshot!(at("postgres", "allow_public_key_retrieval = true"), @"plan.toml:5:30: variant `a` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
+    insta::assert_snapshot!(at("mysql", "allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:5:30: variant `a` has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts");
 }
 
 #[test]
