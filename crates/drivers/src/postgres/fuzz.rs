@@ -20,9 +20,12 @@ const ROOM: usize = 1 << 20;
 /// Where the client's nonce goes, which is as long.
 const NONCE: &[u8] = b"NNNNNNNNNNNNNNNNNNNNNNNN";
 
+fn place(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
 /// Puts the nonce that the client has said into an answer.
 fn fit(heard: &[u8], answer: &mut [u8]) {
-    let place = |text: &[u8], part: &[u8]| text.windows(part.len()).position(|window| window == part);
     let nonce = place(heard, b"r=").and_then(|at| heard.get(at + 2..at + 2 + NONCE.len()));
     if let (Some(nonce), Some(at)) = (nonce, place(answer, NONCE)) {
         answer[at..at + NONCE.len()].copy_from_slice(nonce);
@@ -69,8 +72,9 @@ fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let ending = ending(attempt(&draws.pieces()));
-    // The client's nonce is another one each time, and may be repeated in a message.
-    if draws.below(8) == 0 {
+    // The client's nonce is another one each time, and damage may put it where a length or a request belongs.
+    let repeats_nonce = conversation.iter().any(|part| place(part, NONCE).is_some());
+    if !repeats_nonce && draws.below(8) == 0 {
         assert_eq!(ending, self::ending(attempt(&[])), "it depends on how the bytes arrive");
     }
     ending
