@@ -1,4 +1,4 @@
-//! The beginning of a statement, as messages show it.
+//! Texts as messages show them: the beginning of a statement, and what a server says.
 
 /// Longest text that is looked at: more than any 60 characters take.
 const LOOKED_AT_BYTES: usize = 240;
@@ -15,9 +15,47 @@ pub(crate) fn excerpt(sql: &[u8]) -> String {
     short
 }
 
+/// Longest text of a server that is kept, in characters: a server repeats a value that it cannot read whole.
+const LONGEST_SAID: usize = 500;
+
+/// A text of a server: its beginning, in one line, without what a terminal would obey.
+pub(crate) fn said(text: &[u8]) -> String {
+    // No character takes more than four bytes.
+    let looked_at = &text[..text.len().min(4 * LONGEST_SAID)];
+    let mut short = String::new();
+    let text = String::from_utf8_lossy(looked_at);
+    let mut characters = text.chars();
+    for character in characters.by_ref().take(LONGEST_SAID) {
+        match character {
+            // Characters that turn the direction of writing show a text in another order than it has.
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                short.extend(character.escape_default());
+            }
+            _ if character.is_control() => short.extend(character.escape_default()),
+            _ => short.push(character),
+        }
+    }
+    if characters.next().is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_text_is_short_and_one_line() {
+        assert_eq!(said(b"You have an error near 'x\ny'"), r"You have an error near 'x\ny'");
+        assert_eq!(
+            said(b"\x1b]0;title\x07\xff\xc2\x9b31m"),
+            r"\u{1b}]0;title\u{7}".to_owned() + "\u{fffd}\\u{9b}31m"
+        );
+        assert_eq!(said("\u{202e}gpj".as_bytes()), r"\u{202e}gpj");
+        assert_eq!(said("ü".repeat(5_000).as_bytes()), format!("{}...", "ü".repeat(500)));
+        assert_eq!(said("ü".repeat(500).as_bytes()), "ü".repeat(500));
+    }
 
     #[test]
     fn an_excerpt_stops_before_the_first_quote() {

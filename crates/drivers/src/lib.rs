@@ -15,8 +15,11 @@ mod error;
 mod excerpt;
 mod exchange;
 mod explain;
+#[cfg(test)]
+mod fuzz;
 mod hold;
 mod input;
+mod kept;
 mod options;
 mod roster;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::mysql::ServerKey;
 use crate::roster::Roster;
 use crate::tls::Tls;
 
@@ -92,6 +93,8 @@ pub struct Manner {
     pub deprecate_eof: Option<bool>,
     /// MySQL and MariaDB: asks for `CLIENT_SESSION_TRACK`, changes of the session's state in OK packets; `None` as above.
     pub session_track: Option<bool>,
+    /// MySQL: which key a password may be encrypted with outside of TLS and unix sockets.
+    pub server_key: ServerKey,
     /// MySQL and MariaDB: character set of the connection, a word of the server's `SHOW CHARACTER SET`; `None` = utf8mb4.
     pub client_charset: Option<String>,
     /// MySQL and MariaDB: sessions begin with `SET autocommit = 1`, because the server's own would not commit after each statement. See

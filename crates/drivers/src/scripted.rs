@@ -35,6 +35,8 @@ pub(crate) struct Scripted {
     said: usize,
     pieces: Vec<usize>,
     piece: usize,
+    /// Fits an answer to what the client has said.
+    fit: fn(&[u8], &mut [u8]),
     /// What the client has said.
     pub(crate) heard: Vec<u8>,
     /// Most bytes that the client has made room for at once.
@@ -45,7 +47,14 @@ impl Scripted {
     pub(crate) fn new(answers: impl IntoIterator<Item = Vec<u8>>, pieces: &[usize]) -> Self {
         let answers = answers.into_iter().collect();
         let pieces = if pieces.is_empty() { vec![usize::MAX] } else { pieces.to_vec() };
-        Self { answers, current: Vec::new(), said: 0, pieces, piece: 0, heard: Vec::new(), widest: 0 }
+        let (current, heard) = (Vec::new(), Vec::new());
+        Self { answers, current, said: 0, pieces, piece: 0, fit: |_, _| {}, heard, widest: 0 }
+    }
+
+    /// The same server, whose answers are changed by `fit` to go with what it has heard.
+    pub(crate) fn fitting(mut self, fit: fn(&[u8], &mut [u8])) -> Self {
+        self.fit = fit;
+        self
     }
 
     /// The same server, which says its first answer before it is asked.
@@ -73,7 +82,8 @@ impl AsyncWrite for Scripted {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let own = self.get_mut();
         own.heard.extend_from_slice(bytes);
-        if let Some(answer) = own.answers.pop_front() {
+        if let Some(mut answer) = own.answers.pop_front() {
+            (own.fit)(&own.heard, &mut answer);
             own.current.extend(answer);
         }
         Poll::Ready(Ok(bytes.len()))

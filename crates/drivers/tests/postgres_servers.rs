@@ -12,6 +12,9 @@ use server::bases::{found, required};
 
 const BIG: usize = 20_000_000;
 
+/// Of what is kept, not far from the limit.
+const KEPT: usize = 8_000_000;
+
 #[tokio::test]
 async fn postgres_9_6_is_spoken() {
     check_all(required("pg-9.6.")).await;
@@ -202,8 +205,8 @@ async fn check_large(root: &mut PostgresSession) {
     let big = run(root, &format!("SELECT repeat('x', {BIG}), id FROM t WHERE id < 3")).await;
     assert_eq!(big.rows, 2);
     assert!(big.bytes > 2 * BIG as u64 && big.bytes < 2 * BIG as u64 + 1000, "{big:?}");
-    let cells = root.rows(&format!("SELECT repeat('x', {BIG})")).await.expect("a large row");
-    assert_eq!(cells[0][0].as_ref().map(String::len), Some(BIG));
+    let cells = root.rows(&format!("SELECT repeat('x', {KEPT})")).await.expect("a large row");
+    assert_eq!(cells[0][0].as_ref().map(String::len), Some(KEPT));
     let text = "z".repeat(BIG);
     assert_eq!(number(root, &format!("SELECT length('{text}')")).await, BIG as i64);
     let length = root.prepare("SELECT 1 WHERE length(?) = ?").await.expect("a statement");

@@ -228,6 +228,7 @@ fn server_problem(variant: &Variant) -> Found {
 
 const STARTED: &str = "a server that dbdyno starts (server or basedir)";
 const MYSQL: &str = "a MariaDB or MySQL server";
+const MYSQL_ADDRESS: &str = "the address of a MariaDB or MySQL server";
 
 /// Keys of a variant for which it is not the right kind of thing, or that contradict each other.
 fn option_problem(variant: &Variant) -> Found {
@@ -255,6 +256,13 @@ fn option_problem(variant: &Variant) -> Found {
         ("column_definitions", variant.column_definitions.is_some(), is_mysql, MYSQL),
         ("deprecate_eof", variant.deprecate_eof.is_some(), is_mysql, MYSQL),
         ("session_track", variant.session_track.is_some(), is_mysql, MYSQL),
+        ("server_public_key", variant.server_public_key.is_some(), is_mysql && is_address, MYSQL_ADDRESS),
+        (
+            "allow_public_key_retrieval",
+            variant.allow_public_key_retrieval,
+            is_mysql && is_address,
+            MYSQL_ADDRESS,
+        ),
         ("client_charset", variant.client_charset.is_some(), is_mysql, MYSQL),
         ("tls", variant.tls.is_some(), is_started || is_address, "a MariaDB, MySQL or PostgreSQL server"),
     ];
@@ -266,6 +274,10 @@ fn option_problem(variant: &Variant) -> Found {
     if variant.my_cnf.is_some() && variant.postgresql_conf.is_some() {
         let message = "has my_cnf and postgresql_conf at once: a server reads only one of them";
         return Some(("postgresql_conf", message.to_owned()));
+    }
+    if variant.server_public_key.is_some() && variant.allow_public_key_retrieval {
+        let message = "has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts";
+        return Some(("allow_public_key_retrieval", message.to_owned()));
     }
     if variant.password_env.is_some() && variant.option_file.is_some() {
         let message = "has password_env and option_file at once: the password comes from one of them";

@@ -184,6 +184,12 @@ pub struct Variant {
     /// Whether connections ask to be told of changes of the session's state (`CLIENT_SESSION_TRACK`); yes when left out, as both
     /// products' own client libraries do where the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
     pub session_track: Option<bool>,
+    /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
+    /// otherwise go to no server over TCP without TLS.
+    pub server_public_key: Option<PathBuf>,
+    /// Such a password may be encrypted with the key that the MySQL server at `address` sends. A server that poses as it sends a key
+    /// of its own and reads the password.
+    pub allow_public_key_retrieval: bool,
     /// Character set of the connections to MariaDB or MySQL, by the server's name for it (`latin1`); `utf8mb4` when left out.
     pub client_charset: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::{Plan, Settle, check};
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
 /// Reads and checks the plan file at `path`. Relative paths in it (`config`, `my_cnf`, `postgresql_conf`, `basedir`,
-/// `option_file`, `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
+/// `option_file`, `server_public_key`, `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
 ///
 /// # Errors
 /// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] when the plan is wrong.
@@ -101,6 +101,7 @@ fn resolve_paths(plan: &mut Plan, folder: &Path) {
         resolve(&mut variant.my_cnf);
         resolve(&mut variant.postgresql_conf);
         resolve(&mut variant.option_file);
+        resolve(&mut variant.server_public_key);
         if let Some(tls) = &mut variant.tls {
             resolve(&mut tls.ca);
             resolve(&mut tls.cert);

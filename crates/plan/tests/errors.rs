@@ -47,8 +47,8 @@ fn text_that_is_not_toml_is_shown_where_it_breaks() {
 #[test]
 fn an_unknown_key_names_the_known_ones_and_a_near_one() {
     insta::assert_snapshot!(broken("name = \"p\"", "name = \"p\"\nblock = 3"), @"plan.toml:2:1: unknown key `block` (did you mean `blocks`?); known keys here: name, blocks, seed, margin, base, aa, margins, budget, parity, differs, host, load, variant, workload");
-    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, client_charset");
-    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, client_charset");
+    insta::assert_snapshot!(broken("my_cnf = ", "  mycnf = "), @"plan.toml:8:3: unknown key `mycnf` (did you mean `my_cnf`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
+    insta::assert_snapshot!(broken("server = \"sqlite\"", "server = \"sqlite\"\npassword = \"hunter2\""), @"plan.toml:5:1: unknown key `password` (did you mean `password_env`?); known keys here: name, server, basedir, address, config, my_cnf, postgresql_conf, engine, server_memory, pragmas, password_env, option_file, factors, tls, column_definitions, deprecate_eof, session_track, server_public_key, allow_public_key_retrieval, client_charset");
     insta::assert_snapshot!(broken("insert-benchmark", "insert_benchmark"), @"plan.toml:9:11: unknown key `insert_benchmark` (did you mean `insert-benchmark`?); known keys here: insert-benchmark, microbenchmarks, oltp");
     insta::assert_snapshot!(broken("clients = 2", "rows_per_commit = { loads = 1 }"), @"plan.toml:10:21: unknown key `loads` (did you mean `load`?); known keys here: load, write_1, write_2, read_write");
     insta::assert_snapshot!(broken("[[variant]]", "[host]\nserver-cpus = \"0\"\n[[variant]]"), @"plan.toml:3:1: unknown key `server-cpus` (did you mean `server_cpus`?); known keys here: server_cpus, client_cpus, client_threads, data_dir, server_memory, no_memory_limit, start_timeout, stop_timeout, rest, keep_data, sampling");
@@ -167,6 +167,18 @@ fn a_character_set_of_connections_is_a_word_and_only_for_mysqls_family() {
     let word = |text: &str| broken("my_cnf = \"b.cnf\"", &format!("client_charset = \"{text}\""));
     insta::assert_snapshot!(word("latin1; DROP"), @"plan.toml:8:18: variant `b` has a client_charset that is no name of a character set: write utf8mb4, latin1, or another of the server's SHOW CHARACTER SET");
     assert_eq!(word(""), word("é"));
+}
+
+#[test]
+fn the_key_of_a_server_is_for_addresses_of_mysqls_family_and_said_once() {
+    let started = |key: &str| broken("my_cnf = \"b.cnf\"", key);
+    insta::assert_snapshot!(started("server_public_key = \"k.pem\""), @"plan.toml:8:21: variant `b` has server_public_key, which is only for the address of a MariaDB or MySQL server");
+    insta::assert_snapshot!(started("allow_public_key_retrieval = true"), @"plan.toml:8:30: variant `b` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
+    let at = |address: &str, keys: &str| {
+        broken("server = \"sqlite\"", &format!("address = \"{address}://u@h/d\"\n{keys}"))
+    };
+    insta::assert_snapshot!(at("postgres", "allow_public_key_retrieval = true"), @"plan.toml:5:30: variant `a` has allow_public_key_retrieval, which is only for the address of a MariaDB or MySQL server");
+    insta::assert_snapshot!(at("mysql", "allow_public_key_retrieval = true\nserver_public_key = \"k.pem\""), @"plan.toml:5:30: variant `a` has server_public_key and allow_public_key_retrieval at once: a key that is known is the one that counts");
 }
 
 #[test]

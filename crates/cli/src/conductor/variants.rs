@@ -1,7 +1,7 @@
 //! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
 //! them ends the command at once and not after an hour.
 
-use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options};
+use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options, ServerKey};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::native_settings;
@@ -192,7 +192,8 @@ fn owned(
         }
     };
     let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
-    Ok(Prepared { source, info, manner: manner(variant, tls), certificates })
+    let manner = manner(variant, tls, ServerKey::Unknown);
+    Ok(Prepared { source, info, manner, certificates })
 }
 
 /// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
@@ -219,15 +220,23 @@ fn owned_tls(
     Ok((tls, Some(certificates)))
 }
 
-/// The plan's words on connections in the driver's; `tls` is what became of those on TLS.
-fn manner(variant: &Variant, tls: Option<Tls>) -> Manner {
+/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those on TLS and keys.
+fn manner(variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
     let column_definitions = match variant.column_definitions {
         Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
         Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
     };
     let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
     let client_charset = client_charset.clone();
-    Manner { tls, column_definitions, deprecate_eof, session_track, client_charset, ..Manner::default() }
+    Manner {
+        tls,
+        column_definitions,
+        deprecate_eof,
+        session_track,
+        client_charset,
+        server_key,
+        ..Manner::default()
+    }
 }
 
 /// The plan's words on TLS in the driver's.
@@ -255,7 +264,12 @@ fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Resul
         .map_err(|error| Ended::new(USAGE, error))?;
     let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
         .map_err(|error| Ended::new(USAGE, error))?;
-    let options = options.with_manner(manner(variant, tls));
+    let server_key = match &variant.server_public_key {
+        Some(path) => ServerKey::load(path).map_err(|error| Ended::new(USAGE, error))?,
+        None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
+        None => ServerKey::Unknown,
+    };
+    let options = options.with_manner(manner(variant, tls, server_key));
     let Some(database) = options.database.clone() else {
         return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
     };

@@ -66,7 +66,10 @@ where
             first if packet::ends_rows(first, payload.len(), form.deprecate_eof) => {
                 return packet::rows_end(payload, form.deprecate_eof);
             }
-            _ => cells.push(row(payload, count)?),
+            _ => {
+                wire.keep_row(count as usize)?;
+                cells.push(row(payload, count)?);
+            }
         }
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Fault {
     Closed,
     #[error("the server's answer breaks the protocol: {0}")]
     Malformed(&'static str),
+    #[error("{0}")]
+    TooLarge(&'static str),
     #[error("server said: {message}")]
     Server { code: u16, message: String },
     #[error("{0}")]
@@ -54,7 +56,7 @@ impl Fault {
     fn code(&self) -> String {
         match self {
             Self::Io(_) | Self::Closed => "io".to_owned(),
-            Self::Malformed(_) => "protocol".to_owned(),
+            Self::Malformed(_) | Self::TooLarge(_) => "protocol".to_owned(),
             Self::Server { code, .. } => code.to_string(),
             Self::Login(_) => "login".to_owned(),
             Self::Tls(_) => "tls".to_owned(),
@@ -66,7 +68,7 @@ impl Fault {
 impl crate::exchange::Fault for Fault {
     fn class(&self) -> Class {
         match self {
-            Self::Io(_) | Self::Closed | Self::Malformed(_) => Class::Lost,
+            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::TooLarge(_) => Class::Lost,
             Self::Server { code, .. } => class_of(*code),
             Self::Login(_) | Self::Tls(_) => Class::Fatal,
             Self::LocalFile | Self::NoLocalFile => Class::Refused,

@@ -7,6 +7,7 @@ use mysql_common::proto::MyDeserialize;
 
 use super::fault::Fault;
 use super::packet;
+use crate::excerpt::said;
 
 /// Bytes of a nonce in every authentication plugin that is spoken here.
 pub(super) const NONCE: usize = 20;
@@ -53,7 +54,7 @@ impl Greeting {
         }
         nonce[..8].copy_from_slice(greeting.scramble_1_ref());
         nonce[8..].copy_from_slice(&second[..NONCE - 8]);
-        let told = greeting.server_version_str().into_owned();
+        let told = said(greeting.server_version_ref());
         let version = told.strip_prefix(MARIADB_PREFIX).unwrap_or(&told).to_owned();
         Ok(Self {
             is_mariadb: version.len() < told.len() || version.contains("MariaDB"),

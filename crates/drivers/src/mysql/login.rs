@@ -1,8 +1,8 @@
 //! The conversation that opens a connection: greeting, answer, and whatever the authentication plugin still asks.
 //!
 //! `caching_sha2_password` and `sha256_password` hand the password itself to the server: plainly inside TLS, the former
-//! over a unix socket too, as the protocol says; else encrypted with the server's public key, which protects it from
-//! listeners but not from somebody who poses as the server.
+//! over a unix socket too, as the protocol says; else encrypted with the server's public key. Over TCP that key must be known,
+//! or the user says that any will do: who poses as the server sends a key of its own.
 //!
 //! MariaDB's `client_ed25519` and `parsec` sign the server's nonce and hand nothing out.
 
@@ -16,10 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
 use super::packet::{self, Form, Reader};
-use super::rsa;
+use super::rsa::{self, ServerKey};
 use super::sign::Signer;
 use super::wire::Wire;
 use super::{ColumnDefinitions, Options};
+use crate::excerpt::said;
 use crate::tls::Channel;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
@@ -73,7 +74,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut login = Login::new(&greeting, options, channel);
-    put_response(wire.message(), &login, &greeting, options)?;
+    put_response(wire.message(), &mut login, &greeting, options)?;
     wire.reply().await?;
     login.converse(wire, &mut Vec::with_capacity(256)).await?;
     wire.wipe();
@@ -100,8 +101,8 @@ pub(super) fn put_tls_request(
 ) -> Result<(), Fault> {
     const LENGTH: usize = 32;
     let mut whole = Vec::with_capacity(256);
-    let login = Login::new(greeting, options, Channel::new(options, true));
-    put_response(&mut whole, &login, greeting, options)?;
+    let mut login = Login::new(greeting, options, Channel::new(options, true));
+    put_response(&mut whole, &mut login, greeting, options)?;
     out.extend_from_slice(&whole[..LENGTH.min(whole.len())]);
     whole.fill(0);
     Ok(())
@@ -110,7 +111,7 @@ pub(super) fn put_tls_request(
 /// The client's answer to the greeting.
 fn put_response(
     out: &mut Vec<u8>,
-    login: &Login<'_>,
+    login: &mut Login<'_>,
     greeting: &Greeting,
     options: &Options,
 ) -> Result<(), Fault> {
@@ -152,15 +153,6 @@ fn extended(greeting: &Greeting, options: &Options) -> MariadbCapabilities {
     }
 }
 
-/// The plugin that the first answer is made for. One that is not spoken here may only be the server's default; the server
-/// then asks for the account's own.
-fn spoken_or_native(plugin: &AuthPlugin<'static>) -> AuthPlugin<'static> {
-    match plugin {
-        AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password => plugin.clone(),
-        _ => AuthPlugin::MysqlNativePassword,
-    }
-}
-
 /// One login under way.
 struct Login<'a> {
     password: &'a str,
@@ -168,21 +160,39 @@ struct Login<'a> {
     plugin: AuthPlugin<'static>,
     nonce: [u8; NONCE],
     signer: Signer,
+    server_key: &'a ServerKey,
+    /// The server was asked for its key.
+    awaits_key: bool,
 }
 
 impl<'a> Login<'a> {
     fn new(greeting: &Greeting, options: &'a Options, channel: Channel) -> Self {
+        let server_key = match &options.manner.server_key {
+            ServerKey::Unknown if channel.is_local => &ServerKey::Retrieved,
+            key => key,
+        };
+        // The first answer is made for the server's default. Where that is not spoken here, or would ask for a key that may not
+        // be asked for, the account's own may be another, which the server then names.
+        let plugin = match &greeting.plugin {
+            AuthPlugin::CachingSha2Password => AuthPlugin::CachingSha2Password,
+            AuthPlugin::Sha256Password if channel.is_encrypted || *server_key != ServerKey::Unknown => {
+                AuthPlugin::Sha256Password
+            }
+            _ => AuthPlugin::MysqlNativePassword,
+        };
         Self {
             password: options.password.reveal(),
             channel,
-            plugin: spoken_or_native(&greeting.plugin),
+            plugin,
             nonce: greeting.nonce,
             signer: Signer::default(),
+            server_key,
+            awaits_key: false,
         }
     }
 
     /// The plugin's first word.
-    fn first_answer(&self) -> Result<Vec<u8>, Fault> {
+    fn first_answer(&mut self) -> Result<Vec<u8>, Fault> {
         let password = self.password.as_bytes();
         match &self.plugin {
             AuthPlugin::MysqlNativePassword => {
@@ -194,7 +204,7 @@ impl<'a> Login<'a> {
             }
             AuthPlugin::Sha256Password if password.is_empty() => Ok(vec![0]),
             AuthPlugin::Sha256Password if self.channel.is_encrypted => Ok(self.plain()),
-            AuthPlugin::Sha256Password => Ok(vec![KEY_WANTED_BY_SHA256]),
+            AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
             AuthPlugin::MysqlClearPassword => Err(Fault::Login(
                 "the server wants the password in clear text, which goes only over its unix socket or over TLS that is \
@@ -205,8 +215,20 @@ impl<'a> Login<'a> {
             other => Err(Fault::Login(format!(
                 "the account uses the authentication plugin {}, which dbdyno does not speak; use an account with \
                  mysql_native_password, caching_sha2_password, client_ed25519 or parsec",
-                String::from_utf8_lossy(other.as_bytes())
+                said(other.as_bytes())
             ))),
+        }
+    }
+
+    /// The password encrypted with the key that is known, or `request` for the server's key where any will do.
+    fn encrypted(&mut self, request: u8) -> Result<Vec<u8>, Fault> {
+        match self.server_key {
+            ServerKey::Known(pem) => rsa::encrypt(self.password, &self.nonce, pem),
+            ServerKey::Retrieved => {
+                self.awaits_key = true;
+                Ok(vec![request])
+            }
+            ServerKey::Unknown => Err(no_key()),
         }
     }
 
@@ -278,14 +300,24 @@ impl<'a> Login<'a> {
             (AuthPlugin::CachingSha2Password, [4]) if self.channel.is_encrypted || self.channel.is_local => {
                 Ok(Some(self.plain()))
             }
-            (AuthPlugin::CachingSha2Password, [4]) => Ok(Some(vec![KEY_WANTED_BY_CACHING_SHA2])),
-            (AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, [b'-', ..]) => {
+            (AuthPlugin::CachingSha2Password, [4]) => self.encrypted(KEY_WANTED_BY_CACHING_SHA2).map(Some),
+            (AuthPlugin::CachingSha2Password | AuthPlugin::Sha256Password, [b'-', ..]) if self.awaits_key => {
+                self.awaits_key = false;
                 rsa::encrypt(self.password, &self.nonce, data).map(Some)
             }
             (AuthPlugin::Parsec, salt) => self.signer.signature(self.password, salt).map(Some),
             _ => Err(Fault::Malformed("an unknown request of the authentication plugin")),
         }
     }
+}
+
+fn no_key() -> Fault {
+    Fault::Login(
+        "the server asks for the password itself, which goes to no server over TCP without TLS; say tls = { mode = \
+         \"verify\" }, name the server's key with server_public_key = \"FILE\", or say allow_public_key_retrieval = true, with \
+         which a server that poses as this one gets the password"
+            .to_owned(),
+    )
 }
 
 #[cfg(test)]

@@ -21,6 +21,23 @@ fn tcp(password: &str) -> Options {
     Options::tcp("db.example", 3306, "bench").with_password(Secret::new(password)).with_database("ib")
 }
 
+/// As [`tcp`], for a network on which any server is trusted.
+fn trusting(password: &str) -> Options {
+    let server_key = ServerKey::Retrieved;
+    tcp(password).with_manner(Manner { server_key, ..Manner::default() })
+}
+
+/// As [`tcp`], to a server whose key is known.
+fn knowing(password: &str) -> Options {
+    let server_key = ServerKey::Known(rsa::TEST_KEY.as_bytes().into());
+    tcp(password).with_manner(Manner { server_key, ..Manner::default() })
+}
+
+/// A packet with a key of the server.
+fn key(pem: &str) -> Vec<u8> {
+    [b"\x01", pem.as_bytes()].concat()
+}
+
 /// A whole login without TLS.
 async fn opened<S>(wire: &mut Wire<S>, options: &Options) -> Result<Agreed, Fault>
 where
@@ -198,21 +215,82 @@ async fn full_authentication_sends_the_password_over_a_socket_only() {
     let (agreed, heard) = played(&socket("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
     assert_eq!(heard[1], b"secret\0");
-    let key = [b"\x01".as_slice(), rsa::TEST_KEY.as_bytes()].concat();
-    let (agreed, heard) = played(&tcp("secret"), "caching_sha2_password", &[vec![1, 4], key, ok(0)]).await;
+    let (outcome, heard) = played(&tcp("secret"), "caching_sha2_password", &script[..1]).await;
+    insta::assert_snapshot!(told(outcome), @r#"Fatal: the server asks for the password itself, which goes to no server over TCP without TLS; say tls = { mode = "verify" }, name the server's key with server_public_key = "FILE", or say allow_public_key_retrieval = true, with which a server that poses as this one gets the password"#);
+    assert_eq!(heard.len(), 1, "nothing is said but the scramble");
+}
+
+#[tokio::test]
+async fn full_authentication_over_tcp_encrypts_with_the_key_that_is_known_or_was_asked_for() {
+    let (agreed, heard) = played(&knowing("secret"), "caching_sha2_password", &[vec![1, 4], ok(0)]).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1].len(), 256, "encrypted at once");
+    let script = [vec![1, 4], key(rsa::TEST_KEY), ok(0)];
+    let (agreed, heard) = played(&trusting("secret"), "caching_sha2_password", &script).await;
     agreed.expect("a login");
     assert_eq!(heard[1], [2], "asks for the key");
-    assert_eq!(heard[2].len(), 128, "encrypted");
+    assert_eq!(heard[2].len(), 256, "encrypted");
 }
 
 #[tokio::test]
 async fn sha256_password_is_encrypted_everywhere() {
-    let key = [b"\x01".as_slice(), rsa::TEST_KEY.as_bytes()].concat();
-    for options in [socket("secret"), tcp("secret")] {
-        let (agreed, heard) = played(&options, "sha256_password", &[key.clone(), ok(0)]).await;
+    for options in [socket("secret"), trusting("secret")] {
+        let (agreed, heard) = played(&options, "sha256_password", &[key(rsa::TEST_KEY), ok(0)]).await;
         agreed.expect("a login");
         assert!(heard[0].ends_with(b"bench\0\x01\x01ib\0sha256_password\0"));
-        assert_eq!(heard[1].len(), 128);
+        assert_eq!(heard[1].len(), 256);
+    }
+    let script = [switch_to("sha256_password"), ok(0)];
+    let (agreed, heard) = played(&knowing("secret"), "mysql_native_password", &script).await;
+    agreed.expect("a login");
+    assert_eq!(heard[1].len(), 256, "encrypted at once");
+}
+
+#[tokio::test]
+async fn an_account_of_another_plugin_logs_in_where_the_servers_default_would_ask_for_a_key() {
+    let script = [switch_to("mysql_native_password"), ok(0)];
+    let (agreed, heard) = played(&tcp("secret"), "sha256_password", &script).await;
+    agreed.expect("a login");
+    assert!(heard[0].ends_with(b"mysql_native_password\0"), "{:?}", heard[0]);
+    let (outcome, heard) = played(&tcp("secret"), "sha256_password", &[switch_to("sha256_password")]).await;
+    assert!(told(outcome).contains("allow_public_key_retrieval"));
+    assert_eq!(heard.len(), 1);
+}
+
+#[tokio::test]
+async fn a_key_that_was_not_asked_for_or_is_too_short_gets_nothing() {
+    for options in [tcp("secret"), knowing("secret"), trusting("secret")] {
+        let (outcome, heard) = played(&options, "caching_sha2_password", &[key(rsa::TEST_KEY)]).await;
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(told(outcome), @"Lost: the server's answer breaks the protocol: an unknown request of the authentication plugin");
+        }
+        assert_eq!(heard.len(), 1);
+    }
+    let script = [vec![1, 4], key(rsa::WEAK_KEY)];
+    let (outcome, heard) = played(&trusting("secret"), "caching_sha2_password", &script).await;
+    insta::assert_snapshot!(told(outcome), @"Fatal: the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
+    assert_eq!(heard[1..], [[2]], "the request for the key, and nothing more");
+}
+
+#[test]
+fn a_login_keeps_64_kib_at_most() {
+    let greets = || packet(0, &greeting("mysql_native_password"));
+    let long_switch = switch_to(&"x".repeat(30_000));
+    let large: [Vec<Vec<u8>>; 3] = [
+        // The header of a packet that is continued is enough.
+        vec![b"\xff\xff\xff\0\x0a".to_vec()],
+        vec![greets(), packet(2, &[0xff].repeat(65_536))],
+        vec![greets(), packet(2, &long_switch), packet(4, &long_switch), packet(6, &long_switch)],
+    ];
+    for (number, answers) in large.into_iter().enumerate() {
+        let mut wire = Wire::new(Scripted::new(answers, &[]).greets());
+        let told = told(block_on(opened(&mut wire, &socket(""))));
+        let expected = match number {
+            2 => "the account uses the authentication plugin xxx",
+            _ => "Lost: the server sent more than 64 KiB before the login was done",
+        };
+        assert!(told.contains(expected) && told.len() < 700, "{number}: {told}");
+        assert!(wire.stream().widest <= 1 << 18, "{number}: {}", wire.stream().widest);
     }
 }
 
@@ -264,7 +342,6 @@ async fn logins_that_break_the_protocol_end() {
         vec![vec![0x01, 3]; 40],
         vec![b"\xfemysql_native_password".to_vec()],
         vec![b"\xfecaching_sha2_password\0short".to_vec()],
-        vec![vec![1, 4], b"\x01-----BEGIN PUBLIC KEY-----AAAA-----END PUBLIC KEY-----".to_vec()],
     ] {
         let (outcome, _) = played(&tcp("secret"), "caching_sha2_password", &script).await;
         assert_eq!(outcome.expect_err("no login").class(), Class::Lost, "{script:?}");
@@ -300,7 +377,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
     let switch = |plugin: &str| [&[0xfe], plugin.as_bytes(), b"\0", OTHER_NONCE, b"\0"].concat();
     let greets = |plugin: &str| packet(0, &greeting(plugin));
     let says = |number: u8, payload: Vec<u8>| packet(number, &payload);
-    let key = [b"\x01", super::super::rsa::TEST_KEY.as_bytes()].concat();
+    let key = key(rsa::TEST_KEY);
     vec![
         vec![greets("mysql_native_password"), says(2, ok(0))],
         vec![greets("caching_sha2_password"), [says(2, vec![1, 3]), says(3, ok(0))].concat()],
@@ -314,7 +391,7 @@ fn good_logins() -> Vec<Vec<Vec<u8>>> {
 fn outcome(answers: &[Vec<u8>], pieces: &[usize]) -> String {
     block_on(async {
         let mut wire = Wire::new(Scripted::new(answers.to_vec(), pieces).greets());
-        let outcome = opened(&mut wire, &tcp("secret")).await;
+        let outcome = opened(&mut wire, &trusting("secret")).await;
         assert!(wire.stream().widest <= 1 << 20, "room for {} bytes", wire.stream().widest);
         format!("{outcome:?}")
     })

@@ -26,6 +26,7 @@ mod wire;
 
 pub(crate) use charset::as_the_table;
 pub(crate) use keys::one_by_one;
+pub use rsa::ServerKey;
 pub use session::MysqlSession;
 
 pub use crate::options::{Address, ColumnDefinitions, Manner, Options, Secret};

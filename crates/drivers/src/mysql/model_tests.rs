@@ -215,7 +215,7 @@ fn all_forms() -> Vec<Form> {
     (0..4).map(form).collect()
 }
 
-fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
+pub(super) fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
     let agreed =
         Agreed { version: "8.0.31".into(), is_mariadb: false, connection_id: 7, form, session_track: true };
     Connection {
@@ -227,7 +227,7 @@ fn connection(form: Form, answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection
 }
 
 /// A prepared statement of one parameter.
-fn preparation(form: Form) -> Vec<u8> {
+pub(super) fn preparation(form: Form) -> Vec<u8> {
     let mut payloads = vec![b"\0\x05\0\0\0\0\0\x01\0\0\0\0".to_vec(), b"\x03def param".to_vec()];
     if !form.deprecate_eof {
         payloads.push(old_eof(false, 0));
@@ -346,14 +346,28 @@ fn rows_at_the_borders_of_packets_are_read_whole() {
                 let answer = queried(form, &bytes, &[65_521]).await.expect("an answer");
                 assert_eq!(answer, model.answer(false), "{payload}");
                 let mut session = connection(form, vec![bytes], &[65_521]);
-                let cells = session.rows("x").await.expect("rows");
-                assert!(cells == model.cells(), "{payload}");
-                assert!(
-                    session.wire.stream().widest <= ROOM,
-                    "{} bytes of room",
-                    session.wire.stream().widest
-                );
+                let told = session.rows("x").await.expect_err("more than is kept");
+                assert!(told.to_string().contains("the answer is larger than the 8 MiB"), "{told}");
             });
+        }
+    }
+}
+
+#[test]
+fn rows_are_kept_up_to_8_mib_with_what_they_take_in_memory() {
+    let text = |length: usize| vec![Some(vec![b'x'; length])];
+    let rows =
+        [vec![text(4 << 20), text(2 << 20), text(1 << 20)], vec![text(4 << 20); 2], vec![text(0); 200_000]];
+    for (rows, is_kept) in rows.into_iter().zip([true, false, false]) {
+        for form in all_forms() {
+            let part =
+                Part::Rows { columns: 1, described: true, rows: rows.clone(), warnings: 3, tail: Vec::new() };
+            let model = Model { form, parts: vec![part], error_after: None };
+            let mut session = connection(form, vec![model.bytes(false)], &[65_521]);
+            let outcome = block_on(session.rows("x"));
+            assert_eq!(outcome.is_ok(), is_kept);
+            assert!(outcome.is_err() || outcome.is_ok_and(|cells| cells == model.cells()));
+            assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
         }
     }
 }

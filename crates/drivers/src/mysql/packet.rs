@@ -1,6 +1,7 @@
 //! The small packets that frame an answer: OK, EOF, ERR, and the length-encoded numbers inside them.
 
 use super::fault::Fault;
+use crate::excerpt::said;
 
 /// Another result set follows (`SERVER_MORE_RESULTS_EXISTS`).
 pub(super) const MORE_RESULTS: u16 = 0x0008;
@@ -101,7 +102,7 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
         [b'#', _, _, _, _, _, text @ ..] => text,
         text => text,
     };
-    Fault::Server { code, message: String::from_utf8_lossy(text).into_owned() }
+    Fault::Server { code, message: said(text) }
 }
 
 /// The form of answers that a login agreed on.

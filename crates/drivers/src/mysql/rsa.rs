@@ -1,4 +1,7 @@
-//! Encrypts a password with the RSA key that a server sends, after checking that the key can be used.
+//! Encrypts a password with a server's RSA key, after checking that the key can be used.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use mysql_common::crypto::der::{PubKeyFileType, parse_pub_key, pem_to_der};
 use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
@@ -7,24 +10,47 @@ use super::fault::Fault;
 use super::greeting::NONCE;
 use crate::der::element;
 
-/// Bytes of a modulus that are taken: MySQL makes 2048 bits; more than 16384 would be an attack on our time.
-const MODULUS: std::ops::RangeInclusive<usize> = 64..=2048;
+/// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384 would be an attack on our time.
+const BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
 /// Bytes that OAEP with SHA-1 adds to what it encrypts.
 const OAEP: usize = 42;
 
+/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP without TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ServerKey {
+    /// None: such a password is not sent.
+    #[default]
+    Unknown,
+    /// This one, in PEM.
+    Known(Arc<[u8]>),
+    /// The one that the server sends when it is asked. Who poses as the server sends its own and reads the password.
+    Retrieved,
+}
+
+impl ServerKey {
+    /// The key in the PEM file `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or holds no RSA key of 2048 bits or more: a sentence that names it.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let wrong = |why: String| format!("server_public_key {}: {why}", path.display());
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        checked(&pem).map_err(wrong)?;
+        Ok(Self::Known(pem.into()))
+    }
+}
+
 /// The password with its NUL, mixed with `nonce`, encrypted with the key in `pem`.
 pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result<Vec<u8>, Fault> {
-    let (der, kind) = pem_to_der(pem).map_err(|_| Fault::Malformed("its RSA key is not PEM"))?;
-    let octets =
-        modulus_octets(&der, kind).ok_or(Fault::Malformed("its RSA key is not a usable public key"))?;
+    let wrong =
+        |why| Fault::Login(format!("the password cannot be encrypted with the server's RSA key: {why}"));
+    let (der, kind, octets) = checked(pem).map_err(wrong)?;
     let mut secret = password.as_bytes().to_vec();
     secret.push(0);
     // A modulus whose top byte is 1 has one octet less for the codec.
     if secret.len() + OAEP + 1 > octets {
-        return Err(Fault::Login(format!(
-            "the password is too long for the server's RSA key of {octets} bytes"
-        )));
+        return Err(wrong(format!("the password is too long for a key of {octets} bytes")));
     }
     for (byte, mask) in secret.iter_mut().zip(nonce.iter().cycle()) {
         *byte ^= mask;
@@ -33,11 +59,23 @@ pub(super) fn encrypt(password: &str, nonce: &[u8; NONCE], pem: &[u8]) -> Result
         parse_pub_key(&der, kind).map_err(|_| Fault::Malformed("its RSA key cannot be read"))?;
     PublicKey::new(modulus, exponent)
         .encrypt_block(&secret, Pkcs1OaepPadding::new(GetRandom))
-        .map_err(|error| Fault::Login(format!("the password could not be encrypted: {error}")))
+        .map_err(|error| wrong(error.to_string()))
+}
+
+/// The key in `pem` as the codec reads it, and the bytes of its modulus; or what is wrong with it.
+fn checked(pem: &[u8]) -> Result<(Vec<u8>, PubKeyFileType, usize), String> {
+    let (der, kind) = pem_to_der(pem).map_err(|_| "it is no public key in PEM".to_owned())?;
+    match modulus_bits(&der, kind) {
+        None => Err("it is no usable RSA public key".to_owned()),
+        Some(bits) if !BITS.contains(&bits) => {
+            Err(format!("it has {bits} bits, where dbdyno wants {} to {}", BITS.start(), BITS.end()))
+        }
+        Some(bits) => Ok((der, kind, bits.div_ceil(8))),
+    }
 }
 
 /// Length of the modulus, `None` for a key that the codec would stumble over: it trusts every length inside.
-fn modulus_octets(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
+fn modulus_bits(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let (fields, _) = element(der, 0x30)?;
     let fields = match kind {
         PubKeyFileType::Pkcs1 => fields,
@@ -51,17 +89,28 @@ fn modulus_octets(der: &[u8], kind: PubKeyFileType) -> Option<usize> {
     let (modulus, rest) = element(fields, 0x02)?;
     let (exponent, _) = element(rest, 0x02)?;
     let zeros = modulus.iter().take_while(|&&byte| byte == 0).count();
-    let octets = modulus.len() - zeros;
-    (MODULUS.contains(&octets) && (1..=8).contains(&exponent.len())).then_some(octets)
+    let top = modulus.get(zeros)?.leading_zeros() as usize;
+    (1..=8).contains(&exponent.len()).then_some((modulus.len() - zeros) * 8 - top)
 }
 
-/// A public key of 1024 bits, PKCS#8.
+/// A public key of 2048 bits, PKCS#8.
 #[cfg(test)]
 pub(super) const TEST_KEY: &str = "-----BEGIN PUBLIC KEY-----
-MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDqdJV3LgSRpVTL9Us5iCGS+kGt
-vGBoAT4BGPBux+2UKxDrAbp3lvFKXVBglnPRnrHZbOSw9psTaYpXAZMGA1cQmFQM
-CIriCjG3deaJ0MOQ3n10dkrFuy+jJj0A5mAnxjGT8RleBB6VspUwJ/A8KajR/FwZ
-hnqHljNjJDayZAT4sQIDAQAB
+MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAmGvcONpZJxqETk7/otYp
+nC0Rtnh67vqFwAa6q8AseNS+nLyIsj7OJI46INxUR0KwepRVdpAU7hW1oXcA9EpP
+Bau3EQSBGJzIx4SF6D8QR142VBHb4q6uWicLft5tfyQYm+Acg9qa722bSwt8l5yv
+PDG05xkzt1P02UFVBqAHGTuTnU4fKr5gDLZkPHRGTw3dAiE4TLIKTmcGQgbDVuRz
+R5bEoMtZ62akgOw2QYpGzIZvu5yaHG9H6RUBxZkHSAydjnZsot1o5bD6uvnahhfD
+I8L6PObzDi28b/G1QgdUFRT9D0KN78RUSDKzjEJnh3VkbqyAXKsiABRH4gohl+uw
+WwIDAQAB
+-----END PUBLIC KEY-----
+";
+
+/// One of 512 bits, which is broken within hours.
+#[cfg(test)]
+pub(super) const WEAK_KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBALHZQIg2FyJRQvZKdMJHeKDGD5g1h1K8
+KsrUd1I5tiEwmtiaueTw3Gmp9JCnyas2Cd7XVqH7eurbxqjS/t55HEcCAwEAAQ==
 -----END PUBLIC KEY-----
 ";
 
@@ -72,31 +121,52 @@ mod tests {
     #[test]
     fn a_real_key_encrypts_to_its_own_length() {
         let sealed = encrypt("secret", &[7; NONCE], TEST_KEY.as_bytes()).expect("a usable key");
-        assert_eq!(sealed.len(), 128);
+        assert_eq!(sealed.len(), 256);
     }
 
     #[test]
     fn a_password_that_does_not_fit_is_an_error() {
-        let long = "x".repeat(100);
+        let long = "x".repeat(300);
         let fault = encrypt(&long, &[7; NONCE], TEST_KEY.as_bytes()).expect_err("more than the key can hold");
-        insta::assert_snapshot!(fault, @"the password is too long for the server's RSA key of 128 bytes");
+        insta::assert_snapshot!(fault, @"the password cannot be encrypted with the server's RSA key: the password is too long for a key of 256 bytes");
+    }
+
+    #[test]
+    fn a_short_key_encrypts_nothing() {
+        let fault = encrypt("secret", &[7; NONCE], WEAK_KEY.as_bytes()).expect_err("a key of 512 bits");
+        insta::assert_snapshot!(fault, @"the password cannot be encrypted with the server's RSA key: it has 512 bits, where dbdyno wants 2048 to 16384");
+    }
+
+    #[test]
+    fn a_file_holds_a_usable_key_or_is_named() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let load = |text: &str| {
+            std::fs::write(file.path(), text).expect("written");
+            ServerKey::load(file.path())
+                .map_err(|why| why.replace(&file.path().display().to_string(), "FILE"))
+        };
+        assert_eq!(load(TEST_KEY), Ok(ServerKey::Known(TEST_KEY.as_bytes().into())));
+        insta::assert_snapshot!(load(WEAK_KEY).expect_err("too short"), @"server_public_key FILE: it has 512 bits, where dbdyno wants 2048 to 16384");
+        insta::assert_snapshot!(load("hunter2").expect_err("no key"), @"server_public_key FILE: it is no public key in PEM");
+        let none = ServerKey::load(Path::new("/nonesuch/key.pem")).expect_err("no file");
+        insta::assert_snapshot!(none, @"server_public_key /nonesuch/key.pem: No such file or directory (os error 2)");
     }
 
     #[test]
     fn no_damage_to_a_key_causes_a_panic() {
         let (der, kind) = pem_to_der(TEST_KEY).expect("the test's key");
         for end in 0..der.len() {
-            assert_eq!(modulus_octets(&der[..end], kind), None, "{end}");
+            assert_eq!(modulus_bits(&der[..end], kind), None, "{end}");
         }
         for at in 0..der.len() {
             for value in [0, 1, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = der.clone();
                 broken[at] = value;
-                if modulus_octets(&broken, kind).is_some() {
+                if modulus_bits(&broken, kind).is_some() {
                     parse_pub_key(&broken, kind).expect("what was checked can be read");
                 }
             }
         }
-        assert!(matches!(encrypt("a", &[0; NONCE], b"no key"), Err(Fault::Malformed(_))));
+        assert!(matches!(encrypt("a", &[0; NONCE], b"no key"), Err(Fault::Login(_))));
     }
 }

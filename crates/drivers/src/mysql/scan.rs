@@ -7,7 +7,7 @@ use crate::Answer;
 
 /// Longest packet that is read whole (OK, ERR, column count). Real ones have at most some hundred bytes; the limit keeps
 /// a broken server from filling the memory.
-const LONGEST_CONTROL: usize = 1 << 20;
+const LONGEST_CONTROL: usize = 64 << 10;
 
 /// What the scanner wants next.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Scanner {
                 continue;
             }
             if length > LONGEST_CONTROL {
-                return Err(Fault::Malformed("a control packet of more than 1 MiB"));
+                return Err(Fault::Malformed("a control packet of more than 64 KiB"));
             }
             let Some(payload) = rest.get(HEADER..HEADER + length) else { return Ok((at, Step::More)) };
             self.check_sequence(number, first)?;

@@ -169,7 +169,7 @@ fn answers_that_break_the_protocol_are_told_apart() {
     insta::assert_snapshot!(malformed(true, &[vec![0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]]), @"an impossible number of columns");
     insta::assert_snapshot!(malformed(true, &[vec![0xff, 1]]), @"an error packet without a number");
     insta::assert_snapshot!(malformed(false, &[vec![1], vec![3], vec![0]]), @"no end of the column definitions");
-    insta::assert_snapshot!(malformed(false, &[vec![1; 1 << 21]]), @"a control packet of more than 1 MiB");
+    insta::assert_snapshot!(malformed(false, &[vec![1; 1 << 21]]), @"a control packet of more than 64 KiB");
     let mut rows = result_set(true, &[], false);
     *rows.last_mut().expect("an end") = vec![0xfe, 0, 0];
     insta::assert_snapshot!(malformed(true, &rows), @"a packet ends inside a value");

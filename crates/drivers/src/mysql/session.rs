@@ -16,6 +16,7 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, Fault as _};
+use crate::kept::Allowance;
 use crate::roster::Ticket;
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
@@ -343,11 +344,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn collected(&mut self) -> Result<Cells, Fault> {
+        self.wire.allow(Allowance::ANSWER);
         self.wire.send().await?;
         cells::collect(&mut self.wire, self.agreed.form).await
     }
 
     async fn prepared(&mut self, sql: &str) -> Result<Statement, Fault> {
+        self.wire.allow(Allowance::ANSWER);
         self.wire.send().await?;
         let mut payload = Vec::new();
         self.wire.read(&mut payload).await?;
@@ -372,6 +375,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(Statement { id, params, columns })
     }
 }
+
+#[cfg(test)]
+#[path = "fuzz.rs"]
+mod fuzz;
 
 #[cfg(test)]
 #[path = "model_tests.rs"]

@@ -12,6 +12,7 @@ use super::outgoing::{HEADER, MAX_PAYLOAD, Outgoing};
 use super::packet::{self, Form};
 use super::scan::{Scanner, Step};
 use crate::input::{FIRST_SIZE, Input};
+use crate::kept::Allowance;
 use crate::stream::write_whole;
 
 /// From this length on a body is not copied. Gathering two pieces costs the kernel about as much as copying this.
@@ -30,6 +31,8 @@ pub(super) struct Wire<S> {
     consumed: usize,
     /// Number of the next packet, in either direction.
     sequence: u8,
+    /// What [`Wire::read`] may still keep.
+    allowance: Allowance,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
@@ -41,7 +44,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             input: Input::new(FIRST_SIZE),
             consumed: 0,
             sequence: 0,
+            allowance: Allowance::LOGIN,
         }
+    }
+
+    /// From now on messages may be kept up to this.
+    pub(super) fn allow(&mut self, allowance: Allowance) {
+        self.allowance = allowance;
+    }
+
+    /// Takes what a row of so many values needs off what may be kept.
+    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
+        self.allowance.take_row(values).map_err(Fault::TooLarge)
     }
 
     /// The stream alone, and the number of the next packet, to go on with [`Wire::resumed`] once TLS is under it. Bytes that
@@ -150,6 +164,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// idle connection's end. Without this the user would only learn of a broken pipe.
     async fn last_words(&mut self) -> Option<Fault> {
         let mut payload = Vec::new();
+        self.allow(Allowance::LOGIN);
         tokio::time::timeout(LAST_WORDS, self.read(&mut payload)).await.ok()?.ok()?;
         (payload[0] == 0xff).then(|| packet::server_error(&payload))
     }
@@ -190,32 +205,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Reads one message whole, put together from its packets, into `payload`.
+    /// Reads one message whole into `payload`. All that is kept is shorter than the packets that are continued.
     pub(super) async fn read(&mut self, payload: &mut Vec<u8>) -> Result<(), Fault> {
+        while self.input.len() - self.consumed < HEADER {
+            self.fill().await?;
+        }
+        let header = &self.input[self.consumed..self.consumed + HEADER];
+        let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+        let in_order = header[3] == self.sequence;
+        self.sequence = header[3].wrapping_add(1);
+        self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
+        self.consumed += HEADER;
         payload.clear();
-        let mut in_order = true;
-        loop {
-            while self.input.len() - self.consumed < HEADER {
+        while payload.len() < length {
+            if self.consumed == self.input.len() {
                 self.fill().await?;
             }
-            let header = &self.input[self.consumed..self.consumed + HEADER];
-            let length = usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
-            in_order &= header[3] == self.sequence;
-            self.sequence = header[3].wrapping_add(1);
-            self.consumed += HEADER;
-            let mut left = length;
-            while left > 0 {
-                if self.consumed == self.input.len() {
-                    self.fill().await?;
-                }
-                let piece = left.min(self.input.len() - self.consumed);
-                payload.extend_from_slice(&self.input[self.consumed..self.consumed + piece]);
-                self.consumed += piece;
-                left -= piece;
-            }
-            if length < MAX_PAYLOAD {
-                break;
-            }
+            let piece = (length - payload.len()).min(self.input.len() - self.consumed);
+            payload.extend_from_slice(&self.input[self.consumed..self.consumed + piece]);
+            self.consumed += piece;
         }
         match payload.first() {
             None => Err(Fault::Malformed("an empty packet")),

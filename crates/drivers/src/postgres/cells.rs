@@ -29,6 +29,7 @@ where
                 found = Some(Cells::new());
             }
             (b'D', Some(count)) => {
+                wire.keep_row(usize::from(count))?;
                 let row = row(&body, count)?;
                 found.get_or_insert_default().push(row);
             }

@@ -16,6 +16,8 @@ pub(super) enum Fault {
     Closed,
     #[error("the server's answer breaks the protocol: {0}")]
     Malformed(&'static str),
+    #[error("{0}")]
+    TooLarge(&'static str),
     /// The server said no; the session goes on, or never began.
     #[error("server said: {}", .0.message)]
     Server(Report),
@@ -50,7 +52,7 @@ impl Fault {
     fn code(&self) -> String {
         match self {
             Self::Io(_) | Self::Closed => "io".to_owned(),
-            Self::Malformed(_) => "protocol".to_owned(),
+            Self::Malformed(_) | Self::TooLarge(_) => "protocol".to_owned(),
             Self::Server(report) | Self::Ended(report) => report.state.clone(),
             Self::Login(_) => "login".to_owned(),
             Self::Tls(_) => "tls".to_owned(),
@@ -62,7 +64,9 @@ impl Fault {
 impl crate::exchange::Fault for Fault {
     fn class(&self) -> Class {
         match self {
-            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::Ended(_) => Class::Lost,
+            Self::Io(_) | Self::Closed | Self::Malformed(_) | Self::TooLarge(_) | Self::Ended(_) => {
+                Class::Lost
+            }
             Self::Server(report) => class_of(&report.state),
             Self::Login(_) | Self::Tls(_) => Class::Fatal,
             Self::Copy(_) => Class::Refused,

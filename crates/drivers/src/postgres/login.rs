@@ -12,6 +12,7 @@ use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
+use crate::excerpt::said;
 use crate::tls::Channel;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.
@@ -68,7 +69,7 @@ where
             (b'S', true) => {
                 let mut reader = Reader(&body);
                 if reader.text()? == b"server_version" {
-                    agreed.version = String::from_utf8_lossy(reader.text()?).into_owned();
+                    agreed.version = said(reader.text()?);
                 }
             }
             (b'K', true) => {
@@ -180,10 +181,10 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
     while !offer.0.is_empty() {
         match offer.text()? {
             b"" => break,
-            name => offered.push(String::from_utf8_lossy(name).into_owned()),
+            name => offered.push(name),
         }
     }
-    let offers = |mechanism: &str| offered.iter().any(|name| name == mechanism);
+    let offers = |mechanism: &str| offered.contains(&mechanism.as_bytes());
     match binding {
         Binding::EndPoint(hash) if offers(SCRAM_SHA_256_PLUS) => {
             Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(hash.clone())))
@@ -193,7 +194,7 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
         _ => Err(Fault::Login(format!(
             "the server offers the authentication mechanisms {} only, of which dbdyno speaks none; use an account with \
              scram-sha-256 or md5",
-            offered.join(", ")
+            said(&offered.join(&b", "[..]))
         ))),
     }
 }

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::testing::error;
 use super::*;
 use crate::scripted::{Scripted, block_on, cases, damaged, damages, pieces};
 
@@ -212,7 +213,7 @@ fn models() -> impl Strategy<Value = Model> {
     })
 }
 
-fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
+pub(super) fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
     Connection {
         wire: Wire::new(Scripted::new(answers, pieces)),
         agreed: Agreed { version: "15.19".into(), backend: 7, key: 11 },
@@ -223,7 +224,7 @@ fn connection(answers: Vec<Vec<u8>>, pieces: &[usize]) -> Connection<Scripted> {
 }
 
 /// A prepared statement of one parameter and one column.
-fn preparation() -> Vec<u8> {
+pub(super) fn preparation() -> Vec<u8> {
     [message(b'1', b""), message(b't', b"\0\x01\0\0\0\x14"), description(1), ready()].concat()
 }
 
@@ -321,9 +322,42 @@ fn rows_of_16_mib_and_more_are_read_whole() {
             assert_eq!(session.query(b"x").await.expect("an answer"), model.answer(false), "{length}");
             assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
             let mut session = connection(vec![model.bytes(false)], &[65_521]);
-            assert!(session.rows("x").await.expect("rows") == model.cells(), "{length}");
+            let told = session.rows("x").await.expect_err("more than is kept");
+            assert!(told.to_string().contains("the answer is larger than the 8 MiB"), "{told}");
         });
     }
+}
+
+#[test]
+fn rows_are_kept_up_to_8_mib_with_what_they_take_in_memory() {
+    let text = |length: usize| vec![Some(vec![b'x'; length])];
+    let rows =
+        [vec![text(4 << 20), text(2 << 20), text(1 << 20)], vec![text(4 << 20); 2], vec![text(0); 200_000]];
+    for (rows, is_kept) in rows.into_iter().zip([true, false, false]) {
+        let count = rows.len() as u64;
+        let part = Part::Rows { columns: 1, rows, tag: Tag("SELECT", Some(count)) };
+        let model = Model { parts: vec![part], error_after: None, asides: Vec::new() };
+        let mut session = connection(vec![model.bytes(false)], &[65_521]);
+        let outcome = block_on(session.rows("x"));
+        assert_eq!(outcome.is_ok(), is_kept, "{count}");
+        assert!(outcome.is_err() || outcome.is_ok_and(|cells| cells == model.cells()));
+        assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
+    }
+}
+
+#[test]
+fn of_a_long_error_the_beginning_is_kept_and_the_session_goes_on() {
+    let long = error("22P02", &"9".repeat(5 << 20));
+    let answer = [long, ready()].concat();
+    block_on(async {
+        let mut session = connection(vec![answer.clone(), answer], &[65_521]);
+        for _ in 0..2 {
+            let told = session.query(b"x").await.expect_err("refused");
+            assert_eq!((told.class, told.code.as_str()), (Class::Refused, "22P02"), "{told}");
+            assert!(told.to_string().len() < 700, "{told}");
+        }
+        assert!(session.wire.stream().widest <= ROOM, "{} bytes of room", session.wire.stream().widest);
+    });
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use super::fault::Fault;
 use super::message::Reader;
-
-/// Longest message that is kept, in characters: a server repeats a value that it cannot read whole.
-const LONGEST_MESSAGE: usize = 500;
+use crate::excerpt::said;
 
 /// An error that the server sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,12 +23,12 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
         if field == 0 {
             break;
         }
-        let text = String::from_utf8_lossy(reader.text()?);
+        let text = reader.text()?;
         match field {
-            b'C' => report.state = text.into_owned(),
-            b'M' => report.message = shortened(&text),
+            b'C' => report.state = said(text),
+            b'M' => report.message = said(text),
             // Severity in English, whatever the server's language; `S` is the translated one.
-            b'V' => report.ends_session = matches!(&*text, "FATAL" | "PANIC"),
+            b'V' => report.ends_session = matches!(text, b"FATAL" | b"PANIC"),
             _ => {}
         }
     }
@@ -40,11 +38,9 @@ pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {
     Ok(report)
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_MESSAGE) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
+/// As [`error`], of a body of which only the beginning is there.
+pub(super) fn beginning_of_error(body: &[u8]) -> Result<Report, Fault> {
+    error(&[body, b"\0\0"].concat())
 }
 
 /// Rows changed, from the tag that ends a statement: `INSERT 0 100`, `DELETE 50`, `COPY 7`. Of a `SELECT` none.
@@ -74,9 +70,18 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_repeats_a_long_value_is_cut() {
-        let body = [b"C22P02\0M", "ü".repeat(5_000).as_bytes(), b"\0\0"].concat();
-        assert_eq!(error(&body).expect("an error").message, format!("{}...", "ü".repeat(500)));
+    fn of_an_error_that_repeats_a_long_value_the_beginning_is_read() {
+        let whole = b"SERROR\0VERROR\0C22P02\0Minvalid input: 777\0\0";
+        let read =
+            |end: usize| beginning_of_error(&whole[..end]).map(|report| (report.state, report.message));
+        assert_eq!(read(14).ok(), None);
+        let state = || "22P02".to_owned();
+        let state_ends = 21;
+        for (end, message) in
+            [(state_ends, ""), (22, ""), (29, "invalid"), (whole.len(), "invalid input: 777")]
+        {
+            assert_eq!(read(end).ok(), Some((state(), message.to_owned())), "{end}");
+        }
     }
 
     #[test]

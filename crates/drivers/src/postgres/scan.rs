@@ -5,9 +5,9 @@ use super::message::{HEADER, header};
 use super::report;
 use crate::Answer;
 
-/// Longest message that is read whole (errors, tags). Errors repeat values that cannot be read; the limit keeps a broken
-/// server from filling the memory.
-pub(super) const LONGEST_CONTROL: usize = 64 << 20;
+/// Longest message that is read whole (errors, tags). Of an error that repeats a longer value the beginning is read and the rest
+/// passed over; the limit keeps a broken server from filling the memory.
+pub(super) const LONGEST_CONTROL: usize = 64 << 10;
 
 /// What the scanner wants next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,11 +97,13 @@ impl Scanner {
             let rest = &input[at..];
             let Some((kind, length)) = header(rest)? else { return Ok((at, Step::More)) };
             if matches!(kind, b'C' | b'E' | b'Z') {
-                if length > LONGEST_CONTROL {
-                    return Err(Fault::Malformed("a control message of more than 64 MiB"));
+                let whole = length.min(LONGEST_CONTROL);
+                if whole < length && kind != b'E' {
+                    return Err(Fault::Malformed("a control message of more than 64 KiB"));
                 }
-                let Some(body) = rest.get(HEADER..HEADER + length) else { return Ok((at, Step::More)) };
-                at += HEADER + length;
+                let Some(body) = rest.get(HEADER..HEADER + whole) else { return Ok((at, Step::More)) };
+                at += HEADER + whole;
+                self.skip = length - whole;
                 self.answer.bytes += (HEADER + length) as u64;
                 if self.control(kind, body)? {
                     return Ok((at, Step::Done));
@@ -149,7 +151,8 @@ impl Scanner {
                 Ok(false)
             }
             b'E' => {
-                let fault = Fault::in_session(report::error(body)?);
+                let read = if self.skip > 0 { report::beginning_of_error } else { report::error };
+                let fault = Fault::in_session(read(body)?);
                 if matches!(fault, Fault::Ended(_)) {
                     return Err(fault);
                 }

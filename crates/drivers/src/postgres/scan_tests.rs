@@ -192,7 +192,7 @@ fn answers_that_break_the_protocol_are_told_apart() {
     insta::assert_snapshot!(malformed(Asked::Execute, &[bound(), ready()]), @"an end without an answer");
     insta::assert_snapshot!(malformed(Asked::Query, &[bound()]), @"a message that belongs to another answer");
     insta::assert_snapshot!(malformed(Asked::Query, &[b"D\0\0\0\x01".to_vec()]), @"a message of an impossible length");
-    insta::assert_snapshot!(malformed(Asked::Query, &[b"C\x10\0\0\0".to_vec()]), @"a control message of more than 64 MiB");
+    insta::assert_snapshot!(malformed(Asked::Query, &[b"C\x10\0\0\0".to_vec()]), @"a control message of more than 64 KiB");
     insta::assert_snapshot!(malformed(Asked::Query, &[message(b'E', b"M\0\0")]), @"an error without SQLSTATE");
     for (asked, messages) in [
         (Asked::Execute, vec![short_row()]),

@@ -17,6 +17,7 @@ use super::wire::Wire;
 use super::{Address, Options, cells};
 use crate::excerpt::excerpt;
 use crate::exchange::{Exchange, Fault as _};
+use crate::kept::Allowance;
 use crate::roster::Ticket;
 use crate::stream::Stream;
 use crate::{Answer, Cells, Class, DbError, Encryption, Param, Session, Statement};
@@ -290,6 +291,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn collected(&mut self) -> Result<Cells, Fault> {
+        self.wire.allow(Allowance::ANSWER);
         self.wire.send().await?;
         cells::collect(&mut self.wire).await
     }
@@ -300,6 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     async fn prepared(&mut self, name: String, sql: &str) -> Result<Statement, Fault> {
+        self.wire.allow(Allowance::ANSWER);
         self.wire.send().await?;
         let (types, columns) = cells::described(&mut self.wire).await?;
         let id = u32::try_from(self.statements.len()).map_err(|_| Fault::Malformed("too many statements"))?;
@@ -315,6 +318,10 @@ fn put_query(out: &mut Vec<u8>, sql: &[u8]) {
     out.reserve(sql.len() + 8);
     put(out, b'Q', |body| put_text(body, sql));
 }
+
+#[cfg(test)]
+#[path = "fuzz.rs"]
+mod fuzz;
 
 #[cfg(test)]
 #[path = "model_tests.rs"]

@@ -13,6 +13,7 @@ use super::message::{HEADER, header};
 use super::report;
 use super::scan::{LONGEST_CONTROL, Scanner, Step};
 use crate::input::{FIRST_SIZE, Input};
+use crate::kept::Allowance;
 use crate::stream::write_whole;
 
 /// Time for reading what a server said before it closed the connection; it lies in the socket already or never comes.
@@ -34,12 +35,30 @@ pub(super) struct Wire<S> {
     input: Input,
     /// Bytes at the front of `input` that are done with.
     consumed: usize,
+    /// What [`Wire::read`] may still keep.
+    allowance: Allowance,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// A wire over a fresh stream.
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, output: Vec::with_capacity(256), input: Input::new(FIRST_SIZE), consumed: 0 }
+        Self {
+            stream,
+            output: Vec::with_capacity(256),
+            input: Input::new(FIRST_SIZE),
+            consumed: 0,
+            allowance: Allowance::LOGIN,
+        }
+    }
+
+    /// From now on messages may be kept up to this.
+    pub(super) fn allow(&mut self, allowance: Allowance) {
+        self.allowance = allowance;
+    }
+
+    /// Takes what a row of so many values needs off what may be kept.
+    pub(super) fn keep_row(&mut self, values: usize) -> Result<(), Fault> {
+        self.allowance.take_row(values).map_err(Fault::TooLarge)
     }
 
     /// The stream, for what only it knows.
@@ -99,7 +118,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 Event::Heard(Ok(0)) => return Err(scanner.last_word().unwrap_or(Fault::Closed)),
                 Event::Heard(Ok(count)) => {
                     self.input.filled(count);
-                    complete = complete || self.walk(scanner)?;
+                    if !complete {
+                        complete = self.walk(scanner)?;
+                    } else if self.unread().len() > LONGEST_CONTROL {
+                        return Err(Fault::Malformed("more behind the end of an answer than notices"));
+                    }
                 }
                 Event::Heard(Err(error)) => return Err(Fault::Io(error)),
             }
@@ -151,6 +174,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// Without this the user would only learn of a broken pipe.
     async fn last_words(&mut self) -> Option<Fault> {
         let mut body = Vec::new();
+        self.allow(Allowance::LOGIN);
         let search = async {
             loop {
                 match self.read(&mut body).await {
@@ -209,10 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 None => self.fill().await?,
             }
         };
-        // A row may have up to 1 GiB; whatever else is that long is no message.
-        if length > LONGEST_CONTROL && !matches!(kind, b'D' | b'd') {
-            return Err(Fault::Malformed("a control message of more than 64 MiB"));
-        }
+        self.allowance.take(HEADER + length).map_err(Fault::TooLarge)?;
         self.consumed += HEADER;
         body.clear();
         while body.len() < length {

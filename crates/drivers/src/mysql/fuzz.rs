@@ -1,0 +1,173 @@
+//! Fuzz targets: logins, and answers to statements of every kind.
+
+use super::super::login::{greeted, login};
+use super::super::packet::Form;
+use super::super::rsa::{ServerKey, TEST_KEY};
+use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packets, result_set};
+use super::super::{Manner, Secret};
+use super::model_tests::{connection, preparation};
+use super::*;
+use crate::fuzz::{Conversation, Draws, fuzz};
+use crate::scripted::{Scripted, block_on};
+use crate::tls::Channel;
+
+const PASSWORD: &str = "hunter2 of the fuzz";
+
+/// Most room that a client makes for the next read.
+const ROOM: usize = 1 << 20;
+
+/// Logins that go well where the options allow it; the last four cost the client much time.
+fn logins() -> Vec<Conversation> {
+    let greets = |plugin: &str| packet(0, &greeting(plugin));
+    let nonce = |length: usize| vec![b'n'; length];
+    let switch = |plugin: &str, nonce: Vec<u8>| {
+        packet(2, &[&[0xfe], plugin.as_bytes(), b"\0", &nonce[..], b"\0"].concat())
+    };
+    let key = |number: u8| packet(number, &[b"\x01", TEST_KEY.as_bytes()].concat());
+    let fast = || [packet(2, &[1, 3]), packet(3, &ok(0))].concat();
+    vec![
+        vec![greets("mysql_native_password"), packet(2, &ok(0))],
+        vec![greets("caching_sha2_password"), fast()],
+        vec![greets("caching_sha2_password"), packet(2, &[1, 4]), packet(4, &ok(0))],
+        vec![greets("dialog"), switch("mysql_native_password", nonce(20)), packet(4, &ok(0))],
+        vec![greets("mysql_native_password"), switch("caching_sha2_password", nonce(20)), packet(4, &ok(0))],
+        vec![greets("mysql_native_password"), switch("mysql_clear_password", nonce(20)), packet(4, &ok(0))],
+        vec![greets("mysql_native_password"), packet(2, &error(1045, "Access denied"))],
+        vec![packet(0, &error(1040, "Too many connections"))],
+        vec![greets("mysql_native_password"), switch("client_ed25519", nonce(32)), packet(4, &ok(0))],
+        vec![
+            greets("mysql_native_password"),
+            switch("parsec", nonce(32)),
+            packet(4, b"P\x00salt of 18 bytes.."),
+            packet(6, &ok(0)),
+        ],
+        vec![greets("caching_sha2_password"), packet(2, &[1, 4]), key(4), packet(6, &ok(0))],
+        vec![greets("sha256_password"), key(2), packet(4, &ok(0))],
+    ]
+}
+
+fn log_in(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+    let password = Secret::new(PASSWORD);
+    let options = match draws.below(3) {
+        0 => Options::socket("/run/db.sock", "bench"),
+        1 => Options::tcp("db.example", 3306, "bench"),
+        _ => Options::tcp("db.example", 3306, "bench")
+            .with_manner(Manner { server_key: ServerKey::Retrieved, ..Manner::default() }),
+    };
+    let options = options.with_password(password).with_database("ib");
+    let attempt = |pieces: &[usize]| {
+        let mut wire = Wire::new(Scripted::new(conversation.clone(), pieces).greets());
+        let channel = Channel::new(&options, false);
+        let outcome = block_on(async {
+            let greeting = greeted(&mut wire).await?;
+            login(&mut wire, greeting, &options, channel).await
+        });
+        let stream = wire.stream();
+        assert!(stream.widest <= ROOM, "room for {} bytes", stream.widest);
+        let is_told = stream.heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes());
+        assert!(channel.is_local || !is_told, "the password went out over TCP");
+        outcome
+    };
+    let outcome = attempt(&draws.pieces());
+    if draws.below(8) == 0 {
+        let told = |outcome: &Result<Agreed, Fault>| format!("{outcome:?}");
+        assert_eq!(told(&outcome), told(&attempt(&[])), "it depends on how the bytes arrive");
+    }
+    match outcome {
+        Ok(_) => "logged in",
+        Err(Fault::Closed) => "cut",
+        Err(Fault::Malformed(_)) => "malformed",
+        Err(Fault::TooLarge(_)) => "too large",
+        Err(Fault::Server { .. }) => "refused by the server",
+        Err(_) => "refused by the client",
+    }
+}
+
+#[test]
+fn mysql_login() {
+    let endings =
+        ["logged in", "cut", "malformed", "too large", "refused by the server", "refused by the client"];
+    fuzz("mysql::session::fuzz::mysql_login", &logins(), 4, &endings, log_in);
+}
+
+fn all_forms() -> [Form; 4] {
+    [(false, false), (false, true), (true, false), (true, true)]
+        .map(|(deprecate_eof, optional_definitions)| Form { deprecate_eof, optional_definitions })
+}
+
+fn results() -> Vec<Conversation> {
+    let mut out = vec![
+        vec![packets(&[ok(3)])],
+        vec![packets(&[ok_and_more(), ok(0)])],
+        vec![packets(&[error(1062, "Duplicate entry '1'")])],
+        vec![packet(1, b"\xfb/etc/passwd"), Vec::new(), packet(4, &ok(0))],
+    ];
+    for new_form in [false, true] {
+        let rows: [&[u8]; 3] = [b"\x03one\xfb", b"\x00\x012", b"\xfc\x05\x00hello\xfb"];
+        let mut two = result_set(new_form, &rows, true);
+        two.extend(result_set(new_form, &[b"\x01x\x01y"], false));
+        out.push(vec![packets(&result_set(new_form, &rows, false))]);
+        out.push(vec![packets(&two)]);
+        let mut failed = result_set(new_form, &rows, false);
+        failed.truncate(failed.len() - 1);
+        failed.push(error(1317, "interrupted"));
+        out.push(vec![packets(&failed)]);
+    }
+    for form in all_forms() {
+        let definitions = [&[1][..], if form.optional_definitions { &[1] } else { &[] }].concat();
+        let mut executed = vec![definitions, b"\x03def".to_vec()];
+        executed.extend((!form.deprecate_eof).then(|| eof(false, 0, false)));
+        executed.extend([b"\0\0\x017".to_vec(), eof(form.deprecate_eof, 0, false)]);
+        out.push(vec![preparation(form), packets(&executed)]);
+    }
+    out
+}
+
+fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
+    let form = all_forms()[draws.below(4)];
+    let (kind, sent) = (draws.below(4), conversation.iter().map(Vec::len).sum::<usize>());
+    let ask = |pieces: &[usize]| {
+        let mut session = connection(form, conversation.clone(), pieces);
+        let outcome = block_on(async {
+            match kind {
+                0 => session.query(b"SELECT 1").await,
+                1 => session.rows("SELECT 1").await.map(|cells| {
+                    let kept: usize = cells.iter().flatten().flatten().map(String::len).sum();
+                    // What is no UTF-8 becomes a character of three bytes.
+                    assert!(kept <= 3 * sent, "{kept} bytes of {sent}");
+                    Answer::default()
+                }),
+                2 => match session.prepare("SELECT ?").await {
+                    Ok(statement) => {
+                        let params = vec![Param::Int(7); usize::from(statement.params)];
+                        session.execute(statement, &params).await
+                    }
+                    Err(error) => Err(error),
+                },
+                _ => session.load_rows("LOAD DATA", b"1\t2\n").await,
+            }
+        });
+        let widest = session.wire.stream().widest;
+        assert!(widest <= ROOM, "room for {widest} bytes");
+        outcome
+    };
+    let outcome = ask(&draws.pieces());
+    // What comes behind the answer to a prepare is noticed before the next question if it is there by then.
+    if kind != 2 && draws.below(8) == 0 {
+        assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");
+    }
+    match outcome {
+        Ok(answer) => {
+            assert!(answer.bytes <= sent as u64 && answer.rows <= answer.bytes, "{answer:?} of {sent} bytes");
+            "answered"
+        }
+        Err(error) if error.class == Class::Lost => "lost",
+        Err(_) => "refused",
+    }
+}
+
+#[test]
+fn mysql_results() {
+    let endings = ["answered", "lost", "refused"];
+    fuzz("mysql::session::fuzz::mysql_results", &results(), 0, &endings, answer);
+}

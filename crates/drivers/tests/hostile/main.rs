@@ -1,0 +1,44 @@
+//! The sessions against small servers that mean harm, in a process that has 512 MiB of memory: each sends more than that where it
+//! can, so that a client which keeps what it should not is ended by the kernel.
+
+mod mysql;
+mod postgres;
+mod server;
+
+/// More than the whole process may have.
+const TOO_MUCH: usize = 600 << 20;
+
+const PASSWORD: &str = "hunter2 of the test";
+
+/// Runs what waits for a server.
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(work)
+}
+
+/// `bytes` with a few of them changed, removed or added. The same for the same `seed`.
+fn mutated(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut draw = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let mut out = bytes.to_vec();
+    for _ in 0..=draw(4) {
+        let at = draw(out.len());
+        match draw(4) {
+            0 => out[at] ^= 1 << draw(8),
+            1 => out[at] = [0, 1, 0x7f, 0x80, 0xfb, 0xfe, 0xff][draw(7)],
+            2 if out.len() > 1 => drop(out.remove(at)),
+            _ => out.insert(at, draw(256) as u8),
+        }
+    }
+    out
+}
+
+/// Whether the password is in what a server heard.
+fn holds_password(heard: &[u8]) -> bool {
+    heard.windows(PASSWORD.len()).any(|window| window == PASSWORD.as_bytes())
+}
