@@ -13,9 +13,6 @@ const SECOND_US: u64 = 1_000_000;
 pub(crate) struct Intervals {
     /// All of them so far.
     sum: Interval,
-    /// The time that all of them cover together, and where the last of them ends.
-    covered_us: u64,
-    end_us: u64,
 }
 
 impl Intervals {
@@ -46,16 +43,15 @@ impl Intervals {
                 ));
             }
         }
-        // Each length is at most a second: it takes more lines than any file has to leave 64 bits.
-        self.covered_us += length_us;
-        self.end_us = self.end_us.max(to_us);
         Ok(interval)
     }
+}
 
-    /// The latest moment at which a window may end.
-    pub(crate) fn end_us(&self) -> u64 {
-        self.end_us.min(self.covered_us)
-    }
+/// The latest moment at which a window may end: neither behind the last interval, nor behind what all of them cover together, so
+/// that seconds without a line are not counted.
+pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
+    let covered_us: u64 = intervals.iter().map(|interval| interval.to_us - interval.from_us).sum();
+    intervals.iter().map(|interval| interval.to_us).max().unwrap_or(0).min(covered_us)
 }
 
 const TOO_MUCH: &str = "a number in it is greater than any step's can be";

@@ -86,10 +86,10 @@ pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> S
     });
     let mut files = Files { dir, sums, warnings, damages };
     let mut checked = Intervals::default();
-    let intervals = files.read(INTERVALS, |line| checked.take(parse_json(line)?).map(Some));
+    let intervals: Vec<Interval> = files.read(INTERVALS, |line| checked.take(parse_json(line)?).map(Some));
     let mut so_far = Events::default();
     let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
-    if let Some((place, message)) = plausible::window_fault(&events, checked.end_us()) {
+    if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
         // A step that was killed may have lost the intervals of its last second. Of a damaged one enough is said.
         if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
             let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
