@@ -8,6 +8,7 @@ use crate::changed;
 use crate::left_out::{LeftOut, left_out};
 use crate::looks::{Compared, Decided, Look, judge_at, looks, looks_apart_notes, looks_note};
 use crate::margins::Margins;
+use crate::overview::unchecked_note;
 use crate::paced;
 use crate::parity::between;
 use crate::ratio::valid;
@@ -134,6 +135,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     notes.extend(debug_builds(base.run, new.run));
     let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
     notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
+    notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
     notes.extend([base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant)));
     notes.extend(between((base.run, base.variant), (new.run, new.variant)));
     let looks = if one_run { looks(base.run) } else { Vec::new() };

@@ -62,6 +62,9 @@ pub struct RunSummary {
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
+    /// Steps that ended and whose files have no checksums, of a run that has such: an earlier dbdyno recorded them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked_steps: Option<usize>,
     /// The order in which cells were planned, as `block variant workload`.
     pub order: Vec<String>,
 }

@@ -199,6 +199,7 @@ pub(crate) fn completed(
         intervals,
         histograms: Vec::new(),
         counters,
+        has_checksums: true,
         damaged: None,
     }
 }

@@ -4,6 +4,7 @@ use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, RunEvent, ServerInfo, V
 
 use crate::encryption::encryption;
 use crate::engines::tables_engine;
+use crate::numbered::numbered;
 use crate::{Budget, RunSummary, VariantSummary, again_of};
 
 pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
@@ -24,12 +25,29 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         blocks_planned: manifest.blocks,
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
+        unchecked_steps: unchecked_steps(run),
         order: manifest
             .order
             .iter()
             .map(|cell| format!("{} {} {}", cell.block, cell.variant, cell.workload))
             .collect(),
     }
+}
+
+/// Steps that ended and whose files could not be compared with what they were then; `None` without any.
+fn unchecked_steps(run: &Run) -> Option<usize> {
+    let steps = run.cells.iter().flat_map(|cell| &cell.steps);
+    let unchecked = steps.filter(|step| step.outcome().is_some() && !step.has_checksums).count();
+    (unchecked > 0).then_some(unchecked)
+}
+
+/// The same in a sentence, for a comparison of runs.
+pub(crate) fn unchecked_note(run: &Run) -> Option<String> {
+    let steps = numbered(unchecked_steps(run)?, "step");
+    Some(format!(
+        "Run {}: {steps} without checksums, of an earlier dbdyno; whether their files were changed is not known.",
+        run.manifest.run_id
+    ))
 }
 
 fn budget(run: &Run, seconds: f64) -> Budget {
@@ -85,6 +103,16 @@ mod tests {
         let summary = run_summary(&run(&["a", "b"], 2, cells), "a");
         assert_eq!((summary.cells_completed, summary.cells_planned, summary.blocks_planned), (1, 4, 2));
         assert_eq!(summary.order[1], "1 b insert-benchmark");
+    }
+
+    #[test]
+    fn steps_that_ended_without_checksums_are_counted() {
+        let mut steps = vec![load_step(1_000), load_step(1_000), load_step(1_000)];
+        steps[1].has_checksums = false;
+        steps[2].has_checksums = false;
+        steps[2].events.pop();
+        let summary = run_summary(&run(&["a"], 1, vec![cell(1, "a", steps)]), "a");
+        assert_eq!(summary.unchecked_steps, Some(1), "a step that was cut off never has any");
     }
 
     #[test]

@@ -9,21 +9,26 @@ use crate::{own_stops, whole};
 
 /// Judges one step from its records alone.
 ///
-/// A step that did not end is interrupted. One that ran to its end is valid unless a record says otherwise: damage, an
+/// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid unless a record says otherwise: damage, an
 /// `invalid` event, a failed content check, no common window, records that are not whole, operations that do not add up, or a
 /// time in which dbdyno itself stood still.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
-    match step.outcome() {
-        None | Some(Outcome::Interrupted) => return Validity::Interrupted,
-        Some(Outcome::Failed) => {
+    match (step.outcome(), &step.damaged) {
+        // A crash damages nothing, and the true end may be among what cannot be read.
+        (None | Some(Outcome::Interrupted), Some(damage)) => {
+            return Validity::Invalid { reasons: vec![damage.clone()] };
+        }
+        (None | Some(Outcome::Interrupted), None) => return Validity::Interrupted,
+        (Some(Outcome::Failed), _) => {
             let message = end_message(step).unwrap_or("it does not say why; see the events of the step");
             return Validity::Failed { message: message.to_owned() };
         }
-        Some(Outcome::Completed) => {}
+        (Some(Outcome::Completed), _) => {}
     }
     let mut reasons: Vec<String> = step.invalid_reasons().into_iter().map(str::to_owned).collect();
     reasons.extend(step.checks().into_iter().filter(|check| !is_told(step, check)).filter_map(failed_check));
-    if step.window().is_none_or(|(from_us, to_us)| to_us <= from_us) {
+    let has_window = step.window().is_some_and(|(from_us, to_us)| from_us < to_us);
+    if !has_window && step.damaged.is_none() {
         reasons.push("no common window was recorded".to_owned());
     }
     match &step.damaged {

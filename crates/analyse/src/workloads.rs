@@ -85,8 +85,9 @@ fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
 
 fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
     let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
-    // A damaged step may have lost its description; any other knows it as well.
-    let described = records().find(|step| step.damaged.is_none()).or_else(|| records().next());
+    // A step that is damaged or was killed at once may have lost its description; any other knows it as well.
+    let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
+    let described = records().find(is_whole).or_else(|| records().next());
     let spec = described.map(|step| &step.spec);
     let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
         run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();

@@ -98,6 +98,7 @@ fn write_cell(run: &RunWriter, id: &CellId, rows_per_second: u64) -> Result<(), 
             due: done,
             done,
             rows: rows_per_second,
+            service_sum_us: done * 700 + 300,
             service_max_us: 1_000 + second,
             ..Interval::default()
         };

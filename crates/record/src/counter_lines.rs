@@ -18,6 +18,16 @@ pub(crate) enum CounterEntry<'a> {
     Line(Sample<'a>),
 }
 
+impl CounterEntry<'_> {
+    /// When a sample was taken.
+    pub(crate) fn at_us(&self) -> Option<i64> {
+        match self {
+            CounterEntry::Header(_) => None,
+            CounterEntry::Line(sample) => Some(sample.at_us),
+        }
+    }
+}
+
 /// A sample: its keys borrow from the file, because a run has millions of them.
 #[derive(Debug, PartialEq, Deserialize)]
 pub(crate) struct Sample<'a> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry, Tag};
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
 use crate::sum::{Sum, big_endian};
 use crate::{Error, base64};
@@ -16,6 +16,9 @@ use crate::{Error, base64};
 pub(crate) const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Times are seconds since the step's barrier, values are microseconds]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+
+/// hdrhistogram's own reader would reserve as much memory as a number within the bytes says.
+const UNKNOWN: &str = "its bytes are no histogram as dbdyno writes it";
 
 /// From when an operation's time counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,12 +96,10 @@ impl HistogramSpan {
     }
 
     /// The histogram, unpacked: values in microseconds, a range that grows with what is added to it. Fails when the
-    /// bytes are no HdrHistogram.
+    /// bytes are no histogram of dbdyno's.
     pub fn histogram(&self) -> Result<Histogram<u64>, Error> {
-        let unpacked = Deserializer::new().deserialize(&mut self.compressed.as_slice());
-        let mut histogram: Histogram<u64> = unpacked.map_err(|error| self.error(error.to_string()))?;
-        histogram.auto(true);
-        Ok(histogram)
+        let mut sum = Sum::default();
+        sum.add(&self.compressed).and_then(|()| sum.histogram()).ok_or_else(|| self.error(UNKNOWN.to_owned()))
     }
 
     /// Adds every count to `sum` without loss. Fails when the bytes are no HdrHistogram, or when `sum` has a fixed
@@ -108,18 +109,15 @@ impl HistogramSpan {
     }
 
     /// The histograms of `spans` as one, without loss: values in microseconds, a range that grows with what is added to it.
-    /// `None` for no span. Fails when the bytes of one are no HdrHistogram.
-    pub fn sum<'a>(spans: impl Iterator<Item = &'a Self> + Clone) -> Result<Option<Histogram<u64>>, Error> {
-        let mut rest = spans.clone();
-        let Some(first) = rest.next() else { return Ok(None) };
-        let mut sum = Sum::default();
-        let own = spans.map(|span| sum.add(&span.compressed)).collect::<Option<()>>();
-        if let Some(histogram) = own.and_then(|()| sum.histogram()) {
-            return Ok(Some(histogram));
+    /// `None` for no span. Fails when the bytes of one are no histogram of dbdyno's.
+    pub fn sum<'a>(spans: impl Iterator<Item = &'a Self>) -> Result<Option<Histogram<u64>>, Error> {
+        let (mut sum, mut last) = (Sum::default(), None);
+        for span in spans {
+            sum.add(&span.compressed).ok_or_else(|| span.error(UNKNOWN.to_owned()))?;
+            last = Some(span);
         }
-        let mut histogram = first.histogram()?;
-        rest.try_for_each(|span| span.add_to(&mut histogram))?;
-        Ok(Some(histogram))
+        let whole = last.map(|last| sum.histogram().ok_or_else(|| last.error(UNKNOWN.to_owned())));
+        whole.transpose()
     }
 
     fn error(&self, message: String) -> Error {

@@ -1,7 +1,10 @@
 //! Names and places in a run directory, the same for writer and reader.
 
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+
+use serde::Serialize;
 
 use crate::{CellId, Error};
 
@@ -11,6 +14,7 @@ pub(crate) const INTERVALS: &str = "intervals.jsonl";
 pub(crate) const HISTOGRAMS: &str = "histograms.hlog";
 pub(crate) const COUNTERS: &str = "counters";
 pub(crate) const COUNTERS_ENDING: &str = ".jsonl";
+pub(crate) const CHECKSUMS: &str = "checksums.json";
 pub(crate) const CELLS: &str = "cells";
 pub(crate) const LOGS: &str = "logs";
 pub(crate) const ASIDE: &str = "aside";
@@ -46,6 +50,35 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
         std::io::ErrorKind::AlreadyExists => Error::Exists { path: path.into() },
         _ => write_error(source),
     })
+}
+
+/// Names of the files in a folder, sorted; none when there is no such folder.
+pub(crate) fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Writes a file of one JSON document: a reader sees either none or all of it.
+pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let write = || {
+        let mut text = serde_json::to_vec_pretty(value)?;
+        text.push(b'\n');
+        let mut file = File::create_new(&unfinished)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        std::fs::rename(&unfinished, path)
+    };
+    write().map_err(|source| Error::Write { path: path.into(), source })
 }
 
 #[cfg(test)]

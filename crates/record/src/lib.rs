@@ -5,6 +5,7 @@
 
 mod base64;
 mod calibration;
+mod checksum;
 mod counter_lines;
 mod counters;
 mod error;
@@ -16,6 +17,7 @@ mod layout;
 mod lines;
 mod manifest;
 pub mod parallel;
+mod plausible;
 mod query_plan;
 mod reader;
 mod run_event;

@@ -143,12 +143,12 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, Error> {
 /// The lines in `bytes`, which were read from `path`. `parse` gets a line without its end and may pass over it with
 /// `Ok(None)`.
 ///
-/// A broken line is passed over only where a crash leaves one: at the end of the file or, where `resumes` says so of
-/// the next good line, before the line with which a later process went on.
+/// A broken line is passed over only where a crash leaves one: at the end of the file and without an end of its own or, where
+/// `resumes` says so of the next good line, before the line with which a later process went on.
 pub(crate) fn parse_lines<'a, T>(
     path: &Path,
     bytes: &'a [u8],
-    parse: impl Fn(&'a [u8]) -> Result<Option<T>, String>,
+    mut parse: impl FnMut(&'a [u8]) -> Result<Option<T>, String>,
     resumes: Option<fn(&T) -> bool>,
 ) -> Lines<T> {
     let mut lines = Lines { items: Vec::new(), cut_off: Vec::new(), damage: None };
@@ -169,13 +169,20 @@ pub(crate) fn parse_lines<'a, T>(
             }
         }
     }
-    // A process that resumes can be killed in its own first line, which leaves two broken lines or more at the end.
-    if broken.len() > 1 && resumes.is_none() {
-        lines.damage = damage(path, &broken);
-    } else {
+    let open_ended = usize::from(!broken.is_empty() && !bytes.ends_with(b"\n"));
+    let with_ends = &broken[..broken.len() - open_ended];
+    // A process that resumes ends such a line, and can be killed in its own first one.
+    if with_ends.iter().all(|(_, message)| resumes.is_some() && is_too_short(message)) {
         lines.cut_off.extend(broken.iter().map(|(line, _)| cut_off(path, *line)));
+    } else {
+        lines.damage = damage(path, &broken);
     }
     lines
+}
+
+/// Whether the line is the begin of a good one, as far as its reader of JSON can say.
+fn is_too_short(message: &str) -> bool {
+    message.starts_with("EOF while parsing")
 }
 
 /// `parse_lines` for one JSON value a line.

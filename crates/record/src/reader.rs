@@ -94,27 +94,32 @@ impl Run {
     }
 }
 
-/// The manifest of the run in `dir`. Its format version is looked at before anything else of it.
+/// The manifest of the run in `dir`.
 pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest, Error> {
-    #[derive(Deserialize)]
-    struct Version {
-        format_version: u32,
-    }
     let path = dir.join(MANIFEST);
     let text = std::fs::read(&path).map_err(|source| match source.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Error::NotARun { path: dir.into() },
         _ => Error::Read { path: path.clone(), source },
     })?;
+    parse_manifest(&path, &text)
+}
+
+/// What was read from `path`. The format version is looked at before anything else.
+pub(crate) fn parse_manifest(path: &Path, text: &[u8]) -> Result<Manifest, Error> {
+    #[derive(Deserialize)]
+    struct Version {
+        format_version: u32,
+    }
     let damaged = |error: serde_json::Error| Error::DamagedManifest {
-        path: path.clone(),
+        path: path.into(),
         line: error.line(),
         message: error.to_string().replace(&format!(" line {}", error.line()), ""),
     };
-    let Version { format_version: found } = serde_json::from_slice(&text).map_err(damaged)?;
+    let Version { format_version: found } = serde_json::from_slice(text).map_err(damaged)?;
     if found > FORMAT_VERSION {
-        return Err(Error::TooNew { path, found, known: FORMAT_VERSION });
+        return Err(Error::TooNew { path: path.into(), found, known: FORMAT_VERSION });
     }
-    serde_json::from_slice(&text).map_err(damaged)
+    serde_json::from_slice(text).map_err(damaged)
 }
 
 fn read_cells(dir: &Path, manifest: &Manifest, warnings: &mut Vec<String>) -> Result<Vec<CellRecord>, Error> {

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use serde_json::Map;
 
+use crate::checksum::Checksums;
 use crate::counter_lines::{self, together};
-use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS};
-use crate::lines::{Lines, parse_lines, read_file, read_json_lines};
+use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, file_names};
+use crate::lines::{parse_json, parse_lines, read_file};
+use crate::plausible::{self, Events, Intervals};
 use crate::{
     Check, CounterSeries, Error, Headline, HistogramSpan, Interval, Outcome, StepEvent, StepSpec, Unit,
     WindowRule, histogram,
@@ -18,14 +20,17 @@ use crate::{
 pub struct StepRecord {
     /// The folder's name: `l.i0`, `qr100`, ...
     pub name: String,
-    /// What the step was meant to be, from its first event. Empty but for its name when that event is lost; the step
-    /// is `damaged` then.
+    /// What the step was meant to be, from its first event. Empty but for its name when that event is lost: the step is
+    /// `damaged` then, or was killed before it.
     pub spec: StepSpec,
     pub events: Vec<StepEvent>,
     pub intervals: Vec<Interval>,
     pub histograms: Vec<HistogramSpan>,
     /// Raw counters by source.
     pub counters: BTreeMap<String, CounterSeries>,
+    /// The files were compared with the sums that were written when the step had ended. Steps that did not end have none, nor
+    /// have those of versions of dbdyno that wrote none.
+    pub has_checksums: bool,
     /// Which files cannot be trusted and why; the other fields hold what was read before the damage.
     pub damaged: Option<String>,
 }
@@ -74,90 +79,108 @@ impl StepRecord {
 
 /// Reads the step in `dir`. Lines that a crash cut off go to `warnings`; damage stays with the step.
 pub(crate) fn read_step(dir: &Path, name: &str, warnings: &mut Vec<String>) -> StepRecord {
-    let mut notes = Notes { warnings, damages: Vec::new() };
-    let events: Vec<StepEvent> = notes.take(read_json_lines(&dir.join(EVENTS), None));
-    let intervals = notes.take(read_json_lines(&dir.join(INTERVALS), None));
-    let histograms = notes.take(read_histograms(&dir.join(HISTOGRAMS)));
-    let counters = read_counters(&dir.join(COUNTERS), &mut notes);
+    let mut damages = Vec::new();
+    let sums = Checksums::read(dir).unwrap_or_else(|damage| {
+        damages.push(damage);
+        Checksums::default()
+    });
+    let mut files = Files { dir, sums, warnings, damages };
+    let mut checked = Intervals::default();
+    let intervals: Vec<Interval> = files.read(INTERVALS, |line| checked.take(parse_json(line)?).map(Some));
+    let mut so_far = Events::default();
+    let mut events = files.read(EVENTS, |line| so_far.take(parse_json(line)?).map(Some));
+    if let Some((place, message)) = plausible::window_fault(&events, plausible::end_us(&intervals)) {
+        // A step that was killed may have lost the intervals of its last second. Of a damaged one enough is said.
+        if matches!(events.last(), Some(StepEvent::Ended { .. })) && files.damages.is_empty() {
+            let damage = Error::Damaged { path: dir.join(EVENTS), line: place + 1, message };
+            files.damages.push(damage.to_string());
+        }
+        events.remove(place);
+    }
+    let histograms =
+        files.read(HISTOGRAMS, |line| histogram::parse_line(line)?.map(plausible::histogram).transpose());
+    let counters = read_counters(&mut files);
     let spec = match events.first() {
         Some(StepEvent::Started { spec, .. }) => spec.clone(),
-        _ => {
-            let path = dir.join(EVENTS);
-            notes.damages.push(format!("{} does not begin with a `started` event", path.display()));
+        // Killed before its first line: it has no end either.
+        None => unknown_spec(name),
+        Some(_) => {
+            files
+                .damages
+                .push(format!("{} does not begin with a `started` event", dir.join(EVENTS).display()));
             unknown_spec(name)
         }
     };
-    let damaged = (!notes.damages.is_empty()).then(|| notes.damages.join("; "));
-    StepRecord { name: name.into(), spec, events, intervals, histograms, counters, damaged }
+    let missing = files.sums.missing(dir);
+    files.damages.extend(missing);
+    let has_checksums = files.sums.are_there();
+    let damaged = (!files.damages.is_empty()).then(|| files.damages.join("; "));
+    StepRecord { name: name.into(), spec, events, intervals, histograms, counters, has_checksums, damaged }
 }
 
-/// What reading the files of a step brought up.
-struct Notes<'a> {
+/// The files of a step, and what reading them brought up.
+struct Files<'a> {
+    dir: &'a Path,
+    sums: Checksums,
     warnings: &'a mut Vec<String>,
     damages: Vec<String>,
 }
 
-impl Notes<'_> {
-    fn take<T>(&mut self, read: Result<Lines<T>, Error>) -> Vec<T> {
-        match read {
-            Ok(lines) => {
-                self.warnings.extend(lines.cut_off);
-                self.damages.extend(lines.damage.map(|damage| damage.to_string()));
-                lines.items
-            }
-            Err(error) => {
-                self.damages.push(error.to_string());
-                Vec::new()
-            }
-        }
+impl Files<'_> {
+    fn content(&mut self, name: &str) -> Vec<u8> {
+        read_file(&self.dir.join(name)).unwrap_or_else(|error| {
+            self.damages.push(error.to_string());
+            Vec::new()
+        })
+    }
+
+    fn read<T>(&mut self, name: &str, parse: impl FnMut(&[u8]) -> Result<Option<T>, String>) -> Vec<T> {
+        let content = self.content(name);
+        self.lines(name, &content, parse)
+    }
+
+    /// The lines of `content`, and whether it is what it was when the step ended.
+    fn lines<'a, T>(
+        &mut self,
+        name: &str,
+        content: &'a [u8],
+        parse: impl FnMut(&'a [u8]) -> Result<Option<T>, String>,
+    ) -> Vec<T> {
+        let lines = parse_lines(&self.dir.join(name), content, parse, None);
+        self.warnings.extend(lines.cut_off);
+        // A line that is damaged says more than that the whole file differs.
+        let changed = self.sums.fault(self.dir, name, content);
+        self.damages.extend(lines.damage.map(|damage| damage.to_string()).or(changed));
+        lines.items
     }
 }
 
 /// All counter files, by source.
-fn read_counters(dir: &Path, notes: &mut Notes<'_>) -> BTreeMap<String, CounterSeries> {
+fn read_counters(files: &mut Files<'_>) -> BTreeMap<String, CounterSeries> {
     let mut counters = BTreeMap::new();
-    let files = match file_names(dir) {
-        Ok(files) => files,
-        Err(source) => {
-            notes.damages.push(Error::Read { path: dir.into(), source }.to_string());
-            return counters;
-        }
-    };
-    for file in files {
+    let dir = files.dir.join(COUNTERS);
+    let names = file_names(&dir).unwrap_or_else(|source| {
+        files.damages.push(Error::Read { path: dir.clone(), source }.to_string());
+        Vec::new()
+    });
+    for file in names {
         let Some(source) = file.strip_suffix(COUNTERS_ENDING) else { continue };
-        let path = dir.join(&file);
-        let bytes = match read_file(&path) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                notes.damages.push(error.to_string());
-                continue;
+        let name = format!("{COUNTERS}/{file}");
+        let content = files.content(&name);
+        let mut before_us = None;
+        let entries = files.lines(&name, &content, |line| {
+            let entry = counter_lines::parse_line(line)?;
+            if let Some(at_us) = entry.at_us() {
+                plausible::sample_at(at_us, before_us.replace(at_us))?;
             }
-        };
-        let lines = parse_lines(&path, &bytes, |line| counter_lines::parse_line(line).map(Some), None);
-        match together(&notes.take(Ok(lines))) {
+            Ok(Some(entry))
+        });
+        match together(&entries) {
             Ok(series) => counters.extend(series.map(|series| (source.to_string(), series))),
-            Err(message) => notes.damages.push(format!("{} {message}", path.display())),
+            Err(message) => files.damages.push(format!("{} {message}", dir.join(&file).display())),
         }
     }
     counters
-}
-
-/// Sorted; none when there is no such folder.
-fn file_names(dir: &Path) -> std::io::Result<Vec<String>> {
-    let entries = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry?.file_name().into_string());
-    }
-    names.sort();
-    Ok(names)
-}
-
-fn read_histograms(path: &Path) -> Result<Lines<HistogramSpan>, Error> {
-    Ok(parse_lines(path, &read_file(path)?, histogram::parse_line, None))
 }
 
 fn unknown_spec(name: &str) -> StepSpec {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 
 use crate::layout::{COUNTERS, COUNTERS_ENDING, EVENTS, HISTOGRAMS, INTERVALS, create_folder};
-use crate::layout::{folder_name, sync_folder};
+use crate::layout::{file_names, folder_name, sync_folder};
 use crate::lines::LineWriter;
-use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, histogram};
+use crate::{CounterHeader, CounterLine, Error, Interval, StepEvent, checksum, histogram};
 
 /// Writes the folder of one step. Lines wait in memory until `flush`, which is called each second, or `sync`.
 pub struct StepWriter {
@@ -83,12 +83,18 @@ impl StepWriter {
         self.files().into_iter().try_for_each(LineWriter::flush)
     }
 
-    /// Puts all lines and the folder on the disk. The step's counter writers are synced on their own, before this.
+    /// Puts all lines and the folder on the disk, then the checksums of all files. The step's counter writers are synced on
+    /// their own, before this; nothing is written after it.
     pub fn sync(&mut self) -> Result<(), Error> {
         self.files().into_iter().try_for_each(LineWriter::sync)?;
-        if self.dir.join(COUNTERS).exists() {
-            sync_folder(&self.dir.join(COUNTERS))?;
+        let counters = self.dir.join(COUNTERS);
+        if counters.exists() {
+            sync_folder(&counters)?;
         }
+        let sources = file_names(&counters).map_err(|source| Error::Read { path: counters, source })?;
+        let sources = sources.into_iter().map(|file| format!("{COUNTERS}/{file}"));
+        let files = [EVENTS, INTERVALS, HISTOGRAMS].map(str::to_owned).into_iter().chain(sources);
+        checksum::write(&self.dir, &files.collect::<Vec<_>>())?;
         sync_folder(&self.dir)
     }
 

@@ -34,8 +34,7 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// Adds a stored histogram. `None` when it is not byte for byte one that dbdyno writes; the sum is of no use then, and
-    /// the format's own reader has to say what it is.
+    /// Adds a stored histogram. `None` when it is not byte for byte one that dbdyno writes; the sum is of no use then.
     pub(crate) fn add(&mut self, compressed: &[u8]) -> Option<()> {
         let length = inflate(compressed, &mut self.unpacked)?;
         let (settings, counts) = self.unpacked[..length].split_at_checked(SETTINGS_BYTES)?;
@@ -54,7 +53,7 @@ impl Sum {
                         let sum = sum.get_mut(place)?;
                         *sum = sum.checked_add(count)?;
                     }
-                    place += 1;
+                    place = place.checked_add(1)?;
                 }
                 Err(_) => place = place.checked_add(usize::try_from(count.unsigned_abs()).ok()?)?,
             }

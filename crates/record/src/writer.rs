@@ -1,11 +1,9 @@
 //! Writes a run directory: the run and its cells. The files of a step: `step_writer`.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::layout::{ASIDE, CELLS, EVENTS, LOGS, MANIFEST, REPEATED};
-use crate::layout::{cell_path, create_folder, folder_name, sync_folder};
+use crate::layout::{cell_path, create_folder, folder_name, sync_folder, write_whole};
 use crate::lines::LineWriter;
 use crate::{CellEvent, CellId, Error, Manifest, RunEvent, StepWriter, reader};
 
@@ -25,7 +23,7 @@ impl RunWriter {
         for folder in [CELLS, LOGS] {
             create_folder(&dir.join(folder))?;
         }
-        write_manifest(&dir, manifest)?;
+        write_whole(&dir.join(MANIFEST), manifest)?;
         let events = LineWriter::open(dir.join(EVENTS))?;
         events.lock()?;
         sync_folder(&dir)?;
@@ -137,21 +135,6 @@ impl CellWriter {
         create_folder(&dir)?;
         StepWriter::open(dir)
     }
-}
-
-/// A reader sees either no manifest or all of it.
-fn write_manifest(dir: &Path, manifest: &Manifest) -> Result<(), Error> {
-    let path = dir.join(MANIFEST);
-    let unfinished = dir.join(format!("{MANIFEST}.unfinished"));
-    let write = || {
-        let mut text = serde_json::to_vec_pretty(manifest)?;
-        text.push(b'\n');
-        let mut file = File::create_new(&unfinished)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, &path)
-    };
-    write().map_err(|source| Error::Write { path: path.clone(), source })
 }
 
 /// Syncs every folder from `top` down to the one that holds `below`.

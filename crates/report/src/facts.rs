@@ -27,8 +27,12 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
             if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
         ));
     }
+    let unchecked = match run.unchecked_steps {
+        None => String::new(),
+        Some(steps) => format!(" · {} without checksums", numbered(steps, "step")),
+    };
     format!(
-        "Run {} · started {} · {blocks} · {} of {} cells completed · seed {} · dbdyno {} ({}, {} build)",
+        "Run {} · started {} · {blocks} · {} of {} cells completed{unchecked} · seed {} · dbdyno {} ({}, {} build)",
         run.run_id,
         run.started,
         run.cells_completed,

@@ -5,6 +5,7 @@ mod client_effect;
 mod connections;
 mod grid;
 mod insert_benchmark;
+mod kills;
 mod load;
 mod machine;
 mod runs;
@@ -31,6 +32,7 @@ use machine::Moment;
 /// needs Debian's sysbench.
 /// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
+/// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
 /// load: rate of loading sbtest tables and building their indexes beside sysbench (twenty minutes a round with ten million
 /// rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench.
 /// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
@@ -76,6 +78,7 @@ const ALL: &[Bench] = &[
     Bench { name: "client-effect", run: client_effect::run },
     Bench { name: "connections", run: connections::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
+    Bench { name: "kills", run: kills::run },
     Bench { name: LOAD, run: load::run },
     Bench { name: "sysbench", run: sysbench::run },
     Bench { name: "truth", run: truth::run },

@@ -99,11 +99,80 @@ fn a_damaged_line_of_the_runs_events_is_named_and_nothing_is_resumed() {
 fn records_that_do_not_add_up_are_invalid() {
     let desk = Desk::new();
     let dir = one_run(&desk);
-    let intervals = dir.join("cells/1/a/insert-benchmark/l.i0/intervals.jsonl");
-    change(&intervals, |text| text.replacen("\"due\":20", "\"due\":21", 1));
+    let step = dir.join("cells/1/a/insert-benchmark/l.i0");
+    change(&step.join("intervals.jsonl"), |text| text.replacen("\"due\":20", "\"due\":21", 1));
+    // As a dbdyno left it that wrote none.
+    std::fs::remove_file(step.join("checksums.json")).unwrap();
     let faults = faults(&findings(&dir));
     assert!(
         faults.len() == 1 && faults[0].contains("21 operations were due but 20 are accounted for"),
         "{faults:?}"
     );
+}
+
+#[test]
+fn a_number_that_was_edited_is_found_and_neither_ends_nor_delays_a_report() {
+    let desk = Desk::new();
+    let dir = one_run(&desk);
+    let run = dir.to_str().unwrap();
+    let step = dir.join("cells/1/a/insert-benchmark/qr100");
+    let events = step.join("events.jsonl");
+    let whole = std::fs::read_to_string(&events).unwrap();
+    let window = whole.lines().find(|line| line.contains("\"event\":\"window\"")).unwrap();
+    let end = &window[window.find("\"to_us\"").unwrap()..];
+    for (number, has_checksums) in
+        [("9200000000000000000", true), ("1000000000000", true), ("1000000000000", false), ("500000", true)]
+    {
+        std::fs::write(&events, whole.replacen(end, &format!("\"to_us\":{number}}}"), 1)).unwrap();
+        let sums = step.join("checksums.json");
+        if !has_checksums {
+            std::fs::rename(&sums, step.join("sums")).unwrap();
+        }
+        let faults = faults(&findings(&dir));
+        assert!(faults.len() == 1 && faults[0].starts_with("qr100 a 1: Invalid"), "{number}: {faults:?}");
+        let said = if number == "500000" { "qr100/events.jsonl was changed" } else { "events.jsonl line" };
+        assert!(faults[0].contains(said), "{number}: {faults:?}");
+        desk.dbdyno(&["report", run]).expect_ok();
+        let compared = desk.dbdyno(&["compare", run, run]);
+        assert!(compared.code.is_some(), "{number}: {}", compared.err);
+        if !has_checksums {
+            std::fs::rename(step.join("sums"), &sums).unwrap();
+        }
+    }
+}
+
+#[test]
+fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
+    let desk = Desk::new();
+    let dir = one_run(&desk);
+    let step = dir.join("cells/1/a/insert-benchmark/qr100");
+    std::fs::remove_file(step.join("checksums.json")).unwrap();
+    change(&step.join("events.jsonl"), |text| {
+        text.replace("\"event\":\"ended\"", "\"event\":\"en\u{fffd}ed\"")
+    });
+    let found = faults(&findings(&dir));
+    assert!(found.len() == 1 && found[0].starts_with("qr100 a 1: Invalid"), "{found:?}");
+    assert!(found[0].contains("qr100/events.jsonl line"), "{found:?}");
+    // As a kill leaves it: without an end of the line.
+    change(&step.join("events.jsonl"), |text| text[..text.len() - 20].to_owned());
+    let found = faults(&findings(&dir));
+    assert!(found.len() == 1 && found[0].starts_with("qr100 a 1: Interrupted"), "{found:?}");
+}
+
+#[test]
+fn a_record_of_an_earlier_dbdyno_is_read_and_said_to_be_unchecked_once() {
+    let desk = Desk::new();
+    let dir = one_run(&desk);
+    let report = || desk.dbdyno(&["report", dir.to_str().unwrap()]).out;
+    let checked = report();
+    let mut steps = 0;
+    for entry in std::fs::read_dir(dir.join("cells/1/a/insert-benchmark")).unwrap() {
+        steps += u32::from(std::fs::remove_file(entry.unwrap().path().join("checksums.json")).is_ok());
+    }
+    let unchecked = report();
+    assert_eq!(faults(&findings(&dir)), [""; 0]);
+    let said = format!(" · {steps} steps without checksums");
+    let unwrapped = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(steps > 5 && !checked.contains("checksums"), "{checked}");
+    assert_eq!(unwrapped(&unchecked).replace(&said, ""), unwrapped(&checked), "the same figures");
 }

@@ -57,7 +57,7 @@ fn the_layout_is_the_documented_one(dir: &Path) {
         let cell = format!("cells/{cell}/insert-benchmark");
         expected.push(format!("{cell}/events.jsonl"));
         for step in STEPS {
-            for file in ["events.jsonl", "intervals.jsonl", "histograms.hlog"] {
+            for file in ["checksums.json", "events.jsonl", "intervals.jsonl", "histograms.hlog"] {
                 expected.push(format!("{cell}/{step}/{file}"));
             }
             for source in

@@ -46,7 +46,7 @@ fn a_damaged_file_of_a_step_takes_only_what_follows_in_it() {
         );
         let expected = match file {
             "events.jsonl" => (2, 2, 4, 3),
-            "intervals.jsonl" => (13, 0, 4, 3),
+            "intervals.jsonl" => (12, 0, 4, 3),
             "histograms.hlog" => (13, 2, 1, 3),
             _ => (13, 2, 4, 1),
         };
@@ -164,4 +164,188 @@ fn a_full_disk_is_told_with_the_file_and_what_to_do() {
             );
         }
     }
+}
+
+/// Changes `from` to `to` once in a file of the step `qr100`, which then has no checksums: a record of an earlier dbdyno.
+fn changed(file: &str, from: &str, to: &str) -> StepRecord {
+    let (_parent, dir) = sample_run();
+    let path = step_dir(&dir).join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{from}");
+    std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+    std::fs::remove_file(step_dir(&dir).join("checksums.json")).unwrap();
+    let [whole, damaged] = &Run::open(&dir).unwrap().cells[0].steps[..] else { panic!("two steps") };
+    assert_eq!((&whole.damaged, whole.window(), whole.has_checksums), (&None, Some((0, 2_000_000)), true));
+    assert!(!damaged.has_checksums);
+    damaged.clone()
+}
+
+#[test]
+fn a_figure_that_cannot_be_true_is_damage_with_file_and_line_and_nothing_is_measured_by_it() {
+    let cases = [
+        (
+            "events.jsonl",
+            "\"to_us\":2000000",
+            "\"to_us\":9200000000000000000",
+            9,
+            "greater than any step's can be",
+        ),
+        (
+            "events.jsonl",
+            "\"to_us\":2000000",
+            "\"to_us\":1000000000000",
+            9,
+            "window ends at 1000000000000 us, and the step at 2003114",
+        ),
+        (
+            "events.jsonl",
+            "\"to_us\":2000000",
+            "\"to_us\":2003000",
+            9,
+            "window ends at 2003000 us, and intervals.jsonl at 2000000",
+        ),
+        (
+            "events.jsonl",
+            "\"from_us\":0",
+            "\"from_us\":2000001",
+            9,
+            "ends at 2000000 us, before it begins at 2000001",
+        ),
+        ("events.jsonl", "\"from_us\":0", "\"from_us\":-1", 9, "invalid value: integer `-1`"),
+        ("events.jsonl", "\"operations\":3051", "\"operations\":18446744073709551615", 8, "greater than any"),
+        (
+            "events.jsonl",
+            "\"operations_per_second\":1526.5",
+            "\"operations_per_second\":-1.0",
+            5,
+            "cannot be asked for",
+        ),
+        ("events.jsonl", "\"clients\":1", "\"clients\":4294967295,\"x\":1", 1, ""),
+        (
+            "events.jsonl",
+            "{\"event\":\"check\"",
+            "{\"event\":\"ended\",\"at\":\"\",\"at_us\":1,\"outcome\":\"completed\",\"message\":null}\n{\"event\":\"check\"",
+            11,
+            "after the step's end",
+        ),
+        ("intervals.jsonl", "\"to_us\":1000000", "\"to_us\":1000001", 1, "none is longer than a second"),
+        ("intervals.jsonl", "\"from_us\":1000000", "\"from_us\":2000001", 2, "before it begins"),
+        ("intervals.jsonl", "\"due\":1526", "\"due\":9300000000000000", 1, "greater than any"),
+        (
+            "intervals.jsonl",
+            "\"service_max_us\":2207",
+            "\"service_max_us\":980115",
+            1,
+            "cannot have service times",
+        ),
+        (
+            "intervals.jsonl",
+            "\"response_sum_us\":980114",
+            "\"response_sum_us\":9801140",
+            1,
+            "cannot have response times",
+        ),
+        ("histograms.hlog", "service,1.000001,", "service,9999999999.000001,", 6, "greater than any"),
+        (
+            "counters/server.jsonl",
+            "\"at_us\":750113",
+            "\"at_us\":-750113",
+            3,
+            "a sample at -750113 us follows one at -250000",
+        ),
+        (
+            "counters/server.jsonl",
+            "\"at_us\":1750090",
+            "\"at_us\":9223372036854775807",
+            4,
+            "greater than any",
+        ),
+    ];
+    for (file, from, to, line, said) in cases {
+        let step = changed(file, from, to);
+        if said.is_empty() {
+            assert_eq!(step.damaged, None, "{to} clients can be");
+            continue;
+        }
+        let message = step.damaged.unwrap();
+        assert!(
+            message.contains(&format!("{file} line {line} is damaged")) && message.contains(said),
+            "{to}: {message}"
+        );
+        if file == "events.jsonl" {
+            assert!(
+                step.events.iter().all(|event| *event != StepEvent::Window { from_us: 0, to_us: 2_000_000 }),
+                "{to}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_file_that_was_changed_after_the_end_of_its_step_is_damaged_however_small_the_change() {
+    for (file, from, to) in [
+        // Each of these adds up and is plausible.
+        ("events.jsonl", "\"to_us\":2000000", "\"to_us\":1000000"),
+        ("events.jsonl", "\"actual\":10200", "\"actual\":10201"),
+        ("intervals.jsonl", "\"rows\":15250", "\"rows\":25250"),
+        ("intervals.jsonl", "\"service_sum_us\":980114", "\"service_sum_us\":880114"),
+        ("histograms.hlog", "2207.000", "2208.000"),
+        ("counters/server.jsonl", "\"cpu_user_us\":40", "\"cpu_user_us\":41"),
+    ] {
+        let (_parent, dir) = sample_run();
+        let path = step_dir(&dir).join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&path, text.replacen(from, to, 1)).unwrap();
+        let [whole, damaged] = &Run::open(&dir).unwrap().cells[0].steps[..] else { panic!("{file}") };
+        assert_eq!((&whole.damaged, whole.has_checksums, damaged.has_checksums), (&None, true, true));
+        let message = damaged.damaged.as_deref().unwrap();
+        assert!(message.contains(&format!("qr100/{file} was changed after the step had ended")), "{message}");
+    }
+}
+
+#[test]
+fn files_that_came_or_went_after_the_end_of_a_step_are_damage() {
+    let (_parent, dir) = sample_run();
+    let counters = step_dir(&dir).join("counters");
+    std::fs::rename(counters.join("server.jsonl"), counters.join("client.jsonl")).unwrap();
+    let message = Run::open(&dir).unwrap().cells[0].steps[1].damaged.clone().unwrap();
+    for said in ["client.jsonl was not there when the step ended", "server.jsonl is missing"] {
+        assert!(message.contains(said), "{message}");
+    }
+    std::fs::rename(counters.join("client.jsonl"), counters.join("server.jsonl")).unwrap();
+    std::fs::write(step_dir(&dir).join("checksums.json"), "{}}").unwrap();
+    let step = &Run::open(&dir).unwrap().cells[0].steps[1];
+    assert!(step.damaged.as_deref().unwrap().contains("checksums.json is damaged"), "{:?}", step.damaged);
+}
+
+#[test]
+fn a_last_line_of_garbage_with_an_end_is_damage_and_no_crash() {
+    for file in ["events.jsonl", "cells/1/wal/insert-benchmark/qr100/events.jsonl"] {
+        let (_parent, dir) = sample_run();
+        let path = dir.join(file);
+        let line = std::fs::read_to_string(&path).unwrap().lines().count();
+        replace_line(&path, line, "{\"event\":\"ended\",garbage}");
+        let message = match Run::open(&dir) {
+            Err(error) => error.to_string(),
+            Ok(run) => run.cells[0].steps[1].damaged.clone().unwrap(),
+        };
+        assert!(message.contains(&format!("{file} line {line} is damaged")), "{message}");
+    }
+}
+
+#[test]
+fn a_histogram_that_says_it_needs_gigabytes_is_refused_without_them() {
+    let mut plain = vec![0x1c, 0x84, 0x93, 0x13, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 0, 0, 0, 0, 3];
+    plain.extend([1_u64, u64::MAX, 1.0_f64.to_bits()].iter().flat_map(|number| number.to_be_bytes()));
+    let payload = fdeflate::compress_to_vec(&plain);
+    let mut stored = vec![0x1c, 0x84, 0x93, 0x14];
+    stored.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
+    stored.extend(payload);
+    let mut line = b"Tag=query/service,0.000000,1.000000,5.000,".to_vec();
+    crate::base64::encode(&stored, &mut line);
+    let span = crate::histogram::parse_line(&line).unwrap().unwrap();
+    let error = span.histogram().unwrap_err().to_string();
+    assert!(error.contains("no histogram as dbdyno writes it"), "{error}");
+    assert!(HistogramSpan::sum([&span].into_iter()).is_err());
 }

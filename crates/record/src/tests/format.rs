@@ -72,15 +72,18 @@ fn each_file_has_its_place() {
     write_step(&run.cell(&cell_id("wal")).unwrap(), "l.x").unwrap();
     insta::assert_snapshot!(leaves(&dir).join("\n"), @r"
     aside/1/1/wal/insert-benchmark/events.jsonl
+    aside/1/1/wal/insert-benchmark/l.i0/checksums.json
     aside/1/1/wal/insert-benchmark/l.i0/counters/server.jsonl
     aside/1/1/wal/insert-benchmark/l.i0/events.jsonl
     aside/1/1/wal/insert-benchmark/l.i0/histograms.hlog
     aside/1/1/wal/insert-benchmark/l.i0/intervals.jsonl
+    aside/1/1/wal/insert-benchmark/qr100/checksums.json
     aside/1/1/wal/insert-benchmark/qr100/counters/server.jsonl
     aside/1/1/wal/insert-benchmark/qr100/events.jsonl
     aside/1/1/wal/insert-benchmark/qr100/histograms.hlog
     aside/1/1/wal/insert-benchmark/qr100/intervals.jsonl
     cells/1/wal/insert-benchmark/events.jsonl
+    cells/1/wal/insert-benchmark/l.x/checksums.json
     cells/1/wal/insert-benchmark/l.x/counters/server.jsonl
     cells/1/wal/insert-benchmark/l.x/events.jsonl
     cells/1/wal/insert-benchmark/l.x/histograms.hlog

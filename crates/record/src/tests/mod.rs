@@ -2,7 +2,9 @@
 
 mod crash;
 mod damage;
+mod draw;
 mod format;
+mod fuzz;
 mod round_trip;
 
 use std::collections::BTreeMap;

@@ -165,15 +165,16 @@ fn histogram_tags_and_spans_that_could_not_be_read_back_are_refused() {
 }
 
 fn any_interval() -> impl Strategy<Value = Interval> {
-    let numbers = proptest::collection::vec(any::<u64>(), 13);
+    let numbers = proptest::collection::vec(0..1_u64 << 48, 11);
     let errors = proptest::array::uniform4(0..u64::from(u32::MAX));
     (numbers, errors, any::<u32>(), any::<String>()).prop_map(|(n, e, client, kind)| Interval {
         from_us: n[0],
-        to_us: n[1],
+        to_us: n[0] + n[1] % 1_000_001,
         client,
         kind,
         due: n[2],
-        done: n[3],
+        // A time of its own for each.
+        done: 1 + n[3] % 1_000,
         failed: n[4],
         dropped: n[5],
         backlog: n[6],
@@ -181,9 +182,9 @@ fn any_interval() -> impl Strategy<Value = Interval> {
         rows: n[8],
         received_bytes: n[0] % 2 * n[1],
         service_sum_us: n[9],
-        service_max_us: n[10],
-        response_sum_us: n[11],
-        response_max_us: n[12],
+        service_max_us: n[9],
+        response_sum_us: n[10],
+        response_max_us: n[10],
         down: n[1] % 3,
         down_us: n[2] % 2 * n[3],
         errors: ErrorCounts { retry: e[0], refused: e[1], lost: e[2], fatal: e[3] },

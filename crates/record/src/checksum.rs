@@ -1,0 +1,109 @@
+//! `checksums.json` of a finished step: length and CRC-32 of each of its files.
+//!
+//! A sum finds a disk that failed, a copy that ended early and a figure that was edited by hand. It is no seal: who changes a
+//! file on purpose can write its sum anew, and could do so with any other hash. CRC-32 is therefore enough, and costs a report
+//! nothing that can be measured.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::layout::{CHECKSUMS, write_whole};
+use crate::lines::read_file;
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// What a file of a finished step was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Checksum {
+    bytes: u64,
+    /// The CRC-32 of zlib and gzip, eight hexadecimal digits.
+    crc32: String,
+}
+
+/// Writes the sums of `files`, which lie below `dir` and are whole by now.
+pub(crate) fn write(dir: &Path, files: &[String]) -> Result<(), Error> {
+    let mut sums = BTreeMap::new();
+    for name in files {
+        let path = dir.join(name);
+        let sum = of_file(&path).map_err(|source| Error::Read { path, source })?;
+        sums.insert(name, sum);
+    }
+    write_whole(&dir.join(CHECKSUMS), &sums)
+}
+
+/// By pieces: the intervals of a long step with many clients are large.
+fn of_file(path: &Path) -> std::io::Result<Checksum> {
+    let mut file = File::open(path)?;
+    let (mut hasher, mut bytes) = (crc32fast::Hasher::new(), 0);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match file.read(&mut chunk)? {
+            0 => return Ok(Checksum { bytes, crc32: format!("{:08x}", hasher.finalize()) }),
+            read => {
+                hasher.update(&chunk[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+}
+
+/// The sums of a step that is read, and which of its files were seen.
+#[derive(Debug, Default)]
+pub(crate) struct Checksums {
+    /// `None` for a step that has none: it did not end, or an earlier dbdyno recorded it.
+    sums: Option<BTreeMap<String, Checksum>>,
+    seen: BTreeSet<String>,
+}
+
+impl Checksums {
+    /// Those in `dir`, or what is wrong with them.
+    pub(crate) fn read(dir: &Path) -> Result<Self, String> {
+        let path = dir.join(CHECKSUMS);
+        let text = read_file(&path).map_err(|error| error.to_string())?;
+        if text.is_empty() && !path.exists() {
+            return Ok(Self::default());
+        }
+        let sums = serde_json::from_slice(&text)
+            .map_err(|error| format!("{} is damaged: {error}", path.display()))?;
+        Ok(Self { sums: Some(sums), seen: BTreeSet::new() })
+    }
+
+    pub(crate) fn are_there(&self) -> bool {
+        self.sums.is_some()
+    }
+
+    /// What is wrong with a file of the step in `dir`.
+    pub(crate) fn fault(&mut self, dir: &Path, name: &str, content: &[u8]) -> Option<String> {
+        let sums = self.sums.as_ref()?;
+        self.seen.insert(name.to_owned());
+        let path = dir.join(name);
+        let Some(expected) = sums.get(name) else {
+            return Some(format!("{} was not there when the step ended", path.display()));
+        };
+        let crc32 = format!("{:08x}", crc32fast::hash(content));
+        let found = Checksum { bytes: content.len() as u64, crc32 };
+        (found != *expected).then(|| {
+            format!(
+                "{} was changed after the step had ended: it has {} bytes with CRC-32 {}, and had {} with {}",
+                path.display(),
+                found.bytes,
+                found.crc32,
+                expected.bytes,
+                expected.crc32
+            )
+        })
+    }
+
+    /// Files that are gone.
+    pub(crate) fn missing(&self, dir: &Path) -> Vec<String> {
+        let sums = self.sums.iter().flat_map(BTreeMap::keys);
+        let missing = sums.filter(|name| !self.seen.contains(*name));
+        missing.map(|name| format!("{} is missing", dir.join(name).display())).collect()
+    }
+}
