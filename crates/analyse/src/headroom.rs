@@ -17,7 +17,7 @@ const WAITING_LIMIT: f64 = 0.10;
 /// The busiest load thread over the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Busiest {
-    /// Part of the window that it was on a CPU.
+    /// Part of the window that it was on a CPU and did not poll in vain.
     pub(crate) on_cpu: f64,
     /// Part of the window that it waited for one.
     pub(crate) waiting: f64,
@@ -51,7 +51,10 @@ fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
         let seen_us = last_change_us(step.counters, &cpu)?;
         let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
         let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
-        Some(Busiest { on_cpu: share(&cpu)?, waiting: share(&format!("{thread}.run_delay_us"))? })
+        // A thread that spins is always on its CPU. Polls that found nothing are no work.
+        let polled = share(&format!("{thread}.polled_us")).unwrap_or(0.0);
+        let on_cpu = (share(&cpu)? - polled).max(0.0);
+        Some(Busiest { on_cpu, waiting: share(&format!("{thread}.run_delay_us"))? })
     };
     threads(step.counters).iter().filter_map(|thread| of_thread(thread)).collect()
 }

@@ -1,6 +1,8 @@
 //! What a sampler looks at.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
@@ -26,6 +28,8 @@ pub struct Config {
     pub warmup: Duration,
     /// CPUs that the sampler's threads may run on; `None` = wherever the caller may.
     pub cpus: Option<Vec<u32>>,
+    /// Where load thread n of a client that spins counts the nanoseconds of its polls that found nothing; `None` = it sleeps.
+    pub polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 impl Default for Config {
@@ -41,6 +45,7 @@ impl Default for Config {
             interval: Duration::from_secs(1),
             warmup: Duration::ZERO,
             cpus: None,
+            polled_ns: None,
         }
     }
 }

@@ -203,7 +203,8 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("cgroup", move || Group::open(&folder)));
     }
     quick.push(source("client", Client::open));
-    quick.push(source("load", Load::open));
+    let polled_ns = config.polled_ns.clone();
+    quick.push(source("load", move || Load::open(polled_ns)));
     quick.push(source("host", Host::open));
     if let Some(data_dir) = config.data_dir.clone() {
         quick.push(source("disk", move || Disk::open(&data_dir)));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
+use dbdyno_plan::{Plan, QUICKSTART, WaitChoice, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
     CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Run, RunEvent, RunWriter,
     ToolInfo, VariantInfo, WorkloadInfo,
@@ -224,7 +224,12 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
 pub(super) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
-    dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+    let WaitChoice { wait, reason } = plan.client_wait();
+    HostInfo {
+        client_wait: Some(wait.word().to_owned()),
+        client_wait_reason: Some(reason),
+        ..dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+    }
 }
 
 /// What a run is: written before anything runs.

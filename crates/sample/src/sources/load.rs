@@ -3,9 +3,12 @@
 //!
 //! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
 //! the 64 with the least numbers, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
-//! ended keeps what it was last seen with.
+//! ended keeps what it was last seen with. Of a client that spins also `polled_us` and `load-0.polled_us`, ...: the part of `cpu_us`
+//! that went into asking for answers when there were none.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
@@ -23,6 +26,8 @@ const MOST_NAMED: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     threads: Vec<Thread>,
+    /// What each thread counts itself.
+    polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 #[derive(Debug)]
@@ -30,7 +35,7 @@ struct Thread {
     /// Of its name `load-N`.
     number: u32,
     /// Keys of its counters, made once; `None` for one that is only in the sums.
-    keys: Option<[String; 2]>,
+    keys: Option<[String; 3]>,
     file: ProcFile,
     last: Times,
 }
@@ -44,11 +49,11 @@ struct Times {
 
 impl Load {
     /// Load threads begin after the source is opened, so they are looked for when they are first read.
-    pub(crate) fn open() -> Result<Self, Error> {
+    pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
         // A kernel without scheduler statistics says so here and not in mid-step.
         parse(&ProcFile::open("/proc/self/schedstat")?.text()?)
             .ok_or(Error::Format { path: "/proc/self/schedstat".into(), missing: "three numbers" })?;
-        Ok(Self::default())
+        Ok(Self { threads: Vec::new(), polled_ns })
     }
 
     fn find(&mut self) {
@@ -62,7 +67,7 @@ impl Load {
         self.threads.sort_by_key(|thread| thread.number);
         for thread in self.threads.iter_mut().take(MOST_NAMED) {
             let key = |counter| format!("{PREFIX}{}.{counter}", thread.number);
-            thread.keys = Some([key("cpu_us"), key("run_delay_us")]);
+            thread.keys = Some([key("cpu_us"), key("run_delay_us"), key("polled_us")]);
         }
     }
 }
@@ -81,22 +86,36 @@ impl Source for Load {
             self.find();
         }
         let at = Instant::now();
-        let mut sum = Times::default();
+        let (mut sum, mut polled_sum_us) = (Times::default(), 0);
         for thread in &mut self.threads {
             if let Some(now) = thread.file.text().ok().and_then(|text| parse(&text)) {
                 thread.last = now;
             }
             sum.cpu_us += thread.last.cpu_us;
             sum.run_delay_us += thread.last.run_delay_us;
-            if let Some([cpu_key, delay_key]) = &thread.keys {
+            let polled_us = self.polled_ns.as_deref().map(|all| polled_us(all, thread.number));
+            polled_sum_us += polled_us.unwrap_or(0);
+            if let Some([cpu_key, delay_key, polled_key]) = &thread.keys {
                 values.set(cpu_key, thread.last.cpu_us);
                 values.set(delay_key, thread.last.run_delay_us);
+                if let Some(polled_us) = polled_us {
+                    values.set(polled_key, polled_us);
+                }
             }
+        }
+        if self.polled_ns.is_some() {
+            values.set("polled_us", polled_sum_us);
         }
         values.set("cpu_us", sum.cpu_us);
         values.set("run_delay_us", sum.run_delay_us);
         Ok(Some(at))
     }
+}
+
+/// Of load thread `number`; one that sleeps has no counter, and polls nothing in vain.
+fn polled_us(all: &[AtomicU64], number: u32) -> i64 {
+    let ns = all.get(number as usize).map_or(0, |counter| counter.load(Ordering::Relaxed));
+    i64::try_from(ns / 1000).unwrap_or(i64::MAX)
 }
 
 /// `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
@@ -133,7 +152,7 @@ mod tests {
             std::thread::Builder::new().name(format!("load-{number}")).spawn(body).unwrap();
         }
         begun.iter().take(70).for_each(drop);
-        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         wait.wait();
         let numbers: Vec<u32> = load.threads.iter().map(|thread| thread.number).collect();
@@ -159,7 +178,7 @@ mod tests {
         let thread = std::thread::Builder::new().name("load-77".to_owned()).spawn(burn).unwrap();
         // It has its name by now.
         begun.recv().unwrap();
-        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         let wanted =
             |values: &Values| ["cpu_us", "run_delay_us"].map(|key| values.map()[&format!("load-77.{key}")]);
