@@ -8,8 +8,8 @@ use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
-    Act, Behaviour, HANGS, Options, answers, even, lane, once_undisturbed, percentile, run_opened, run_step,
-    spec, sum, went,
+    Act, Behaviour, HANGS, Options, WAITS, answers, even, lane, once_undisturbed, percentile, run_opened,
+    run_step, spec, sum, went,
 };
 
 /// `behaviour`, and when it was asked for something.
@@ -31,112 +31,123 @@ fn ninth_tenth_us(mut times: Vec<Duration>) -> u64 {
 
 #[test]
 fn a_stall_shows_in_response_time_and_not_in_service_time() {
-    // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
-    let behaviour: Behaviour = Arc::new(|number| {
-        Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
-    });
-    let (behaviour, asked) = noting(behaviour);
-    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
-    let options = Options::default();
-    let barrier = Arc::clone(&options.barrier);
-    let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert_eq!(sum(&record, "query", |interval| interval.done), 300);
-    // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
-    // holds them up further. Unseen, the stall would leave it below 1 ms.
-    let late = percentile(&record, "response", 0.9);
-    assert!(late >= 550_000, "{late} µs");
-    // However long that was, each was answered after it was asked for and before the next one was.
-    let barrier = *barrier.get().expect("the clock started");
-    let asked = asked.lock().expect("no panic");
-    let ended = barrier + Duration::from_micros(end.at_us + 1);
-    let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
-        times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
-    };
-    let least = ninth_tenth_us(since_due(&mut asked.iter().copied()));
-    let most = ninth_tenth_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
-    assert!(late * 100 >= least * 99 && late * 99 <= most * 100, "{late} µs, not {least} to {most} µs");
-    let service = percentile(&record, "service", 0.9);
-    assert!(service < 50_000, "{service} µs");
-    assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
+    for wait in WAITS {
+        // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
+        let behaviour: Behaviour = Arc::new(|number| {
+            Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
+        });
+        let (behaviour, asked) = noting(behaviour);
+        let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
+        let options = wait.options();
+        let barrier = Arc::clone(&options.barrier);
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert_eq!(sum(&record, "query", |interval| interval.done), 300);
+        // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
+        // holds them up further. Unseen, the stall would leave it below 1 ms.
+        let late = percentile(&record, "response", 0.9);
+        assert!(late >= 550_000, "{late} µs");
+        // However long that was, each was answered after it was asked for and before the next one was.
+        let barrier = *barrier.get().expect("the clock started");
+        let asked = asked.lock().expect("no panic");
+        let ended = barrier + Duration::from_micros(end.at_us + 1);
+        let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
+            times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
+        };
+        let least = ninth_tenth_us(since_due(&mut asked.iter().copied()));
+        let most = ninth_tenth_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
+        assert!(late * 100 >= least * 99 && late * 99 <= most * 100, "{late} µs, not {least} to {most} µs");
+        let service = percentile(&record, "service", 0.9);
+        assert!(service < 50_000, "{service} µs");
+        assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
+    }
 }
 
 #[test]
 fn a_closed_loop_does_not_see_what_it_did_not_send() {
-    let behaviour: Behaviour = Arc::new(|number| {
-        Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
-    });
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), behaviour)];
-    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
-    assert!(percentile(&record, "response", 0.95) < 20_000);
-    assert!(percentile(&record, "response", 1.0) >= 500_000);
+    for wait in WAITS {
+        let behaviour: Behaviour = Arc::new(|number| {
+            Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
+        });
+        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), behaviour)];
+        let (_, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
+        assert!(percentile(&record, "response", 0.95) < 20_000);
+        assert!(percentile(&record, "response", 1.0) >= 500_000);
+    }
 }
 
 #[test]
 fn an_even_schedule_keeps_its_rate_and_its_window() {
-    once_undisturbed(|| {
-        let lanes = (1..=4)
-            .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
-            .collect();
-        let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
-        let (from, to) = record.window().expect("a window");
-        assert_eq!(from, 0);
-        assert!(to >= 2_000_000, "{to} µs");
-        let in_window: Vec<_> = record.intervals.iter().filter(|interval| interval.to_us <= to).collect();
-        assert_eq!(in_window.iter().map(|interval| interval.due).sum::<u64>(), 2000);
-        for client in 1..=4 {
-            let of_client: Vec<_> = in_window.iter().filter(|interval| interval.client == client).collect();
-            assert_eq!(of_client[0].due, 250, "of the first second: {:?}", of_client[0]);
-            let done: u64 = of_client.iter().map(|interval| interval.done).sum();
-            let last = of_client[of_client.len() - 1];
-            assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
-        }
-        assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
-        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent when they are due.
-        let half_us = percentile(&record, "response", 0.5);
-        went(to < 3_000_000 && half_us < 10_000, (to, half_us))
-    });
+    for wait in WAITS {
+        once_undisturbed(|| {
+            let lanes = (1..=4)
+                .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
+                .collect();
+            let (_, record) = run_step(&spec(4, &["insert"]), lanes, wait.options());
+            let (from, to) = record.window().expect("a window");
+            assert_eq!(from, 0);
+            assert!(to >= 2_000_000, "{to} µs");
+            let in_window: Vec<_> = record.intervals.iter().filter(|interval| interval.to_us <= to).collect();
+            assert_eq!(in_window.iter().map(|interval| interval.due).sum::<u64>(), 2000);
+            for client in 1..=4 {
+                let of_client: Vec<_> =
+                    in_window.iter().filter(|interval| interval.client == client).collect();
+                assert_eq!(of_client[0].due, 250, "of the first second: {:?}", of_client[0]);
+                let done: u64 = of_client.iter().map(|interval| interval.done).sum();
+                let last = of_client[of_client.len() - 1];
+                assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
+            }
+            assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
+            // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent when they are due.
+            let half_us = percentile(&record, "response", 0.5);
+            went(to < 3_000_000 && half_us < 10_000, (to, half_us))
+        });
+    }
 }
 
 #[test]
 fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
-        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
-    ];
-    // On one thread the machine holds up both: that lengthens one operation of each, and never one lane alone.
-    let threads = Threads { count: Some(1), ..Threads::default() };
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..Options::default() });
-    let (_, to) = record.window().expect("a window");
-    assert!(end.at_us > 1_400_000, "{}", end.at_us);
-    // A third of the step, more of it when the machine holds up both.
-    assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
-    let of = |client| {
-        let inside =
-            record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
-        inside.map(|interval| interval.done).sum::<u64>()
-    };
-    assert_eq!(of(1), 50);
-    assert!((10..30).contains(&of(2)), "{}", of(2));
+    for wait in WAITS {
+        let lanes = vec![
+            (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
+            (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
+        ];
+        // On one thread the machine holds up both: that lengthens one operation of each, and never one lane alone.
+        let threads = wait.threads(1);
+        let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..wait.options() });
+        let (_, to) = record.window().expect("a window");
+        assert!(end.at_us > 1_400_000, "{}", end.at_us);
+        // A third of the step, more of it when the machine holds up both.
+        assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
+        let of = |client| {
+            let inside =
+                record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
+            inside.map(|interval| interval.done).sum::<u64>()
+        };
+        assert_eq!(of(1), 50);
+        assert!((10..30).contains(&of(2)), "{}", of(2));
+    }
 }
 
 #[test]
 fn queries_go_on_until_their_clients_writer_is_done() {
-    // However late the writer is, each of its operations leaves time for queries.
-    let lanes = vec![
-        (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
-        (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
-    ];
-    let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
-    let queries = sum(&record, "query", |interval| interval.done);
-    // Each takes 1 ms at least.
-    assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
-    assert!(record.events.iter().any(|event| matches!(
-        event,
-        StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
-    )));
+    for wait in WAITS {
+        // However late the writer is, each of its operations leaves time for queries.
+        let lanes = vec![
+            (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
+            (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
+        ];
+        let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
+        let queries = sum(&record, "query", |interval| interval.done);
+        // Each takes 1 ms at least.
+        assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
+        assert!(record.events.iter().any(|event| matches!(
+            event,
+            StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
+        )));
+    }
 }
 
 #[test]
@@ -166,17 +177,19 @@ fn coupled_lanes_stay_within_nine_statements() {
 
 #[test]
 fn retries_are_counted_and_the_operation_succeeds_once() {
-    let behaviour: Behaviour =
-        Arc::new(
-            |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
-        );
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert_eq!(end.lanes[0].retries, 2);
-    assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
-    assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
-    assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+    for wait in WAITS {
+        let behaviour: Behaviour =
+            Arc::new(
+                |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
+            );
+        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let (end, record) = run_step(&spec(1, &["insert"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert_eq!(end.lanes[0].retries, 2);
+        assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
+        assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
+        assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+    }
 }
 
 const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a request to try again, at last: the pretended answer is \
@@ -228,18 +241,20 @@ fn a_refused_operation_fails_alone_and_is_named() {
 
 #[test]
 fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
-    let behaviour: Behaviour =
-        Arc::new(
-            |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
-        );
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
-        (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
-    ];
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Failed);
-    assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
-    assert_eq!(record.window(), None);
+    for wait in WAITS {
+        let behaviour: Behaviour =
+            Arc::new(
+                |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
+            );
+        let lanes = vec![
+            (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
+            (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+        ];
+        let (end, record) = run_step(&spec(2, &["insert"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Failed);
+        assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
+        assert_eq!(record.window(), None);
+    }
 }
 
 #[test]
@@ -321,13 +336,15 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
 
 #[test]
 fn bursts_follow_the_originals_rule() {
-    once_undisturbed(|| {
-        let pace = Pace::Burst { per_second: 5 };
-        let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
-        let (_, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
-        let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
-        assert_eq!(done.iter().sum::<u64>(), 11);
-        // Round 0 alone, then k rounds at the start of each second; a burst that is held up is followed by the next at once.
-        went(done.starts_with(&[1, 5, 5]), done)
-    });
+    for wait in WAITS {
+        once_undisturbed(|| {
+            let pace = Pace::Burst { per_second: 5 };
+            let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
+            let (_, record) = run_step(&spec(1, &["insert"]), lanes, wait.options());
+            let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
+            assert_eq!(done.iter().sum::<u64>(), 11);
+            // Round 0 alone, then k rounds at the start of each second; a burst that is held up is followed by the next at once.
+            went(done.starts_with(&[1, 5, 5]), done)
+        });
+    }
 }

@@ -1,6 +1,6 @@
 //! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -19,6 +19,29 @@ pub(crate) const HANGS: &str = "hangs";
 
 /// How often a test may find that its machine was held up.
 const ATTEMPTS: usize = 8;
+
+/// How load threads wait for answers: what is true must be so in both ways.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    Sleeping,
+    Spinning,
+}
+
+pub(crate) const WAITS: [Wait; 2] = [Wait::Sleeping, Wait::Spinning];
+
+impl Wait {
+    pub(crate) fn threads(self, count: u32) -> Threads {
+        let polled_ns = match self {
+            Self::Sleeping => None,
+            Self::Spinning => Some((0..count).map(|_| AtomicU64::new(0)).collect()),
+        };
+        Threads { count: Some(count), polled_ns, ..Threads::default() }
+    }
+
+    pub(crate) fn options(self) -> Options {
+        Options { threads: self.threads(2), ..Options::default() }
+    }
+}
 
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;

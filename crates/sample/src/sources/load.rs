@@ -166,6 +166,25 @@ mod tests {
     }
 
     #[test]
+    fn what_threads_polled_in_vain_is_named_and_summed() {
+        let (begin, begun) = channel::<()>();
+        let (end, ended) = channel::<()>();
+        let body = move || {
+            begin.send(()).unwrap();
+            let _ = ended.recv();
+        };
+        let thread = std::thread::Builder::new().name("load-1".to_owned()).spawn(body).unwrap();
+        begun.recv().unwrap();
+        let polled_ns: Arc<[AtomicU64]> = [1_000, 7_500_999].map(AtomicU64::new).into();
+        let (mut load, mut values) = (Load::open(Some(polled_ns)).unwrap(), Values::default());
+        load.read(Moment::Boundary, &mut values).unwrap();
+        end.send(()).unwrap();
+        thread.join().unwrap();
+        // Tests beside this one may have threads of other numbers, which have no counter.
+        assert_eq!(["load-1.polled_us", "polled_us"].map(|key| values.map()[key]), [7_500, 7_500]);
+    }
+
+    #[test]
     fn a_load_thread_that_burns_is_seen_and_keeps_its_time_after_its_end() {
         let (end, ended) = channel::<()>();
         let (begin, begun) = channel::<()>();

@@ -79,6 +79,9 @@ truth. Medians over the rounds; the distance is that of the median.
   it by as much, since the queue is served twice as fast as it grows. So P(wait > x) = 0.04 (1 - x / 200 ms): 150 ms at p99, 195 ms at
   p99.9, and 1 ms of service. The closed loop sends nothing while the server is frozen and does not see it.
 * **Burn.** CPU of the server's process a query, as reported, with a burn of 100 µs less that with one of 1 ns.
+* **Closed loop.** The same for a client that [spins and one that sleeps](../guides/client-headroom.md#spin-or-sleep), as fast as one server thread goes.
+  Truth is the burn and what a query costs without one, over as many connections to a client that spins. What a client that sleeps adds is the
+  server's cost of waking it.
 * **Schedule.** *Lag* is how late the load engine was with operations that a free connection was waiting to send. *Beside the load
   threads* is the CPU of dbdyno's process but for its load threads: sampling, swapping and writing the record.
 * **Sampling.** In turn on and off (`sampling = false` in `[host]`). It counts as not visible when the median with it does not lie beyond
