@@ -39,6 +39,13 @@ impl Plan {
         if let Some(wait) = host.client_wait {
             return WaitChoice { wait, reason: "the plan says so (host.client_wait)".to_owned() };
         }
+        let is_here = |kind| matches!(kind, VariantKind::Sqlite | VariantKind::Null);
+        if self.variants.iter().all(|variant| is_here(variant.kind())) {
+            return WaitChoice {
+                wait: ClientWait::Sleep,
+                reason: "the database works in its threads".to_owned(),
+            };
+        }
         match own_cpus(host) {
             Ok(cpus) => WaitChoice {
                 wait: ClientWait::Spin,
@@ -53,7 +60,7 @@ impl Plan {
 fn own_cpus(host: &Host) -> Result<&CpuList, String> {
     let (Some(client), Some(server)) = (&host.client_cpus, &host.server_cpus) else {
         return Err(
-            "server and client have no CPUs of their own (host.server_cpus, host.client_cpus)".to_owned()
+            "client and server have no CPUs of their own (host.client_cpus, host.server_cpus)".to_owned()
         );
     };
     let both: Vec<u32> = client.0.iter().copied().filter(|cpu| server.0.contains(cpu)).collect();

@@ -1,6 +1,5 @@
 //! The sampler as its user sees it: start, begin, mark, stop.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -219,8 +218,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
-        let folders: (Option<PathBuf>, Option<PathBuf>) =
-            (config.data_dir.clone(), config.database_dir.clone());
+        let folders = (config.data_dir.clone(), config.database_dir.clone());
         lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
     }
     lanes.push(("sampler-processes", vec![source("processes", Processes::open)]));

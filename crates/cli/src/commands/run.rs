@@ -213,7 +213,8 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         let threads =
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
         // One that holds for the plan by itself holds for these CPUs too.
-        let wait = plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.word()));
+        let wait =
+            plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.word()));
         terminal::note(&format!(
             "note: how much this client could do here is not known; to have it checked: dbdyno doctor --client{}{}{threads}{wait}",
             cpus("client-cpus", &host.client_cpus),

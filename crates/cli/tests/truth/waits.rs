@@ -82,7 +82,7 @@ fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
         };
         let refused = compared(&[]);
         assert!(
-            refused.code == Some(3) && refused.err.contains("how the client waits sleep and spin"),
+            refused.code == Some(2) && refused.err.contains("how the client waits sleep and spin"),
             "{refused:?}"
         );
         let told: serde_json::Value =
