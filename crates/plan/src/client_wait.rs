@@ -75,8 +75,7 @@ fn own_cpus(host: &Host) -> Result<&CpuList, String> {
 fn enough_cpus(host: &Host, client: &CpuList) -> Result<(), String> {
     match host.client_threads {
         Some(threads) if threads as usize > client.0.len() => Err(format!(
-            "{threads} load threads (host.client_threads) share {} CPUs (host.client_cpus)",
-            client.0.len()
+            "{threads} load threads (host.client_threads) have only CPUs {client} (host.client_cpus)"
         )),
         _ => Ok(()),
     }
@@ -129,22 +128,39 @@ mod tests {
             "server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_wait = \"sleep\"",
             "server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_wait = \"spin\"",
         ];
-        insta::assert_snapshot!(hosts.map(choice).join("\n"), @"");
+        insta::assert_snapshot!(hosts.map(choice).join("\n"), @r"
+        sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
+        sleep: client and server have no CPUs of their own (host.client_cpus, host.server_cpus)
+        sleep: server and client share CPUs 1 (host.server_cpus, host.client_cpus)
+        sleep: 2 load threads (host.client_threads) have only CPUs 1 (host.client_cpus)
+        spin: the client has CPUs 1-2 of its own (host.client_cpus)
+        sleep: the plan says so (host.client_wait)
+        spin: the plan says so (host.client_wait)
+        ");
+        let embedded =
+            plan("server_cpus = \"0\"\nclient_cpus = \"1\"", "server = \"sqlite\"").unwrap().client_wait();
+        assert_eq!(
+            (embedded.wait, embedded.reason.as_str()),
+            (ClientWait::Sleep, "the database works in its threads")
+        );
     }
 
     #[test]
     fn a_spinning_client_without_cpus_of_its_own_is_refused() {
         let refused =
             |host: &str, server| plan(&format!("client_wait = \"spin\"\n{host}"), server).unwrap_err();
-        let all = [
-            refused("", STARTED),
-            refused("client_cpus = \"1\"", STARTED),
-            refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED),
-            refused("server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_threads = 3", STARTED),
-            refused("server_cpus = \"1\"\nclient_cpus = \"1\"", ADDRESS),
-            refused("", ADDRESS),
-        ];
-        insta::assert_snapshot!(all.join("\n"), @"");
+        insta::assert_snapshot!(refused("server_cpus = \"0-1\"\nclient_cpus = \"1\"", STARTED), @r#"p.toml:3:15: client_wait = "spin" keeps a client CPU busy with each load thread, but server and client share CPUs 1 (host.server_cpus, host.client_cpus): give client and server CPUs of their own and no more threads than CPUs, or say client_wait = "sleep""#);
+        for (host, server, why) in [
+            ("", STARTED, "no CPUs of their own"),
+            ("client_cpus = \"1\"", STARTED, "no CPUs of their own"),
+            ("server_cpus = \"0\"\nclient_cpus = \"1\"\nclient_threads = 3", STARTED, "3 load threads"),
+            ("client_cpus = \"1\"\nclient_threads = 3", ADDRESS, "3 load threads"),
+            ("server_cpus = \"1\"\nclient_cpus = \"1\"", ADDRESS, "share CPUs 1"),
+            ("", ADDRESS, "no CPUs of their own"),
+        ] {
+            let said = refused(host, server);
+            assert!(said.contains(why), "{said}");
+        }
         assert!(plan("client_wait = \"spin\"\nclient_cpus = \"1\"", ADDRESS).is_ok());
     }
 }

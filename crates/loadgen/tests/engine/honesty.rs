@@ -65,68 +65,61 @@ fn a_stall_shows_in_response_time_and_not_in_service_time() {
 
 #[test]
 fn a_closed_loop_does_not_see_what_it_did_not_send() {
-    for wait in WAITS {
-        let behaviour: Behaviour = Arc::new(|number| {
-            Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
-        });
-        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), behaviour)];
-        let (_, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-        assert!(percentile(&record, "response", 0.95) < 20_000);
-        assert!(percentile(&record, "response", 1.0) >= 500_000);
-    }
+    let behaviour: Behaviour = Arc::new(|number| {
+        Act::Answer(if number == 50 { Duration::from_millis(500) } else { Duration::from_millis(2) })
+    });
+    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(200)), behaviour)];
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert!(percentile(&record, "response", 0.95) < 20_000);
+    assert!(percentile(&record, "response", 1.0) >= 500_000);
 }
 
 #[test]
 fn an_even_schedule_keeps_its_rate_and_its_window() {
-    for wait in WAITS {
-        once_undisturbed(|| {
-            let lanes = (1..=4)
-                .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
-                .collect();
-            let (_, record) = run_step(&spec(4, &["insert"]), lanes, wait.options());
-            let (from, to) = record.window().expect("a window");
-            assert_eq!(from, 0);
-            assert!(to >= 2_000_000, "{to} µs");
-            let in_window: Vec<_> = record.intervals.iter().filter(|interval| interval.to_us <= to).collect();
-            assert_eq!(in_window.iter().map(|interval| interval.due).sum::<u64>(), 2000);
-            for client in 1..=4 {
-                let of_client: Vec<_> =
-                    in_window.iter().filter(|interval| interval.client == client).collect();
-                assert_eq!(of_client[0].due, 250, "of the first second: {:?}", of_client[0]);
-                let done: u64 = of_client.iter().map(|interval| interval.done).sum();
-                let last = of_client[of_client.len() - 1];
-                assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
-            }
-            assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
-            // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent when they are due.
-            let half_us = percentile(&record, "response", 0.5);
-            went(to < 3_000_000 && half_us < 10_000, (to, half_us))
-        });
-    }
+    once_undisturbed(|| {
+        let lanes = (1..=4)
+            .map(|client| (lane(client, 0, even(250), Limit::Operations(500)), answers(Duration::ZERO)))
+            .collect();
+        let (_, record) = run_step(&spec(4, &["insert"]), lanes, Options::default());
+        let (from, to) = record.window().expect("a window");
+        assert_eq!(from, 0);
+        assert!(to >= 2_000_000, "{to} µs");
+        let in_window: Vec<_> = record.intervals.iter().filter(|interval| interval.to_us <= to).collect();
+        assert_eq!(in_window.iter().map(|interval| interval.due).sum::<u64>(), 2000);
+        for client in 1..=4 {
+            let of_client: Vec<_> = in_window.iter().filter(|interval| interval.client == client).collect();
+            assert_eq!(of_client[0].due, 250, "of the first second: {:?}", of_client[0]);
+            let done: u64 = of_client.iter().map(|interval| interval.done).sum();
+            let last = of_client[of_client.len() - 1];
+            assert_eq!(done + last.backlog + last.in_flight, 500, "{last:?}");
+        }
+        assert_eq!(sum(&record, "insert", |interval| interval.done), 2000);
+        // 500 operations at 250/s are a schedule of exactly 2 s, not of 499 intervals, and are sent when they are due.
+        let half_us = percentile(&record, "response", 0.5);
+        went(to < 3_000_000 && half_us < 10_000, (to, half_us))
+    });
 }
 
 #[test]
 fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
-    for wait in WAITS {
-        let lanes = vec![
-            (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
-            (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
-        ];
-        // On one thread the machine holds up both: that lengthens one operation of each, and never one lane alone.
-        let threads = wait.threads(1);
-        let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..wait.options() });
-        let (_, to) = record.window().expect("a window");
-        assert!(end.at_us > 1_400_000, "{}", end.at_us);
-        // A third of the step, more of it when the machine holds up both.
-        assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
-        let of = |client| {
-            let inside =
-                record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
-            inside.map(|interval| interval.done).sum::<u64>()
-        };
-        assert_eq!(of(1), 50);
-        assert!((10..30).contains(&of(2)), "{}", of(2));
-    }
+    let lanes = vec![
+        (lane(1, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(10))),
+        (lane(2, 0, Pace::Closed, Limit::Operations(50)), answers(Duration::from_millis(30))),
+    ];
+    // On one thread the machine holds up both: that lengthens one operation of each, and never one lane alone.
+    let threads = Threads { count: Some(1), ..Threads::default() };
+    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options { threads, ..Options::default() });
+    let (_, to) = record.window().expect("a window");
+    assert!(end.at_us > 1_400_000, "{}", end.at_us);
+    // A third of the step, more of it when the machine holds up both.
+    assert!(to >= 450_000 && to * 5 < end.at_us * 4, "{to} of {}", end.at_us);
+    let of = |client| {
+        let inside =
+            record.intervals.iter().filter(|interval| interval.client == client && interval.to_us <= to);
+        inside.map(|interval| interval.done).sum::<u64>()
+    };
+    assert_eq!(of(1), 50);
+    assert!((10..30).contains(&of(2)), "{}", of(2));
 }
 
 #[test]
@@ -336,15 +329,13 @@ fn what_a_capped_schedule_never_sent_is_dropped() {
 
 #[test]
 fn bursts_follow_the_originals_rule() {
-    for wait in WAITS {
-        once_undisturbed(|| {
-            let pace = Pace::Burst { per_second: 5 };
-            let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
-            let (_, record) = run_step(&spec(1, &["insert"]), lanes, wait.options());
-            let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
-            assert_eq!(done.iter().sum::<u64>(), 11);
-            // Round 0 alone, then k rounds at the start of each second; a burst that is held up is followed by the next at once.
-            went(done.starts_with(&[1, 5, 5]), done)
-        });
-    }
+    once_undisturbed(|| {
+        let pace = Pace::Burst { per_second: 5 };
+        let lanes = vec![(lane(1, 0, pace, Limit::Operations(11)), answers(Duration::ZERO))];
+        let (_, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
+        let done: Vec<u64> = record.intervals.iter().map(|interval| interval.done).collect();
+        assert_eq!(done.iter().sum::<u64>(), 11);
+        // Round 0 alone, then k rounds at the start of each second; a burst that is held up is followed by the next at once.
+        went(done.starts_with(&[1, 5, 5]), done)
+    });
 }

@@ -75,130 +75,118 @@ proptest! {
 
 #[test]
 fn a_shared_schedule_is_kept_by_whoever_is_free() {
-    for wait in WAITS {
-        once_undisturbed(|| {
-            // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped in the end.
-            let lanes = shared(
-                Schedule::new(constant(300)),
-                2,
-                Limit::Time(Duration::from_millis(1500)),
-                &answers(Duration::from_millis(9)),
-            );
-            let (end, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            assert_eq!(end.outcome, Outcome::Completed);
-            assert_eq!(record.window(), Some((0, 1_500_000)));
-            let first = &record.intervals[0];
-            assert_eq!((first.due, first.due), (300, first.done + first.backlog + first.in_flight));
-            assert_eq!(sum(&record, "query", |interval| interval.due), 450);
-            let done = sum(&record, "query", |interval| interval.done);
-            assert_eq!(sum(&record, "query", |interval| interval.dropped), 450 - done);
-            assert!(record.events.iter().any(|event| matches!(
-                event,
-                StepEvent::Scheduled { process, operations_per_second, connections: 2, .. }
-                    if process == "constant" && *operations_per_second == 300.0
-            )));
-            assert!(done < 340, "{done}");
-            // More than one connection can, of which each answer takes 9 ms.
-            went(done > 1500 / 9, done)
-        });
-    }
+    once_undisturbed(|| {
+        // Two connections can do 200 of the 300 a second that are due: a third is backlog, dropped in the end.
+        let lanes = shared(
+            Schedule::new(constant(300)),
+            2,
+            Limit::Time(Duration::from_millis(1500)),
+            &answers(Duration::from_millis(9)),
+        );
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert_eq!(record.window(), Some((0, 1_500_000)));
+        let first = &record.intervals[0];
+        assert_eq!((first.due, first.due), (300, first.done + first.backlog + first.in_flight));
+        assert_eq!(sum(&record, "query", |interval| interval.due), 450);
+        let done = sum(&record, "query", |interval| interval.done);
+        assert_eq!(sum(&record, "query", |interval| interval.dropped), 450 - done);
+        assert!(record.events.iter().any(|event| matches!(
+            event,
+            StepEvent::Scheduled { process, operations_per_second, connections: 2, .. }
+                if process == "constant" && *operations_per_second == 300.0
+        )));
+        assert!(done < 340, "{done}");
+        // More than one connection can, of which each answer takes 9 ms.
+        went(done > 1500 / 9, done)
+    });
 }
 
 #[test]
 fn one_slow_connection_holds_up_only_what_it_has_taken() {
-    for wait in WAITS {
-        // Operation 100 hangs for a second; the other connections keep the schedule.
-        let behaviour: Behaviour = Arc::new(|number| {
-            Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
-        });
-        once_undisturbed(|| {
-            let lanes = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
-            let (_, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            assert_eq!(sum(&record, "query", |interval| interval.done), 400);
-            assert!(percentile(&record, "response", 1.0) >= 1_000_000);
-            // Held up by it, every other operation would wait, half of them for more than 0.5 s, and 100 be behind at the end of
-            // the first second.
-            let (late_us, backlog) = (percentile(&record, "response", 0.75), greatest_backlog(&record));
-            went(late_us < 300_000 && backlog < 90, (late_us, backlog))
-        });
-    }
+    // Operation 100 hangs for a second; the other connections keep the schedule.
+    let behaviour: Behaviour = Arc::new(|number| {
+        Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
+    });
+    once_undisturbed(|| {
+        let lanes = shared(Schedule::new(constant(200)), 4, Limit::Operations(400), &behaviour);
+        let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        assert_eq!(sum(&record, "query", |interval| interval.done), 400);
+        assert!(percentile(&record, "response", 1.0) >= 1_000_000);
+        // Held up by it, every other operation would wait, half of them for more than 0.5 s, and 100 be behind at the end of
+        // the first second.
+        let (late_us, backlog) = (percentile(&record, "response", 0.75), greatest_backlog(&record));
+        went(late_us < 300_000 && backlog < 90, (late_us, backlog))
+    });
 }
 
 #[test]
 fn a_greatest_backlog_drops_the_oldest_and_counts_them() {
-    for wait in WAITS {
-        once_undisturbed(|| {
-            let schedule = Schedule::with_max_backlog(constant(1000), 10);
-            let (behaviour, numbers) = noting(Duration::from_millis(20));
-            let lanes = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
-            let (end, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            assert_eq!(end.outcome, Outcome::Completed);
-            let sent = numbers.lock().expect("no panic");
-            let different: HashSet<_> = sent.iter().collect();
-            assert_eq!(different.len(), sent.len());
-            let (due, done) = (sum(&record, "query", |i| i.due), sum(&record, "query", |i| i.done));
-            assert_eq!((due, done), (1000, sent.len() as u64));
-            assert_eq!(sum(&record, "query", |interval| interval.dropped), 1000 - done);
-            // Ten waited, one was being sent and took 20 ms.
-            let late_us = percentile(&record, "response", 0.9);
-            went(late_us < 80_000, late_us)
-        });
-    }
+    once_undisturbed(|| {
+        let schedule = Schedule::with_max_backlog(constant(1000), 10);
+        let (behaviour, numbers) = noting(Duration::from_millis(20));
+        let lanes = shared(schedule, 2, Limit::Time(Duration::from_secs(1)), &behaviour);
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        assert_eq!(end.outcome, Outcome::Completed);
+        let sent = numbers.lock().expect("no panic");
+        let different: HashSet<_> = sent.iter().collect();
+        assert_eq!(different.len(), sent.len());
+        let (due, done) = (sum(&record, "query", |i| i.due), sum(&record, "query", |i| i.done));
+        assert_eq!((due, done), (1000, sent.len() as u64));
+        assert_eq!(sum(&record, "query", |interval| interval.dropped), 1000 - done);
+        // Ten waited, one was being sent and took 20 ms.
+        let late_us = percentile(&record, "response", 0.9);
+        went(late_us < 80_000, late_us)
+    });
 }
 
 #[test]
 fn poisson_lanes_send_as_many_as_were_due() {
-    for wait in WAITS {
-        let pace = Pace::from(poisson(500, 11));
-        let due =
-            (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
-        once_undisturbed(|| {
-            let limit = Limit::Time(Duration::from_secs(1));
-            let lanes = vec![(lane(1, 0, pace.clone(), limit), answers(Duration::ZERO))];
-            let (end, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
-            let dropped = sum(&record, "query", |interval| interval.dropped);
-            assert_eq!(end.lanes[0].started + dropped, due as u64);
-            // What is due in the last moment may find the step's end before its turn.
-            went(dropped <= due as u64 / 10, dropped)
-        });
-    }
+    let pace = Pace::from(poisson(500, 11));
+    let due =
+        (0..).take_while(|number| pace.due(*number).expect("scheduled") < Duration::from_secs(1)).count();
+    once_undisturbed(|| {
+        let limit = Limit::Time(Duration::from_secs(1));
+        let lanes = vec![(lane(1, 0, pace.clone(), limit), answers(Duration::ZERO))];
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        assert_eq!(sum(&record, "query", |interval| interval.due), due as u64);
+        let dropped = sum(&record, "query", |interval| interval.dropped);
+        assert_eq!(end.lanes[0].started + dropped, due as u64);
+        // What is due in the last moment may find the step's end before its turn.
+        went(dropped <= due as u64 / 10, dropped)
+    });
 }
 
 #[test]
 fn lag_is_recorded_of_operations_that_were_waited_for_and_not_of_late_ones() {
-    for wait in WAITS {
-        let lag = |record: &StepRecord| -> u64 {
-            let spans = record.histograms.iter().filter(|span| span.clock == Clock::Lag);
-            spans.map(|span| span.histogram().expect("readable").len()).sum()
-        };
-        once_undisturbed(|| {
-            let lanes = vec![(lane(1, 0, even(200), Limit::Operations(200)), answers(Duration::ZERO))];
-            let (_, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            went(lag(&record) >= 100, lag(&record))
-        });
-        let lanes = vec![(lane(1, 0, even(1000), Limit::Operations(100)), answers(Duration::from_millis(5)))];
-        let (_, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-        assert!(lag(&record) <= 2, "{}", lag(&record));
-    }
+    let lag = |record: &StepRecord| -> u64 {
+        let spans = record.histograms.iter().filter(|span| span.clock == Clock::Lag);
+        spans.map(|span| span.histogram().expect("readable").len()).sum()
+    };
+    once_undisturbed(|| {
+        let lanes = vec![(lane(1, 0, even(200), Limit::Operations(200)), answers(Duration::ZERO))];
+        let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        went(lag(&record) >= 100, lag(&record))
+    });
+    let lanes = vec![(lane(1, 0, even(1000), Limit::Operations(100)), answers(Duration::from_millis(5)))];
+    let (_, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+    assert!(lag(&record) <= 2, "{}", lag(&record));
 }
 
 #[test]
 fn thinking_is_no_part_of_any_time_but_of_the_rate() {
-    for wait in WAITS {
-        let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
-        let limit = Limit::Time(Duration::from_secs(1));
-        once_undisturbed(|| {
-            let lanes = vec![(lane(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
-            let (end, record) = run_step(&spec(1, &["query"]), lanes, wait.options());
-            assert_eq!(end.outcome, Outcome::Completed);
-            // 25 ms and tokio's tick for each; without thinking there would be 160.
-            let done = sum(&record, "query", |interval| interval.done);
-            assert!(done <= 41, "{done}");
-            let half_us = percentile(&record, "response", 0.5);
-            went(done >= 20 && half_us < 15_000, (done, half_us))
-        });
-    }
+    let think = ThinkTime::Fixed { time: Duration::from_millis(20), draws: Draws::new(1, 1, 1) };
+    let limit = Limit::Time(Duration::from_secs(1));
+    once_undisturbed(|| {
+        let lanes = vec![(lane(1, 0, Pace::Thinking(think), limit), answers(Duration::from_millis(5)))];
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, Options::default());
+        assert_eq!(end.outcome, Outcome::Completed);
+        // 25 ms and tokio's tick for each; without thinking there would be 160.
+        let done = sum(&record, "query", |interval| interval.done);
+        assert!(done <= 41, "{done}");
+        let half_us = percentile(&record, "response", 0.5);
+        went(done >= 20 && half_us < 15_000, (done, half_us))
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a client that spins counts of itself; that it does what one that sleeps does is in the tests of what they do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::{Limit, Pace, StepEnd, Threads};
@@ -48,14 +48,14 @@ fn a_lane_that_blocks_its_thread_does_not_spin() {
 }
 
 #[test]
-fn threads_without_a_counter_sleep() {
-    let polled_ns: Arc<[AtomicU64]> = [AtomicU64::new(0)].into();
-    let threads = Threads { polled_ns: Some(Arc::clone(&polled_ns)), ..Wait::Sleeping.threads(2) };
+fn a_thread_without_a_counter_sleeps_beside_one_that_spins() {
+    let threads = Wait::Spinning.threads(2);
+    let polled_ns = threads.polled_ns.clone().expect("it spins");
     let lanes = (1..=4)
         .map(|client| (lane(client, 0, even(200), Limit::Operations(60)), answers(Duration::from_millis(1))));
     let (end, _) = run_step(&spec(4, &["query"]), lanes.collect(), Options { threads, ..Options::default() });
     assert_eq!(end.outcome, Outcome::Completed);
-    assert!(polled_ns[0].load(Ordering::Relaxed) > 0);
+    assert!(polled_ns.len() == 1 && polled_ns[0].load(Ordering::Relaxed) > 0);
 }
 
 #[test]
