@@ -78,7 +78,7 @@ fn a_sleeping_and_a_spinning_client_have_the_same_rates() {
         drop(running);
         let compared = |more: &[&str]| -> Ended {
             let [base, new] = [&sleeping, &spinning].map(|dir| dir.to_str().unwrap());
-            desk.dbdyno(&[&["compare", base, new], more].concat())
+            desk.dbdyno(&[&["compare", base, new][..], more].concat())
         };
         let refused = compared(&[]);
         assert!(
