@@ -132,12 +132,12 @@ mod tests {
     #[test]
     fn a_thread_that_polls_in_vain_has_nothing_to_do() {
         let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
-        let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 2_000_000])]);
+        let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
         let step = read_write_step();
         let (spec, intervals) = (&step.spec, step.intervals.as_slice());
         let (window, hosting) = (Span::new(0, 2_500_000), Hosting::Process);
         let found = busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
-        assert_eq!(found, Some(Busiest { on_cpu: 0.2, waiting: 0.0 }));
+        assert_eq!(found, Some(Busiest { on_cpu: 0.25, waiting: 0.0 }));
     }
 
     #[test]
