@@ -111,9 +111,10 @@ fn of_manifests(base: &Manifest, new: &Manifest) -> Vec<String> {
 
 /// Keys of a plan that decide what the client costs and does, with what holds for a plan that does not say them. What other
 /// keys of these tables change is in the server's own description, or in no rate.
-const PLAN_KEYS: [(&str, &str, &str); 6] = [
+const PLAN_KEYS: [(&str, &str, &str); 7] = [
     ("host", "sampling", "true"),
     ("host", "client_threads", "not set"),
+    ("host", "client_work", "not set"),
     ("load", "connect_rate_per_second", "not set"),
     ("load", "lost_connections", "fail"),
     ("load", "reconnect_wait", "100ms"),
@@ -124,12 +125,13 @@ const PLAN_KEYS: [(&str, &str, &str); 6] = [
 type HostFact = fn(&HostInfo) -> String;
 
 /// What makes two hosts of one class. Names and kernels may differ, power may not.
-const HOST_CLASS: [(&str, HostFact); 6] = [
+const HOST_CLASS: [(&str, HostFact); 7] = [
     ("CPU", |host| host.cpu_model.clone()),
     ("number of CPUs", |host| host.cpus.to_string()),
     ("memory in GiB", |host| ((host.memory_bytes + GIB / 2) / GIB).to_string()),
     ("CPUs of the server", |host| cpus(host.server_cpus.as_deref())),
     ("CPUs of the client", |host| cpus(host.client_cpus.as_deref())),
+    ("how the client waits", |host| host.client_wait().to_owned()),
     ("filesystem of the data", |host| host.data_filesystem.clone()),
 ];
 

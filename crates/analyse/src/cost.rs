@@ -8,6 +8,7 @@ use crate::fsyncs::{self, Binlog};
 use crate::headroom::{self, Busiest};
 use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
+use crate::polling;
 use crate::rates::unit_of;
 use crate::reads;
 use crate::span::Span;
@@ -25,10 +26,13 @@ pub struct Cost {
     pub server_cpu_us: Option<f64>,
     pub server_user_us: Option<f64>,
     pub server_kernel_us: Option<f64>,
-    /// dbdyno itself; for an embedded database this includes the database.
+    /// dbdyno itself; for an embedded database this includes the database. Without `client_polling_share`.
     pub client_cpu_us: Option<f64>,
+    /// `None`, as `client_kernel_us`, of a client that spins: what it polled in vain is in both, in parts unknown.
     pub client_user_us: Option<f64>,
     pub client_kernel_us: Option<f64>,
+    /// Part of the load threads' CPU time that went into asking for answers when there were none. `None` of a client that sleeps.
+    pub client_polling_share: Option<f64>,
     /// Host minus server minus client.
     pub rest_cpu_us: Option<f64>,
     /// Time in which CPUs of the host had nothing to run while something waited for IO.
@@ -84,7 +88,7 @@ pub(crate) struct Cpu {
 pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Cost {
     let has_server = step.hosting == Hosting::Process;
     let server = if has_server { process(step, "server", step.window) } else { Cpu::default() };
-    let client = process(step, "client", step.window);
+    let client = client(step);
     let sees_threads = has_server && !loses_switches(step, events);
     let of_threads = |keys: &[&str]| per_unit(step, "switches", keys).filter(|_| sees_threads);
     let interrupts = |key| per_unit(step, "interrupts", &[key]);
@@ -95,6 +99,7 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
         client_cpu_us: client.total_us,
         client_user_us: client.user_us,
         client_kernel_us: client.kernel_us,
+        client_polling_share: polling::share(step),
         rest_cpu_us: rest(step, server, client),
         host_iowait_us: per_unit(step, "host", &["cpu_iowait_us"]),
         host_steal_share: steal::share(step),
@@ -120,6 +125,16 @@ pub(crate) fn cost(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEve
 /// The increase of a sum of counters for one unit of the headline.
 fn per_unit(step: &Measured<'_>, source: &str, keys: &[&str]) -> Option<f64> {
     step.change(source, keys).and_then(|change| step.per_headline_unit(change))
+}
+
+/// The client's CPU for its work.
+fn client(step: &Measured<'_>) -> Cpu {
+    let whole = process(step, "client", step.window);
+    if polling::polled(step, step.window).is_none() {
+        return whole;
+    }
+    let work = step.change("client", &["cpu_us"]).map(|cpu| polling::without(step, cpu));
+    Cpu { total_us: work.and_then(|work| step.per_headline_unit(work)), ..Cpu::default() }
 }
 
 /// Whether connections of the load ended in the step and took their switches along: what a process or thread did between the last
@@ -182,7 +197,8 @@ fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
         Hosting::Embedded | Hosting::Nothing => client.total_us?,
         Hosting::External => return None,
     };
-    let host = step.per_headline_unit(step.change("host", &HOST_BUSY)?)?;
+    let busy = polling::without(step, step.change("host", &HOST_BUSY)?);
+    let host = step.per_headline_unit(busy)?;
     Some((host - known).max(0.0))
 }
 

@@ -304,6 +304,8 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
             cpus: 4,
             server_cpus: Some("0-1".to_owned()),
             client_cpus: Some("2-3".to_owned()),
+            client_wait: None,
+            client_wait_reason: None,
             ..HostInfo::default()
         },
         plan_toml: String::new(),

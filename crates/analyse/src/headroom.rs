@@ -17,7 +17,7 @@ const WAITING_LIMIT: f64 = 0.10;
 /// The busiest load thread over the common window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Busiest {
-    /// Part of the window that it was on a CPU.
+    /// Part of the window that it was on a CPU and did not poll in vain.
     pub(crate) on_cpu: f64,
     /// Part of the window that it waited for one.
     pub(crate) waiting: f64,
@@ -51,7 +51,10 @@ fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
         let seen_us = last_change_us(step.counters, &cpu)?;
         let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
         let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
-        Some(Busiest { on_cpu: share(&cpu)?, waiting: share(&format!("{thread}.run_delay_us"))? })
+        // A thread that spins is always on its CPU. Polls that found nothing are no work.
+        let polled = share(&format!("{thread}.polled_us")).unwrap_or(0.0);
+        let on_cpu = (share(&cpu)? - polled).max(0.0);
+        Some(Busiest { on_cpu, waiting: share(&format!("{thread}.run_delay_us"))? })
     };
     threads(step.counters).iter().filter_map(|thread| of_thread(thread)).collect()
 }
@@ -124,6 +127,17 @@ mod tests {
         let busiest = busiest_of(Hosting::Process, end).unwrap();
         assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
         insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+    }
+
+    #[test]
+    fn a_thread_that_polls_in_vain_has_nothing_to_do() {
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
+        let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let (window, hosting) = (Span::new(0, 2_500_000), Hosting::Process);
+        let found = busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        assert_eq!(found, Some(Busiest { on_cpu: 0.25, waiting: 0.0 }));
     }
 
     #[test]

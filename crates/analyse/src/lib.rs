@@ -62,6 +62,7 @@ mod overview;
 mod own_stops;
 mod paced;
 pub mod parity;
+mod polling;
 mod query_plans;
 mod rates;
 mod ratio;

@@ -5,6 +5,7 @@ use dbdyno_record::Unit;
 use crate::MetricRow;
 use crate::counters::{at_end, greatest};
 use crate::measured::{Hosting, Measured};
+use crate::polling;
 use crate::rates::throughput_percentile;
 use crate::span::tally;
 
@@ -59,7 +60,7 @@ fn host(step: &Measured<'_>, row: &mut MetricRow) {
     let switches = step.change("host", &["context_switches"]);
     row.csps = switches.map(|change| change.per_second());
     row.cspq = switches.and_then(|change| step.per_headline_unit(change));
-    let busy = step.change("host", &HOST_BUSY);
+    let busy = step.change("host", &HOST_BUSY).map(|busy| polling::without(step, busy));
     row.cpups = busy
         .filter(|_| step.cpus > 0)
         .map(|change| 100.0 * change.per_second() / (1e6 * f64::from(step.cpus)));

@@ -110,6 +110,8 @@ fn cost(pairs: Pairs<'_>, infinite: &mut Vec<String>) -> Cost {
         client_cpu_us: of("client_cpu_us", |cost| cost.client_cpu_us),
         client_user_us: of("client_user_us", |cost| cost.client_user_us),
         client_kernel_us: of("client_kernel_us", |cost| cost.client_kernel_us),
+        // Nor is how long answers were not there.
+        client_polling_share: None,
         rest_cpu_us: of("rest_cpu_us", |cost| cost.rest_cpu_us),
         host_iowait_us: of("host_iowait_us", |cost| cost.host_iowait_us),
         // What others took is no variant's doing.

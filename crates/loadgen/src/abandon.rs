@@ -10,6 +10,8 @@ use std::task::{Poll, Waker};
 #[derive(Debug, Default)]
 pub(crate) struct Abandon {
     given_up: Cell<bool>,
+    /// How often a lane was woken.
+    polls: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
 }
 
@@ -22,11 +24,17 @@ impl Abandon {
         }
     }
 
+    /// How often lanes were woken until now.
+    pub(crate) fn polls(&self) -> u64 {
+        self.polls.get()
+    }
+
     /// The outcome of `work`, or `None` when it was given up first.
     pub(crate) async fn unless<F: Future>(&self, work: F) -> Option<F::Output> {
         let mut work = pin!(work);
         let mut registered: Option<Waker> = None;
         poll_fn(|context| {
+            self.polls.set(self.polls.get() + 1);
             if self.given_up.get() {
                 return Poll::Ready(None);
             }

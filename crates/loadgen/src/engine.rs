@@ -80,12 +80,16 @@ where
     let opening = Opening { began: Instant::now(), connections: step.connections };
     let (sender, messages) = mpsc::channel();
     let mut threads = Vec::new();
+    // A lane that blocks its thread waits in the kernel, or is the database itself.
+    let polled_ns = step.threads.polled_ns.clone().filter(|_| !step.threads.blocking);
     for (index, (lanes, cpus)) in assign(step.lanes, &step.threads).into_iter().enumerate() {
         let job = Job {
             index,
             kinds: kinds.clone(),
             lanes,
             cpus,
+            polled_ns: polled_ns.clone(),
+            added_work: step.threads.added_work,
             opening: opening.clone(),
             control: Arc::clone(&control),
             messages: sender.clone(),

@@ -247,6 +247,7 @@ impl LaneTask {
                     self.end.rows += done.rows;
                     self.refusals = 0;
                     self.tell_other_lane();
+                    self.work_for_nothing();
                     return Next::GoOn;
                 }
                 Err(failure) => failure,
@@ -327,6 +328,17 @@ impl LaneTask {
         self.shared.recorder.borrow_mut().failed(self.index);
         if self.end.failed_numbers.len() < MOST_FAILED_NUMBERS {
             self.end.failed_numbers.push(number);
+        }
+    }
+
+    /// Keeps the thread busy for as long as was asked for.
+    fn work_for_nothing(&self) {
+        let added = self.shared.added_work;
+        if !added.is_zero() {
+            let begin = Instant::now();
+            while begin.elapsed() < added {
+                std::hint::spin_loop();
+            }
         }
     }
 

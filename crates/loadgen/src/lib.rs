@@ -27,6 +27,7 @@ mod recorder;
 mod recorder_tests;
 mod schedule;
 mod schedule_book;
+mod spin;
 mod statements;
 mod threads;
 mod timer;

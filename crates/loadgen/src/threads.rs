@@ -1,7 +1,10 @@
 //! Which lanes a load thread runs, and on which CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::thread;
+use std::time::Duration;
 
 use crate::LaneSpec;
 
@@ -10,7 +13,7 @@ use crate::LaneSpec;
 const CONNECTIONS_PER_THREAD: usize = 64;
 
 /// Load threads of a step.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Threads {
     /// CPUs they may use; `None` = all.
     pub cpus: Option<Vec<u32>>,
@@ -19,6 +22,11 @@ pub struct Threads {
     pub count: Option<u32>,
     /// A lane blocks its thread, so each gets one of its own.
     pub blocking: bool,
+    /// Thread n never sleeps while the step runs, and counts here the nanoseconds of polls that found nothing. `None`, and
+    /// threads beyond the last of these: they sleep until an answer wakes them. Not for blocking lanes.
+    pub polled_ns: Option<Arc<[AtomicU64]>>,
+    /// Time for which a lane keeps its thread busy after each answer, to see what a slower client changes.
+    pub added_work: Duration,
 }
 
 /// A lane as a thread is given it; `number` counts all lanes of the step.
@@ -70,8 +78,6 @@ pub(crate) fn assign<F>(lanes: Vec<(LaneSpec, F)>, threads: &Threads) -> Vec<Ass
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{Coupling, Limit, Pace, Role, Side};
 

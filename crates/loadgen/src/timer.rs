@@ -20,6 +20,8 @@ pub(crate) struct Timer {
     waiting: RefCell<BinaryHeap<Reverse<Waiting>>>,
     /// When the kernel will wake us.
     armed: Cell<Option<Instant>>,
+    /// How often it did.
+    fired: Cell<u64>,
 }
 
 /// The kernel's timer in the shape in which tokio takes file descriptors.
@@ -79,7 +81,7 @@ impl Timer {
             reason = "the replacement is an unsafe function, and this crate has no unsafe code"
         )]
         let fd = AsyncFd::new(Kernel(timer))?;
-        Ok(Self { fd, waiting: RefCell::default(), armed: Cell::new(None) })
+        Ok(Self { fd, waiting: RefCell::default(), armed: Cell::new(None), fired: Cell::new(0) })
     }
 
     /// Returns at `until`, at once when that has passed.
@@ -110,12 +112,18 @@ impl Timer {
             // The descriptor is watched for edges and each expiry is one: nothing need be read from it.
             self.fd.readable().await?.clear_ready();
             self.armed.set(None);
+            self.fired.set(self.fired.get() + 1);
             self.wake_due();
             let next = self.waiting.borrow().peek().map(|Reverse(next)| next.until);
             if let Some(next) = next {
                 self.arm(next)?;
             }
         }
+    }
+
+    /// How often the kernel has woken it until now.
+    pub(crate) fn fired(&self) -> u64 {
+        self.fired.get()
     }
 
     fn wake_due(&self) {

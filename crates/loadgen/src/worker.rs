@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,7 @@ use crate::control::{Control, StopReason};
 use crate::lane_task::LaneTask;
 use crate::opening::{self, Opening};
 use crate::recorder::Recorder;
+use crate::spin;
 use crate::threads::Assigned;
 use crate::timer::Timer;
 use crate::walk::Walks;
@@ -35,6 +37,9 @@ pub(crate) struct Job<F> {
     pub(crate) lanes: Vec<Assigned<F>>,
     /// CPUs the thread may use; `None` = all.
     pub(crate) cpus: Option<Vec<u32>>,
+    /// The thread spins and counts here what it polls in vain; see [`crate::Threads`].
+    pub(crate) polled_ns: Option<Arc<[AtomicU64]>>,
+    pub(crate) added_work: Duration,
     pub(crate) opening: Opening,
     pub(crate) control: Arc<Control>,
     pub(crate) messages: Sender<Message>,
@@ -47,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) timer: Timer,
     pub(crate) lost: LostConnections,
     pub(crate) abandon: Abandon,
+    pub(crate) added_work: Duration,
     pub(crate) messages: Sender<Message>,
 }
 
@@ -130,6 +136,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         timer,
         lost: job.opening.connections.lost,
         abandon: Abandon::default(),
+        added_work: job.added_work,
         messages: job.messages,
     });
     let clock = tokio::task::spawn_local(run_timer(Rc::clone(&shared)));
@@ -150,6 +157,9 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
         tasks.push(tokio::task::spawn_local(task.run(Box::new(lane))));
     }
     let cutter = tokio::task::spawn_local(cut_each_second(Rc::clone(&shared)));
+    let spinner = job
+        .polled_ns
+        .map(|polled_ns| tokio::task::spawn_local(spin::spin(Rc::clone(&shared), polled_ns, job.index)));
     let mut ends = Vec::new();
     let mut lanes = Vec::new();
     for task in tasks {
@@ -164,6 +174,9 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
                 shared.control.abandon();
             }
         }
+    }
+    if let Some(spinner) = spinner {
+        spinner.abort();
     }
     let end_ns = shared.control.wait_for_end().await;
     clock.abort();

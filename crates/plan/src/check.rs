@@ -7,6 +7,7 @@ use crate::check_microbenchmarks::{microbenchmarks_problem, microbenchmarks_warn
 use crate::check_oltp::oltp_problem;
 use crate::check_tables::{existing_problem, existing_warnings};
 use crate::check_workload::insert_benchmark_problem;
+use crate::client_wait::spin_problem;
 use crate::data::data_needs_own_server;
 use crate::document::Segment;
 use crate::experiment::experiment_problem;
@@ -106,6 +107,9 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
             &path,
             "client_threads must be at least 1; leave it out to have as many as are needed",
         );
+    }
+    if let Some(message) = spin_problem(plan) {
+        return problem(&[Segment::Key("host"), Segment::Key("client_wait")], message);
     }
     let timeouts = [("start_timeout", plan.host.start_timeout), ("stop_timeout", plan.host.stop_timeout)];
     if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {

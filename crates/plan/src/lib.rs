@@ -7,6 +7,7 @@ mod check_microbenchmarks;
 mod check_oltp;
 mod check_tables;
 mod check_workload;
+mod client_wait;
 mod config;
 mod count_words;
 mod data;
@@ -41,6 +42,7 @@ mod workload;
 
 pub use bytes::PlanBytes;
 pub use check::warnings;
+pub use client_wait::{ClientWait, WaitChoice};
 pub use config::{Config, ConfigPart, IntentValue};
 pub use count_words::grouped;
 pub use data::{Cold, DataMode};

@@ -7,7 +7,9 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanBytes, PlanDuration};
+use crate::{
+    ClientWait, Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanBytes, PlanDuration,
+};
 
 /// A whole plan file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,6 +86,11 @@ pub struct Host {
     /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
     #[schemars(range(min = 1))]
     pub client_threads: Option<u32>,
+    /// How load threads wait for answers: `"sleep"` until one wakes them, which costs the server CPU, or `"spin"`: ask for them without
+    /// a pause, on CPUs that no server uses. When left out, `"spin"` where `client_cpus` and `server_cpus` have none in common, else `"sleep"`.
+    pub client_wait: Option<ClientWait>,
+    /// CPU time that each connection adds after each answer, e.g. `"2us"`: shows whether a figure depends on the client. None by default.
+    pub client_work: Option<PlanDuration>,
     /// Folder for data directories; inside the run directory when left out. Its filesystem is part of what is measured.
     pub data_dir: Option<PathBuf>,
     /// Memory of each server that dbdyno starts, e.g. `"2 GB"`: its own and the page cache of its files. As much as there is
@@ -112,6 +119,8 @@ impl Default for Host {
             server_cpus: None,
             client_cpus: None,
             client_threads: None,
+            client_wait: None,
+            client_work: None,
             data_dir: None,
             server_memory: None,
             no_memory_limit: NoLimit::Refuse,

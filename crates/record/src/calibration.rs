@@ -26,6 +26,9 @@ pub struct CalibratedHost {
     pub server_cpus: Option<String>,
     /// Load threads asked for; `None` = dbdyno's own choice.
     pub client_threads: Option<u32>,
+    /// How load threads waited for answers, `sleep` or `spin`; `None` in calibrations from before there was a choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_wait: Option<String>,
 }
 
 /// What the client reached with one number of connections: prepared point selects in a closed loop.
@@ -81,6 +84,7 @@ mod tests {
             client_cpus: Some("2-3".into()),
             server_cpus: Some("0-1".into()),
             client_threads: None,
+            client_wait: Some("spin".into()),
         };
         let calibration =
             ClientCalibration { at: "t".into(), tool: tool("a"), host: host.clone(), rates: Vec::new() };
@@ -88,6 +92,7 @@ mod tests {
         assert!(holds(host.clone()) && holds(CalibratedHost { server_cpus: None, ..host.clone() }));
         assert!(!holds(CalibratedHost { client_cpus: None, ..host.clone() }));
         assert!(!holds(CalibratedHost { client_threads: Some(2), ..host.clone() }));
+        assert!(!holds(CalibratedHost { client_wait: Some("sleep".into()), ..host.clone() }));
         assert!(!holds(CalibratedHost { cpus: 8, ..host.clone() }));
         assert!(!calibration.holds_for(&tool("b"), &host));
     }

@@ -87,9 +87,22 @@ pub struct HostInfo {
     pub server_cpus: Option<String>,
     /// CPU list that the plan gives to the load client.
     pub client_cpus: Option<String>,
+    /// How load threads waited for answers, `sleep` or `spin`; `None` in records from before there was a choice: they slept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_wait: Option<String>,
+    /// Why so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_wait_reason: Option<String>,
     /// Folder that holds the data directories while the run goes on, its filesystem and block device.
     pub data_filesystem: String,
     pub data_device: String,
+}
+
+impl HostInfo {
+    /// How load threads waited for answers.
+    pub fn client_wait(&self) -> &str {
+        self.client_wait.as_deref().unwrap_or("sleep")
+    }
 }
 
 /// What is compared: a server with a configuration.

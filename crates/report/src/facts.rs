@@ -71,6 +71,11 @@ pub(crate) fn host_line(run: &RunSummary) -> String {
             format!("server on {}, client on {}", cpus(server), cpus(client))
         }
     });
+    if let Some(wait) = &host.client_wait {
+        let reason =
+            host.client_wait_reason.as_ref().map_or(String::new(), |reason| format!(", since {reason}"));
+        parts.push(format!("client {wait}s{reason}"));
+    }
     let device =
         if host.data_device.is_empty() { String::new() } else { format!(" on device {}", host.data_device) };
     parts.push(format!("data on {}{device}", host.data_filesystem));

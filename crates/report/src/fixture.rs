@@ -75,6 +75,8 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
             memory_bytes: 32 << 30,
             server_cpus: Some("0-7".into()),
             client_cpus: None,
+            client_wait: None,
+            client_wait_reason: None,
             data_filesystem: "xfs".into(),
             data_device: "nvme0n1".into(),
         },

@@ -1,6 +1,8 @@
 //! What a sampler looks at.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_drivers::Endpoint;
@@ -28,6 +30,8 @@ pub struct Config {
     pub server_cpus: Option<Vec<u32>>,
     /// CPUs of the client, on which the sampler's threads run too; `None` = wherever the caller may.
     pub cpus: Option<Vec<u32>>,
+    /// Where load thread n of a client that spins counts the nanoseconds of its polls that found nothing; `None` = it sleeps.
+    pub polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 impl Default for Config {
@@ -44,6 +48,7 @@ impl Default for Config {
             warmup: Duration::ZERO,
             server_cpus: None,
             cpus: None,
+            polled_ns: None,
         }
     }
 }

@@ -22,6 +22,8 @@ pub fn host_info(data_dir: &Path, server_cpus: Option<String>, client_cpus: Opti
         memory_bytes: parse_memory_bytes(&text("/proc/meminfo")).unwrap_or(0),
         server_cpus,
         client_cpus,
+        client_wait: None,
+        client_wait_reason: None,
         data_filesystem: filesystem_of(data_dir),
         data_device: device.or_else(|| mount_source_of(data_dir)).unwrap_or_else(unknown),
     }

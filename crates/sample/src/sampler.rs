@@ -1,6 +1,5 @@
 //! The sampler as its user sees it: start, begin, mark, stop.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -204,7 +203,8 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         quick.push(source("cgroup", move || Group::open(&folder)));
     }
     quick.push(source("client", Client::open));
-    quick.push(source("load", Load::open));
+    let polled_ns = config.polled_ns.clone();
+    quick.push(source("load", move || Load::open(polled_ns)));
     quick.push(source("host", Host::open));
     if let Some(data_dir) = config.data_dir.clone() {
         quick.push(source("disk", move || Disk::open(&data_dir)));
@@ -219,8 +219,7 @@ fn lanes_for(config: &Config, tally: &Arc<Tally>) -> Vec<Spec> {
         lanes.push(("sampler-status", vec![source("status", move || Status::new(endpoint))]));
     }
     if config.data_dir.is_some() || config.database_dir.is_some() {
-        let folders: (Option<PathBuf>, Option<PathBuf>) =
-            (config.data_dir.clone(), config.database_dir.clone());
+        let folders = (config.data_dir.clone(), config.database_dir.clone());
         lanes.push(("sampler-size", vec![source("size", move || Ok(Size::new(folders.0, folders.1)))]));
     }
     let mut slow = Vec::new();

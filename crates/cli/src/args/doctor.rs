@@ -33,6 +33,9 @@ pub(crate) struct DoctorArgs {
     /// Load threads, as `client_threads` of a plan. dbdyno's own choice when left out.
     #[arg(long, value_name = "N", requires = "client")]
     pub(crate) client_threads: Option<u32>,
+    /// How load threads wait for answers, as `client_wait` of a plan: "sleep" or "spin". As in a plan when left out.
+    #[arg(long, value_name = "HOW", requires = "client", value_parser = ["sleep", "spin"])]
+    pub(crate) client_wait: Option<String>,
     /// Numbers of connections.
     #[arg(
         long,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dbdyno_analyse::numbered;
 use dbdyno_plan::{
-    Estimate, Plan, QUICKSTART, VariantKind, cells, estimate, json_schema, parse_with, read_with,
+    Estimate, Plan, QUICKSTART, VariantKind, WaitChoice, cells, estimate, json_schema, parse_with, read_with,
 };
 use dbdyno_report::{TerminalOptions, parity_terminal};
 
@@ -97,6 +97,8 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
         text.push_str(&format!("rest: {} between cells, counted in that time\n", plan.host.rest));
     }
     text.push_str(&format!("disk: {}\n", disk(estimate)));
+    let WaitChoice { wait, reason } = plan.client_wait();
+    text.push_str(&format!("client: {}s for answers, since {reason}\n", wait.word()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
     }

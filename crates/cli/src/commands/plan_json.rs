@@ -1,6 +1,6 @@
 //! `dbdyno plan --json`: what a plan would run, for programs.
 
-use dbdyno_plan::{Estimate, Plan, cells};
+use dbdyno_plan::{Estimate, Plan, WaitChoice, cells};
 use serde::Serialize;
 
 use crate::exit::{Ended, OURS};
@@ -25,6 +25,9 @@ struct Document<'a> {
     peak_disk_bytes: u64,
     /// Of a server that somebody else runs; `None` in a plan without addresses.
     address_disk_bytes: Option<u64>,
+    /// How load threads wait for answers, `sleep` or `spin`, and why so.
+    client_wait: &'static str,
+    client_wait_reason: String,
     /// `None` for a plan that compares nothing.
     power: Option<&'a Power>,
 }
@@ -52,6 +55,7 @@ struct ForecastStep<'a> {
 }
 
 pub(super) fn text(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> Result<String, Ended> {
+    let WaitChoice { wait, reason } = plan.client_wait();
     let document = Document {
         schema: 1,
         name: &plan.name,
@@ -68,6 +72,8 @@ pub(super) fn text(plan: &Plan, estimate: &Estimate, power: Option<&Power>) -> R
         rest_seconds: estimate.rest.as_secs_f64(),
         peak_disk_bytes: estimate.peak_disk_bytes,
         address_disk_bytes: estimate.address_disk_bytes,
+        client_wait: wait.word(),
+        client_wait_reason: reason,
         power,
     };
     serde_json::to_string_pretty(&document).map_err(|error| Ended::new(OURS, error))

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, QUICKSTART, cells, estimate, parse_with, read_with};
+use dbdyno_plan::{Plan, QUICKSTART, WaitChoice, cells, estimate, parse_with, read_with};
 use dbdyno_record::{
     CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Run, RunEvent, RunWriter,
     ToolInfo, VariantInfo, WorkloadInfo,
@@ -212,8 +212,11 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         };
         let threads =
             host.client_threads.map_or_else(String::new, |count| format!(" --client-threads {count}"));
+        // One that holds for the plan by itself holds for these CPUs too.
+        let wait =
+            plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.word()));
         terminal::note(&format!(
-            "note: how much this client could do here is not known; to have it checked: dbdyno doctor --client{}{}{threads}",
+            "note: how much this client could do here is not known; to have it checked: dbdyno doctor --client{}{}{threads}{wait}",
             cpus("client-cpus", &host.client_cpus),
             cpus("server-cpus", &host.server_cpus),
         ));
@@ -224,7 +227,12 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
 pub(super) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
     let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
     let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
-    dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+    let WaitChoice { wait, reason } = plan.client_wait();
+    HostInfo {
+        client_wait: Some(wait.word().to_owned()),
+        client_wait_reason: Some(reason),
+        ..dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+    }
 }
 
 /// What a run is: written before anything runs.

@@ -1,12 +1,14 @@
 //! One step: sampler, load, verification, record.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use dbdyno_analyse::{Validity, first_clause, headline_rate, step_validity};
 use dbdyno_drivers::{AnySession, DbError, explain};
 use dbdyno_loadgen::{Connections, Draws, LostConnections, Reconnect, Step, StepEnd, Threads};
-use dbdyno_plan::{CpuList, grouped};
+use dbdyno_plan::{ClientWait, CpuList, grouped};
 use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
 };
@@ -58,13 +60,14 @@ impl StepRun<'_, '_> {
         let conductor = self.conductor;
         let before = self.debt(session, &mut writer, "before the step")?;
         let warmup = workload.warmup(self.index);
-        let sampler = self.sampler(&mut writer, warmup)?;
+        let polled_ns = self.polled_ns();
+        let sampler = self.sampler(&mut writer, warmup, polled_ns.clone())?;
         let forecast = conductor.progress.forecast_of(self.name);
         conductor.progress.busy(self.name);
         let step = Step {
             spec: &spec,
             lanes: workload.lanes(self.index),
-            threads: self.threads(),
+            threads: self.threads(polled_ns),
             connections: self.connections(),
             warmup,
             time_cap: workload.time_cap(self.index),
@@ -246,22 +249,28 @@ impl StepRun<'_, '_> {
     }
 
     /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.
-    fn sampler(&self, writer: &mut StepWriter, warmup: Duration) -> Result<Sampler, Ended> {
+    fn sampler(
+        &self,
+        writer: &mut StepWriter,
+        warmup: Duration,
+        polled_ns: Option<Arc<[AtomicU64]>>,
+    ) -> Result<Sampler, Ended> {
         const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and the server's own counters were not \
                            measured, and nobody saw whether the client was the limit";
         if !self.conductor.plan.host.sampling {
             writer.event(&StepEvent::Warning { text: OFF.to_owned() })?;
             return Ok(Sampler::off());
         }
-        let sampler = Sampler::start(&self.sampler_config(warmup), |header| writer.counters(header))
-            .map_err(|error| Ended::new(MACHINE, error))?;
+        let sampler =
+            Sampler::start(&self.sampler_config(warmup, polled_ns), |header| writer.counters(header))
+                .map_err(|error| Ended::new(MACHINE, error))?;
         for text in sampler.warnings() {
             writer.event(&StepEvent::Warning { text: text.clone() })?;
         }
         Ok(sampler)
     }
 
-    fn sampler_config(&self, warmup: Duration) -> Config {
+    fn sampler_config(&self, warmup: Duration, polled_ns: Option<Arc<[AtomicU64]>>) -> Config {
         Config {
             warmup,
             server_pid: self.database.pid(),
@@ -272,16 +281,31 @@ impl StepRun<'_, '_> {
             status: self.database.status_endpoint(),
             server_cpus: self.server_cpus(),
             cpus: self.client_cpus(),
+            polled_ns,
             ..Config::default()
         }
     }
 
-    fn threads(&self) -> Threads {
+    fn threads(&self, polled_ns: Option<Arc<[AtomicU64]>>) -> Threads {
+        let added_work = self.conductor.plan.host.client_work;
         Threads {
             cpus: self.client_cpus(),
             count: self.conductor.plan.host.client_threads,
             blocking: self.database.endpoint.capabilities.blocking,
+            polled_ns,
+            added_work: added_work.map_or(Duration::ZERO, |work| work.0),
         }
+    }
+
+    /// A counter for each load thread of a client that spins, and no more of them than it has CPUs. `None` where threads sleep:
+    /// also where the database works in them.
+    fn polled_ns(&self) -> Option<Arc<[AtomicU64]>> {
+        let capabilities = &self.database.endpoint.capabilities;
+        let answers_here = capabilities.blocking || !capabilities.stores_data;
+        if answers_here || self.conductor.plan.client_wait().wait == ClientWait::Sleep {
+            return None;
+        }
+        self.client_cpus().map(|cpus| cpus.iter().map(|_| AtomicU64::new(0)).collect())
     }
 
     /// How connections are opened and what happens to lost ones: the plan's table `[load]`.

@@ -112,8 +112,10 @@ fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
         list.as_ref().map_or_else(String::new, |list| format!("{key} = \"{list}\"\n"))
     };
     let threads = args.client_threads.map_or_else(String::new, |count| format!("client_threads = {count}\n"));
+    let wait =
+        args.client_wait.as_ref().map_or_else(String::new, |wait| format!("client_wait = \"{wait}\"\n"));
     let mut text = format!(
-        "name = \"client-calibration\"\nblocks = 1\n[host]\n{}{}{threads}",
+        "name = \"client-calibration\"\nblocks = 1\n[host]\n{}{}{threads}{wait}",
         cpus("client_cpus", &args.client_cpus),
         cpus("server_cpus", &args.server_cpus)
     );

@@ -25,6 +25,7 @@ pub(crate) fn calibrated_host(host: &HostInfo, plan: &Plan) -> CalibratedHost {
         client_cpus: host.client_cpus.clone(),
         server_cpus: host.server_cpus.clone(),
         client_threads: plan.host.client_threads,
+        client_wait: host.client_wait.clone(),
     }
 }
 

@@ -13,10 +13,11 @@ pub(crate) fn table(calibration: &ClientCalibration, kept: &str) -> String {
     let cpus =
         |list: &Option<String>| list.clone().map_or("any CPU".to_owned(), |list| format!("CPUs {list}"));
     let mut text = format!(
-        "What the client can reach: {} CPUs, {}; client on {}, server on {}\n\n",
+        "What the client can reach: {} CPUs, {}; client on {}{}, server on {}\n\n",
         host.cpus,
         host.cpu_model,
         cpus(&host.client_cpus),
+        host.client_wait.as_ref().map_or_else(String::new, |wait| format!(" ({wait}s)")),
         cpus(&host.server_cpus)
     );
     let mut rows = vec![HEADS.map(str::to_owned)];

@@ -46,6 +46,7 @@ fn a_plan_is_explained_without_running_it() {
 
     time: about 82 s in all (steps with a length and pauses are exact, the rest is a guess)
     disk: about 18 MB at most
+    client: sleeps for answers, since the database works in its threads
 
     power: what 2 blocks show in 80 % of runs (the noise of this host is not known: by assumed noise)
       noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same

@@ -16,6 +16,7 @@ mod support;
 
 mod own_account;
 mod stall;
+mod waits;
 
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
@@ -27,6 +28,7 @@ use nix::unistd::Pid;
 use listening::wait_until_it_listens;
 use own_account::{OwnAccount, late_us};
 use support::{Desk, faults, findings};
+use waits::{WAITS, Wait};
 
 const BLOCKS: u64 = 5;
 const OPERATIONS: u64 = 6;
@@ -79,16 +81,21 @@ fn workload(operations: u64) -> String {
 
 #[test]
 fn servers_that_differ_by_0_1_3_and_8_percent_get_the_right_verdicts_and_the_right_accounts() {
+    WAITS.into_iter().for_each(right_verdicts);
+}
+
+fn right_verdicts(wait: Wait) {
     let _turn = turn();
     on_a_machine_of_its_own(|| {
         let desk = Desk::new();
-        let (mut running, mut plan) = (Vec::new(), format!("name = \"truth\"\nblocks = {BLOCKS}\n"));
+        let host = wait.host("");
+        let (mut running, mut plan) = (Vec::new(), format!("name = \"truth\"\nblocks = {BLOCKS}\n{host}"));
         for server in std::iter::once(&BASE).chain(&VARIANTS) {
-            let (process, variant) = Server::start(&desk, server);
+            let (process, variant) = Server::start(&desk, server, wait);
             running.push(process);
             plan.push_str(&variant);
         }
-        let step = point_query(&desk, &(plan + &workload(OPERATIONS)));
+        let step = point_query(&desk, &(plan + &workload(OPERATIONS)), wait);
         // Each says what it did when it ends.
         drop(running);
         compare_says_the_same(&desk, &step);
@@ -158,14 +165,19 @@ fn wrong(server: &Programmed, told: &VariantStep, base: &VariantStep) -> Vec<Str
 /// A statement costs twice the CPU, and nothing else takes time: that is what the account must hold.
 #[test]
 fn a_server_that_only_works_is_charged_for_all_of_its_time() {
+    WAITS.into_iter().for_each(charged_for_all);
+}
+
+fn charged_for_all(wait: Wait) {
     let _turn = turn();
     on_a_machine_of_its_own(|| {
         let desk = Desk::new();
         let server = |name, burn_us| Programmed { name, burn_us, delay_us: 0, verdict: None };
-        let (running, base) = Server::start(&desk, &server("base", 2_000));
-        let (dearer, dear) = Server::start(&desk, &server("dear", 4_000));
-        let plan = format!("name = \"burn\"\nblocks = 3\n{base}{dear}{}", workload(500));
-        let step = point_query(&desk, &plan);
+        let (running, base) = Server::start(&desk, &server("base", 2_000), wait);
+        let (dearer, dear) = Server::start(&desk, &server("dear", 4_000), wait);
+        let host = wait.host("");
+        let plan = format!("name = \"burn\"\nblocks = 3\n{host}{base}{dear}{}", workload(500));
+        let step = point_query(&desk, &plan, wait);
         drop((running, dearer));
         let (base, dear) = (of(&step, "base"), of(&step, "dear"));
         let (cpu, waiting) = factors(dear.account.as_ref().unwrap());
@@ -222,9 +234,9 @@ fn stolen() -> (f64, f64) {
 }
 
 /// Runs the plan; its only step that measures.
-fn point_query(desk: &Desk, plan: &str) -> StepFindings {
+fn point_query(desk: &Desk, plan: &str, wait: Wait) -> StepFindings {
     desk.write("p.toml", plan);
-    desk.ended(&mut urgent(desk, &["run", "p.toml"])).expect_ok();
+    desk.ended(&mut wait.client(desk, &["run", "p.toml"])).expect_ok();
     let findings = findings(&desk.run_dir());
     assert_eq!(faults(&findings), [""; 0]);
     findings.workloads[0].steps.iter().find(|step| step.name == "point-query").unwrap().clone()
@@ -289,12 +301,12 @@ struct Server(Child);
 
 impl Server {
     /// With its variant of a plan. What dbdyno asks in text (settings, status, tables) is answered at once.
-    fn start(desk: &Desk, programmed: &Programmed) -> (Self, String) {
+    fn start(desk: &Desk, programmed: &Programmed, wait: Wait) -> (Self, String) {
         let name = programmed.name;
         let socket = desk.path(name);
         let options = ["known-answer", "--protocol", "mysql", "--threads", "1", "--prepared-only"];
         let mut command = urgent(desk, &options);
-        command.arg("--burn").arg(format!("{}us", programmed.burn_us));
+        command.args(wait.server()).arg("--burn").arg(format!("{}us", programmed.burn_us));
         if programmed.delay_us > 0 {
             command.arg("--delay").arg(format!("constant {}us", programmed.delay_us));
         }

@@ -9,6 +9,7 @@ use nix::sys::signal::Signal;
 use crate::listening::wait_until_it_listens;
 use crate::own_account::OwnAccount;
 use crate::support::Desk;
+use crate::waits::{WAITS, Wait};
 use crate::{turn, urgent};
 
 /// Answers take 1 ms, and once in this time nothing is served for a second.
@@ -30,13 +31,14 @@ struct Stalled {
 }
 
 /// Starts the server and runs a step of `options` against it. `Err` tells why the run is good for nothing.
-fn stalled(options: &str) -> Result<Stalled, String> {
+fn stalled(options: &str, wait: Wait) -> Result<Stalled, String> {
     let desk = Desk::new();
     let socket = desk.path("answers");
     let freeze = format!("1s every {}ms", PERIOD_SECONDS * 1e3);
     let mut command =
         urgent(&desk, &["known-answer", "--protocol", "mysql", "--threads", "1", "--delay", "constant 1ms"]);
     command
+        .args(wait.server())
         .args(["--freeze", &freeze, "--socket"])
         .arg(&socket)
         .arg("--stats")
@@ -44,14 +46,15 @@ fn stalled(options: &str) -> Result<Stalled, String> {
     let mut server = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_until_it_listens(&socket);
     let plan = format!(
-        "name = \"stall\"\n[host]\nsampling = false\n[[variant]]\nname = \"stalling\"\n\
+        "name = \"stall\"\n{}[[variant]]\nname = \"stalling\"\n\
          address = \"mysql://any@localhost/any?socket={}\"\n[workload.oltp]\ntests = [\"point-select\"]\n\
          table_size = 1\nload_connections = 1\ncreate_secondary = false\nsettle_wait = \"0s\"\n\
          verify = \"off\"\ntime = \"7s\"\n{options}\n",
+        wait.host("sampling = false\n"),
         socket.display()
     );
     desk.write("p.toml", &plan);
-    let ended = desk.ended(&mut urgent(&desk, &["run", "p.toml"]));
+    let ended = desk.ended(&mut wait.client(&desk, &["run", "p.toml"]));
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(i32::try_from(server.id()).unwrap()), Signal::SIGTERM)
         .unwrap();
     server.wait().unwrap();
@@ -80,8 +83,12 @@ fn shows(report: &str, us: u64) -> bool {
 /// Makes the run again where something is `wrong` with what it tells: a hold-up beside the stall is not what was asked.
 fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let _turn = turn();
+    WAITS.into_iter().for_each(|wait| expect_once_of(wait, options, &wrong));
+}
+
+fn expect_once_of(wait: Wait, options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let attempt = || {
-        let told = stalled(options)?;
+        let told = stalled(options, wait)?;
         let wrong = wrong(&told);
         let Stalled { found, report, longest_us } = told;
         let evidence = format!("{:?}\n{:?}\n{longest_us} us\n{report}", found.service, found.response);

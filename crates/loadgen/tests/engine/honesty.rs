@@ -8,8 +8,8 @@ use dbdyno_loadgen::{Coupling, Failure, Limit, Pace, Side, StepEnd, Threads};
 use dbdyno_record::{ErrorClass, Outcome, StepEvent, StepRecord};
 
 use crate::support::{
-    Act, Behaviour, HANGS, Options, answers, even, lane, once_undisturbed, percentile, run_opened, run_step,
-    spec, sum, went,
+    Act, Behaviour, HANGS, Options, WAITS, answers, even, lane, once_undisturbed, percentile, run_opened,
+    run_step, spec, sum, went,
 };
 
 /// `behaviour`, and when it was asked for something.
@@ -31,35 +31,37 @@ fn ninth_tenth_us(mut times: Vec<Duration>) -> u64 {
 
 #[test]
 fn a_stall_shows_in_response_time_and_not_in_service_time() {
-    // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
-    let behaviour: Behaviour = Arc::new(|number| {
-        Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
-    });
-    let (behaviour, asked) = noting(behaviour);
-    let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
-    let options = Options::default();
-    let barrier = Arc::clone(&options.barrier);
-    let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert_eq!(sum(&record, "query", |interval| interval.done), 300);
-    // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
-    // holds them up further. Unseen, the stall would leave it below 1 ms.
-    let late = percentile(&record, "response", 0.9);
-    assert!(late >= 550_000, "{late} µs");
-    // However long that was, each was answered after it was asked for and before the next one was.
-    let barrier = *barrier.get().expect("the clock started");
-    let asked = asked.lock().expect("no panic");
-    let ended = barrier + Duration::from_micros(end.at_us + 1);
-    let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
-        times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
-    };
-    let least = ninth_tenth_us(since_due(&mut asked.iter().copied()));
-    let most = ninth_tenth_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
-    let between = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(late * 100 >= least * 99 && late * 99 <= most * 100, "{late} µs, not {least} to {most} µs");
-    let (service, between) = (percentile(&record, "service", 0.9), ninth_tenth_us(between));
-    assert!(service * 99 <= between * 100, "{service} µs of service, asked every {between} µs");
-    assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
+    for wait in WAITS {
+        // 100 a second for 3 s; operation 100 takes 1 s: the 100 operations due meanwhile answer late.
+        let behaviour: Behaviour = Arc::new(|number| {
+            Act::Answer(if number == 100 { Duration::from_secs(1) } else { Duration::from_micros(100) })
+        });
+        let (behaviour, asked) = noting(behaviour);
+        let lanes = vec![(lane(1, 0, even(100), Limit::Operations(300)), behaviour)];
+        let options = wait.options();
+        let barrier = Arc::clone(&options.barrier);
+        let (end, record) = run_step(&spec(1, &["query"]), lanes, options);
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert_eq!(sum(&record, "query", |interval| interval.done), 300);
+        // A third of all operations waited, evenly spread over 0 to 1 s: the 90th percentile is about 0.7 s, more when the machine
+        // holds them up further. Unseen, the stall would leave it below 1 ms.
+        let late = percentile(&record, "response", 0.9);
+        assert!(late >= 550_000, "{late} µs");
+        // However long that was, each was answered after it was asked for and before the next one was.
+        let barrier = *barrier.get().expect("the clock started");
+        let asked = asked.lock().expect("no panic");
+        let ended = barrier + Duration::from_micros(end.at_us + 1);
+        let since_due = |times: &mut dyn Iterator<Item = Instant>| -> Vec<Duration> {
+            times.zip(0..).map(|(time, number)| time - barrier - Duration::from_millis(10) * number).collect()
+        };
+        let least = ninth_tenth_us(since_due(&mut asked.iter().copied()));
+        let most = ninth_tenth_us(since_due(&mut asked[1..].iter().copied().chain([ended])));
+        let between = asked.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(late * 100 >= least * 99 && late * 99 <= most * 100, "{late} µs, not {least} to {most} µs");
+        let (service, between) = (percentile(&record, "service", 0.9), ninth_tenth_us(between));
+        assert!(service * 99 <= between * 100, "{service} µs of service, asked every {between} µs");
+        assert!(record.intervals.iter().any(|interval| interval.backlog > 80), "the backlog was seen");
+    }
 }
 
 #[test]
@@ -126,21 +128,23 @@ fn the_window_ends_with_the_first_client_and_the_rest_is_kept_apart() {
 
 #[test]
 fn queries_go_on_until_their_clients_writer_is_done() {
-    // However late the writer is, each of its operations leaves time for queries.
-    let lanes = vec![
-        (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
-        (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
-    ];
-    let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
-    let queries = sum(&record, "query", |interval| interval.done);
-    // Each takes 1 ms at least.
-    assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
-    assert!(record.events.iter().any(|event| matches!(
-        event,
-        StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
-    )));
+    for wait in WAITS {
+        // However late the writer is, each of its operations leaves time for queries.
+        let lanes = vec![
+            (lane(1, 0, even(20), Limit::Operations(10)), answers(Duration::from_millis(40))),
+            (lane(1, 1, Pace::Closed, Limit::UntilClientEnds), answers(Duration::from_millis(1))),
+        ];
+        let (end, record) = run_step(&spec(1, &["insert", "query"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert!(end.lanes.iter().all(|lane| lane.complete), "{:?}", end.lanes);
+        let queries = sum(&record, "query", |interval| interval.done);
+        // Each takes 1 ms at least.
+        assert!(queries >= 10 && queries * 1000 <= end.at_us, "{queries} in {} µs", end.at_us);
+        assert!(record.events.iter().any(|event| matches!(
+            event,
+            StepEvent::Lookup { name, value: Some(3_000_000_000), .. } if name == "min_id"
+        )));
+    }
 }
 
 #[test]
@@ -170,17 +174,19 @@ fn coupled_lanes_stay_within_nine_statements() {
 
 #[test]
 fn retries_are_counted_and_the_operation_succeeds_once() {
-    let behaviour: Behaviour =
-        Arc::new(
-            |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
-        );
-    let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
-    let (end, record) = run_step(&spec(1, &["insert"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Completed);
-    assert_eq!(end.lanes[0].retries, 2);
-    assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
-    assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
-    assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+    for wait in WAITS {
+        let behaviour: Behaviour =
+            Arc::new(
+                |number| if number == 3 { Act::Fail(ErrorClass::Retry) } else { Act::Answer(Duration::ZERO) },
+            );
+        let lanes = vec![(lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour)];
+        let (end, record) = run_step(&spec(1, &["insert"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Completed);
+        assert_eq!(end.lanes[0].retries, 2);
+        assert_eq!(sum(&record, "insert", |interval| interval.errors.retry), 2);
+        assert_eq!(sum(&record, "insert", |interval| interval.done), 10);
+        assert_eq!(sum(&record, "insert", |interval| interval.failed), 0);
+    }
 }
 
 const REFUSED_TOO_OFTEN: &str = "operation 0 was refused 1000 times with a request to try again, at last: the pretended answer is \
@@ -232,18 +238,20 @@ fn a_refused_operation_fails_alone_and_is_named() {
 
 #[test]
 fn a_lost_connection_fails_the_step_and_ends_the_other_clients() {
-    let behaviour: Behaviour =
-        Arc::new(
-            |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
-        );
-    let lanes = vec![
-        (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
-        (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
-    ];
-    let (end, record) = run_step(&spec(2, &["insert"]), lanes, Options::default());
-    assert_eq!(end.outcome, Outcome::Failed);
-    assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
-    assert_eq!(record.window(), None);
+    for wait in WAITS {
+        let behaviour: Behaviour =
+            Arc::new(
+                |number| if number == 5 { Act::Fail(ErrorClass::Lost) } else { Act::Answer(Duration::ZERO) },
+            );
+        let lanes = vec![
+            (lane(1, 0, Pace::Closed, Limit::Operations(10)), behaviour),
+            (lane(2, 0, Pace::Closed, Limit::Operations(u64::MAX)), answers(Duration::from_millis(1))),
+        ];
+        let (end, record) = run_step(&spec(2, &["insert"]), lanes, wait.options());
+        assert_eq!(end.outcome, Outcome::Failed);
+        assert_eq!(end.message.as_deref(), Some("the pretended answer is no (42)"));
+        assert_eq!(record.window(), None);
+    }
 }
 
 #[test]

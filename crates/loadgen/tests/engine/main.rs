@@ -4,4 +4,5 @@ mod faults;
 mod honesty;
 mod open_loop;
 mod outages;
+mod spinning;
 mod support;

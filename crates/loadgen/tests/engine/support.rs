@@ -1,7 +1,7 @@
 //! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,34 @@ pub(crate) const HANGS: &str = "hangs";
 
 /// How often a test may find that its machine was held up.
 const ATTEMPTS: usize = 8;
+
+/// Steps that spin take turns: each keeps a CPU from the tests beside it.
+static SPINNING: Mutex<()> = Mutex::new(());
+
+/// How load threads wait for answers: what is true must be so in both ways. Times that only a machine with a CPU to spare
+/// for the spinning thread can keep are not asked for here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wait {
+    Sleeping,
+    Spinning,
+}
+
+pub(crate) const WAITS: [Wait; 2] = [Wait::Sleeping, Wait::Spinning];
+
+impl Wait {
+    /// Of which the first one spins.
+    pub(crate) fn threads(self, count: u32) -> Threads {
+        let polled_ns = match self {
+            Self::Sleeping => None,
+            Self::Spinning => Some([AtomicU64::new(0)].into()),
+        };
+        Threads { count: Some(count), polled_ns, ..Threads::default() }
+    }
+
+    pub(crate) fn options(self) -> Options {
+        Options { threads: self.threads(2), ..Options::default() }
+    }
+}
 
 /// What the pretended database does with operation `number`.
 pub(crate) type Behaviour = Arc<dyn Fn(u64) -> Act + Send + Sync>;
@@ -244,6 +272,8 @@ pub(crate) fn run_opened(
     step.event(&StepEvent::Started { at: "2026-01-01T00:00:00Z".into(), spec: spec.clone() })
         .expect("an event");
     let (closing, not_ready) = (options.closing, options.not_ready);
+    let _turn =
+        options.threads.polled_ns.as_ref().map(|_| SPINNING.lock().unwrap_or_else(PoisonError::into_inner));
     let lanes = lanes
         .into_iter()
         .map(|(lane, behaviour, open)| {

@@ -57,6 +57,8 @@ fn manifest() -> Manifest {
             memory_bytes: 16_777_216_000,
             server_cpus: Some("0-1".into()),
             client_cpus: None,
+            client_wait: None,
+            client_wait_reason: None,
             data_filesystem: "ext4 on /srv".into(),
             data_device: "nvme0n1".into(),
         },

@@ -57,7 +57,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.client_cpu_us,
-        "CPU of the load client; with an embedded database this includes the database.",
+        "CPU that the load client worked; with an embedded database this includes the database.",
     ),
     column(
         "client user",
@@ -74,6 +74,14 @@ pub const COSTS: &[CostColumn] = &[
         2,
         |c| c.client_kernel_us,
         "The client's CPU in the kernel.",
+    ),
+    column(
+        "polling",
+        "client_polling_share",
+        "of CPU",
+        3,
+        |c| c.client_polling_share,
+        "Part of the load threads' CPU that went into asking for answers when there were none; in no other figure. NA of a client that sleeps.",
     ),
     column(
         "rest",
@@ -265,6 +273,7 @@ mod tests {
             client_cpu_us: Some(4.0),
             client_user_us: Some(5.0),
             client_kernel_us: Some(6.0),
+            client_polling_share: Some(18.0),
             rest_cpu_us: Some(7.0),
             server_switches: Some(8.0),
             server_voluntary_switches: Some(18.0),

@@ -4,9 +4,12 @@
 //! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
 //! the 64 with the least numbers, from `/proc/self/task/TID/schedstat` (Linux, Documentation/scheduler/sched-stats). A thread that has
 //! ended keeps what it was last seen with. `voluntary_switches`, how often a thread went to sleep, summed over all; not where there
-//! are more than these 64, which block with one connection each.
+//! are more than these 64, which block with one connection each. Of a client that spins also `polled_us` and
+//! `load-0.polled_us`, ...: the part of `cpu_us` that went into asking for answers when there were none.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde_json::{Map, Value};
@@ -25,6 +28,8 @@ const MOST_NAMED: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     threads: Vec<Thread>,
+    /// What each thread counts itself.
+    polled_ns: Option<Arc<[AtomicU64]>>,
 }
 
 #[derive(Debug)]
@@ -32,7 +37,7 @@ struct Thread {
     /// Of its name `load-N`.
     number: u32,
     /// Keys of its counters, made once; `None` for one that is only in the sums.
-    keys: Option<[String; 2]>,
+    keys: Option<[String; 3]>,
     file: ProcFile,
     status: ProcFile,
     last: Times,
@@ -48,11 +53,11 @@ pub(super) struct Times {
 
 impl Load {
     /// Load threads begin after the source is opened, so they are looked for when they are first read.
-    pub(crate) fn open() -> Result<Self, Error> {
+    pub(crate) fn open(polled_ns: Option<Arc<[AtomicU64]>>) -> Result<Self, Error> {
         // A kernel without scheduler statistics says so here and not in mid-step.
         parse(&ProcFile::open("/proc/self/schedstat")?.text()?)
             .ok_or(Error::Format { path: "/proc/self/schedstat".into(), missing: "three numbers" })?;
-        Ok(Self::default())
+        Ok(Self { threads: Vec::new(), polled_ns })
     }
 
     fn find(&mut self) {
@@ -68,7 +73,7 @@ impl Load {
         self.threads.sort_by_key(|thread| thread.number);
         for thread in self.threads.iter_mut().take(MOST_NAMED) {
             let key = |counter| format!("{PREFIX}{}.{counter}", thread.number);
-            thread.keys = Some([key("cpu_us"), key("run_delay_us")]);
+            thread.keys = Some([key("cpu_us"), key("run_delay_us"), key("polled_us")]);
         }
     }
 
@@ -97,17 +102,25 @@ impl Source for Load {
             self.find();
         }
         let at = Instant::now();
-        let mut sum = Times::default();
+        let (mut sum, mut polled_sum_us) = (Times::default(), 0);
         for thread in &mut self.threads {
             if let Some(now) = thread.file.text().ok().and_then(|text| parse(&text)) {
                 thread.last = now;
             }
             sum.cpu_us += thread.last.cpu_us;
             sum.run_delay_us += thread.last.run_delay_us;
-            if let Some([cpu_key, delay_key]) = &thread.keys {
+            let polled_us = self.polled_ns.as_deref().map(|all| polled_us(all, thread.number));
+            polled_sum_us += polled_us.unwrap_or(0);
+            if let Some([cpu_key, delay_key, polled_key]) = &thread.keys {
                 values.set(cpu_key, thread.last.cpu_us);
                 values.set(delay_key, thread.last.run_delay_us);
+                if let Some(polled_us) = polled_us {
+                    values.set(polled_key, polled_us);
+                }
             }
+        }
+        if self.polled_ns.is_some() {
+            values.set("polled_us", polled_sum_us);
         }
         values.set("cpu_us", sum.cpu_us);
         values.set("run_delay_us", sum.run_delay_us);
@@ -116,6 +129,12 @@ impl Source for Load {
         }
         Ok(Some(at))
     }
+}
+
+/// Of load thread `number`; one that sleeps has no counter, and polls nothing in vain.
+fn polled_us(all: &[AtomicU64], number: u32) -> i64 {
+    let ns = all.get(number as usize).map_or(0, |counter| counter.load(Ordering::Relaxed));
+    i64::try_from(ns / 1000).unwrap_or(i64::MAX)
 }
 
 /// `123456789 2345 67`: nanoseconds on a CPU, nanoseconds waiting for one, times it ran.
@@ -152,7 +171,7 @@ mod tests {
             std::thread::Builder::new().name(format!("load-{number}")).spawn(body).unwrap();
         }
         begun.iter().take(70).for_each(drop);
-        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         wait.wait();
         let numbers: Vec<u32> = load.threads.iter().map(|thread| thread.number).collect();
@@ -164,6 +183,25 @@ mod tests {
             let is_named = values.map().contains_key(&format!("load-{number}.cpu_us"));
             assert_eq!(is_named, index < MOST_NAMED, "{number}");
         }
+    }
+
+    #[test]
+    fn what_threads_polled_in_vain_is_named_and_summed() {
+        let (begin, begun) = channel::<()>();
+        let (end, ended) = channel::<()>();
+        let body = move || {
+            begin.send(()).unwrap();
+            let _ = ended.recv();
+        };
+        let thread = std::thread::Builder::new().name("load-1".to_owned()).spawn(body).unwrap();
+        begun.recv().unwrap();
+        let polled_ns: Arc<[AtomicU64]> = [1_000, 7_500_999].map(AtomicU64::new).into();
+        let (mut load, mut values) = (Load::open(Some(polled_ns)).unwrap(), Values::default());
+        load.read(Moment::Boundary, &mut values).unwrap();
+        end.send(()).unwrap();
+        thread.join().unwrap();
+        // Tests beside this one may have threads of other numbers, which have no counter.
+        assert_eq!(["load-1.polled_us", "polled_us"].map(|key| values.map()[key]), [7_500, 7_500]);
     }
 
     #[test]
@@ -179,7 +217,7 @@ mod tests {
         let thread = std::thread::Builder::new().name("load-77".to_owned()).spawn(burn).unwrap();
         // It has its name by now.
         begun.recv().unwrap();
-        let (mut load, mut values) = (Load::open().unwrap(), Values::default());
+        let (mut load, mut values) = (Load::open(None).unwrap(), Values::default());
         load.read(Moment::Boundary, &mut values).unwrap();
         let wanted =
             |values: &Values| ["cpu_us", "run_delay_us"].map(|key| values.map()[&format!("load-77.{key}")]);

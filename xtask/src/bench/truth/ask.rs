@@ -19,6 +19,8 @@ pub(super) struct Load {
     pub(super) rate: Option<u32>,
     pub(super) seconds: u32,
     pub(super) sampling: bool,
+    /// How the client waits for answers; dbdyno's own choice for `None`, and where it has no CPUs of its own.
+    pub(super) wait: Option<&'static str>,
 }
 
 /// What client and server say of the step.
@@ -51,10 +53,13 @@ fn step_name(load: Load) -> String {
 }
 
 fn plan(name: &str, address: &str, load: Load, client_cpus: Option<&[u32]>) -> String {
-    let Load { connections, rate, seconds, sampling } = load;
+    let Load { connections, rate, seconds, sampling, wait } = load;
     let mut text = format!("name = \"{name}\"\n\n[host]\nsampling = {sampling}\n");
     if let Some(cpus) = client_cpus {
         let _ = writeln!(text, "client_cpus = \"{}\"", machine::list(Some(cpus)));
+        if let Some(wait) = wait {
+            let _ = writeln!(text, "client_wait = \"{}\"", wait);
+        }
     }
     let _ = write!(
         text,
@@ -119,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_plan_needs_nothing_of_the_server_but_point_selects() {
-        let load = Load { connections: 128, rate: Some(10_000), seconds: 30, sampling: true };
+        let load = Load { connections: 128, rate: Some(10_000), seconds: 30, sampling: true, wait: None };
         assert_eq!(step_name(load), "point-select.c128.r10000");
         insta::assert_snapshot!(plan("x", "mysql://root@localhost/dbdyno?socket=/run/s", load, Some(&[2, 3])), @r#"
         name = "x"
@@ -144,6 +149,10 @@ mod tests {
         pace = "constant"
         rates = [10000]
         "#);
+        let spinning = Load { wait: Some("spin"), ..load };
+        assert!(
+            plan("x", "a", spinning, Some(&[2])).contains("client_cpus = \"2\"\nclient_wait = \"spin\"\n")
+        );
         let closed = Load { rate: None, ..load };
         assert_eq!(step_name(closed), "point-select.c128");
         assert!(!plan("x", "a", closed, None).contains("pace"));

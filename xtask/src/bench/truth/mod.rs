@@ -5,6 +5,7 @@ mod check;
 mod page;
 mod parts;
 mod server;
+mod wake_ups;
 
 use anyhow::Result;
 
@@ -29,6 +30,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
         parts::delays(&round, &mut checks)?;
         parts::freeze(&round, &mut checks)?;
         parts::burn(&round, &mut checks)?;
+        wake_ups::burns(&round, &mut checks)?;
         parts::schedule(&round, &mut checks)?;
         let [on, off] = parts::recording(&round)?;
         recording.on.extend(on);

@@ -83,6 +83,10 @@ its report is compared with that truth. Medians over the rounds; the distance is
   not see it.
 * **Burn.** CPU of the server's process a query, as reported, with a burn of 100 µs less that with
   one of 1 ns.
+* **Closed loop.** The same for a client that
+  [spins and one that sleeps](../guides/client-headroom.md#spin-or-sleep), as fast as one server
+  thread goes. Truth is the burn and what a query costs without one, over as many connections to a
+  client that spins. What a client that sleeps adds is the server's cost of waking it.
 * **Schedule.** *Lag* is how late the load engine was with operations that a free connection was
   waiting to send. *Beside the load threads* is the CPU of dbdyno's process outside its load
   threads: sampling, swapping and writing the record.

@@ -30,7 +30,7 @@ pub(super) struct Round<'a> {
 }
 
 impl Round<'_> {
-    fn ask(&self, name: &str, options: &[&str], load: Load) -> Result<Told> {
+    pub(super) fn ask(&self, name: &str, options: &[&str], load: Load) -> Result<Told> {
         crate::terminal::note(&format!("round {}: {name}", self.number));
         ask(self.dbdyno, self.folder, name, options, load)
     }
@@ -41,7 +41,7 @@ pub(super) fn delays(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     const SECONDS: u32 = 30;
     for (name, text) in [("delay-exponential", "exponential 5ms"), ("delay-lognormal", "lognormal 4ms 0.5")] {
         let delay: Distribution = text.parse()?;
-        let load = Load { connections: 128, rate: Some(RATE), seconds: SECONDS, sampling: true };
+        let load = Load { connections: 128, rate: Some(RATE), seconds: SECONDS, sampling: true, wait: None };
         let told = round.ask(name, &["--delay", text, "--seed", &round.number.to_string()], load)?;
         let part = format!("delay {text}, {RATE}/s");
         for (figure, reported, of_server, probability) in TIMES {
@@ -69,7 +69,7 @@ pub(super) fn freeze(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     // Freezes count from the first statement of the set-up. Their first comes after 5 s, so that the 30 s of the step
     // hold three with all that they cause, and none is cut off.
     let options = ["--delay", "constant 1ms", "--freeze", "200ms every 10s at 5s"];
-    let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true };
+    let load = Load { connections: CONNECTIONS, rate: Some(RATE), seconds: 30, sampling: true, wait: None };
     let told = round.ask("freeze-open", &options, load)?;
     let part = format!("freeze 200ms every 10s, {RATE}/s on {CONNECTIONS} connections, 1 ms each");
     let used = f64::from(RATE) * SERVICE.as_secs_f64() / f64::from(CONNECTIONS);
@@ -102,7 +102,7 @@ fn longest_wait(freeze: Duration, period: Duration, used: f64, tail: f64) -> Dur
 
 /// CPU that each query costs the server, more with a burn than without.
 pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
-    let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true };
+    let load = Load { connections: 16, rate: Some(2_000), seconds: 10, sampling: true, wait: None };
     // A burn of 1 ns reads the thread's CPU clock as the other does, and so costs the same calls.
     let told = round.ask("burn", &["--burn", "100us"], load)?;
     let with = told.number("/cost/server_cpu_us")?;
@@ -118,7 +118,7 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
 /// Whether a constant schedule is kept, and what the process uses beside its load threads meanwhile.
 pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for rate in [1_000, RATE] {
-        let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true };
+        let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
         let told = round.ask(&format!("schedule-{rate}"), &[], load)?;
         let part = format!("schedule {rate}/s for {} s", load.seconds);
         let bound = Bound::Near { truth: f64::from(rate), share: 0.001 };
@@ -139,7 +139,7 @@ pub(super) fn recording(round: &Round<'_>) -> Result<[Vec<f64>; 2]> {
     for turn in 0..2 * PAIRS {
         // on, off, off, on: neither always comes second
         let sampling = matches!(turn % 4, 0 | 3);
-        let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling };
+        let load = Load { connections: 16, rate: Some(RATE), seconds: 8, sampling, wait: None };
         let name = format!("sampling-{}-{turn}", if sampling { "on" } else { "off" });
         let told = round.ask(&name, &["--delay", "constant 500us"], load)?;
         p999[usize::from(!sampling)].push(told.number("/kinds/0/response/p999_us")?);
