@@ -107,7 +107,11 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
             "client_threads must be at least 1; leave it out to have as many as are needed",
         );
     }
-    let timeouts = [("start_timeout", plan.host.start_timeout), ("stop_timeout", plan.host.stop_timeout)];
+    let timeouts = [
+        ("start_timeout", plan.host.start_timeout),
+        ("stop_timeout", plan.host.stop_timeout),
+        ("statement_timeout", plan.host.statement_timeout),
+    ];
     if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {
         let path = [Segment::Key("host"), Segment::Key(key)];
         return problem(&path, format!("{key} must be longer than 0s"));

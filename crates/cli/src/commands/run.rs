@@ -45,10 +45,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
     let kept_templates = templates::kept(args.templates.as_deref())?;
+    signals::idle(true);
     let ready = match &args.resume {
-        Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
-        None => begin(args, &runtime)?,
+        Some(dir) => resume(dir, args.anyway, args.failed, &runtime),
+        None => begin(args, &runtime),
     };
+    signals::idle(false);
+    let ready = ready?;
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();

@@ -98,7 +98,7 @@ impl StepRun<'_, '_> {
         }
         // What comes next on a server that goes on would be measured beside it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
-        if goes_on && let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned()) {
+        if goes_on && let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned(conductor.cancel_limit())) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
         }
@@ -143,7 +143,10 @@ impl StepRun<'_, '_> {
     /// What took the load's connections away will have taken the session beside it too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         if end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0) {
-            *session = self.conductor.runtime.block_on(self.database.connect())?;
+            match self.conductor.unless_cancelled(self.database.connect()) {
+                Some(connected) => *session = connected?,
+                None => {}
+            }
         }
         Ok(())
     }
@@ -190,6 +193,7 @@ impl StepRun<'_, '_> {
             let reason = format!("the tables were not loaded as they must be: {what}");
             writer.event(&StepEvent::Invalid { reason })?;
         }
+        self.conductor.let_work(session);
         let checks = self
             .conductor
             .answered(&format!("{}  checking", self.name), workload.verify(self.index, end, session));

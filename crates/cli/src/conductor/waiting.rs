@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dbdyno_drivers::AnySession;
 use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
@@ -29,6 +30,16 @@ impl Conductor<'_> {
                 never = tell_of_waiting(&self.progress, what) => match never {},
             }
         })
+    }
+
+    /// How long statements that were given up may take to end once they are cancelled: not long when the user waits.
+    pub(crate) fn cancel_limit(&self) -> Duration {
+        Duration::from_secs(if self.cancelled() { 1 } else { 15 })
+    }
+
+    /// From now on statements of `session` may take as long as the plan gives those whose time depends on the data.
+    pub(crate) fn let_work(&self, session: &mut AnySession) {
+        session.limit_statements(Some(self.plan.host.statement_timeout.0));
     }
 
     /// Leaves the machine alone between two cells, for as long as the plan says and the user does not want the run to end.
