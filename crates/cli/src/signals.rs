@@ -8,7 +8,7 @@ use dbdyno_drivers::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Ended, INTERRUPTED, MACHINE};
-use crate::terminal;
+use crate::{host, terminal};
 
 /// What a stopped run says.
 pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once more to stop at once)";
@@ -45,7 +45,7 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let runtime = host::event_loop()?;
     // Here and not in the thread, which may begin late: behind this a signal no longer ends the process at once.
     let signals = {
         let _runtime = runtime.enter();

@@ -47,7 +47,12 @@ impl Exchange {
     /// The same for a connection that can be told to stop: it is entered in `roster` until it ends.
     pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
         roster.enter(ticket);
-        Self { place, state: State::Idle, entered: Some((roster.clone(), ticket)), limit: Some(SMALL_QUESTION) }
+        Self {
+            place,
+            state: State::Idle,
+            entered: Some((roster.clone(), ticket)),
+            limit: Some(SMALL_QUESTION),
+        }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.

@@ -87,12 +87,7 @@ fn is_root() -> bool {
 }
 
 /// Whether blocks are shared.
-fn copy_file(
-    from: &Path,
-    to: &Path,
-    metadata: &fs::Metadata,
-    cancel: &AtomicBool,
-) -> std::io::Result<bool> {
+fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBool) -> std::io::Result<bool> {
     let source = File::open(from)?;
     let copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let is_shared = ioctl_ficlone(&copy, &source).is_ok();
@@ -122,13 +117,7 @@ fn copy_data(source: &File, copy: &File, length: u64, cancel: &AtomicBool) -> st
 }
 
 /// Ends as interrupted when `cancel` becomes true.
-fn copy_range(
-    source: &File,
-    copy: &File,
-    begin: u64,
-    end: u64,
-    cancel: &AtomicBool,
-) -> std::io::Result<()> {
+fn copy_range(source: &File, copy: &File, begin: u64, end: u64, cancel: &AtomicBool) -> std::io::Result<()> {
     let (mut from, mut to) = (begin, begin);
     while from < end {
         if cancel.load(Ordering::Relaxed) {

@@ -173,7 +173,9 @@ fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }
         if cancel.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled { what: format!("waiting for process {pid} to leave {}", path.display()) });
+            return Err(Error::Cancelled {
+                what: format!("waiting for process {pid} to leave {}", path.display()),
+            });
         }
         sleep(Duration::from_millis(50));
     }

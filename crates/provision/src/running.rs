@@ -71,8 +71,7 @@ impl Running {
     /// # Errors
     /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::Cancelled`]; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } =
-            start;
+        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
@@ -213,8 +212,10 @@ impl Running {
     /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in another way than by a clean
     /// stop; when the process cannot be waited for.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
-        let stopped =
-            self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))?;
+        let stopped = self
+            .process
+            .stop(limit, &self.cancel)
+            .map_err(Error::io("cannot stop the server on", &self.data_dir))?;
         let server = self.title.clone();
         if stopped.killed {
             return Err(Error::Killed { server, limit });

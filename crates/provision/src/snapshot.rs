@@ -59,6 +59,9 @@ impl Snapshot {
         knowledge: Value,
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
+        if is_link(folder) {
+            return Err(Error::NotOurs { path: folder.to_path_buf(), mark: datadir::MARK });
+        }
         datadir::check_at_rest(data_dir, cancel)?;
         remove(folder)?;
         fs::create_dir_all(folder).map_err(Error::io("cannot make the snapshot folder", folder))?;
@@ -73,8 +76,11 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The snapshot in `folder`; `None` when there is none, or one that was cut short.
+    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in its place.
     pub fn open(folder: &Path) -> Option<Self> {
+        if is_link(folder) {
+            return None;
+        }
         let text = fs::read(folder.join(ABOUT)).ok()?;
         let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
@@ -120,6 +126,10 @@ impl Snapshot {
         };
         write().map_err(Error::io("cannot write", path.clone()))
     }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
 }
 
 /// Removes the snapshot in `folder`, whole or not; none there is fine.
@@ -223,7 +233,8 @@ mod tests {
     fn each_copy_has_the_bytes_of_the_snapshot_whatever_was_done_to_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
-        let taken = Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &GO_ON).unwrap();
+        let taken =
+            Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &GO_ON).unwrap();
         assert!(!data_dir.exists(), "moved, not copied");
         for _ in 0..2 {
             assert_eq!(taken.restore(&data_dir, &GO_ON).unwrap().files, 2);
@@ -235,6 +246,18 @@ mod tests {
         let found = Snapshot::open(&folder.path().join("s")).unwrap();
         assert_eq!(found, taken);
         assert_eq!((found.info().bytes, &found.info().knowledge), (10, &json!({ "rows": 3 })));
+    }
+
+    #[test]
+    fn a_snapshot_is_neither_put_nor_found_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("s"));
+        Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &GO_ON).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert_eq!(Snapshot::open(&link), None);
+        let refused = Snapshot::take(&data_dir(folder.path()), &link, Value::Null, &GO_ON);
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert!(Snapshot::open(&theirs).is_some());
     }
 
     #[test]

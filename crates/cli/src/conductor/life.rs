@@ -83,9 +83,12 @@ fn copied(copied: Copied) -> Value {
     json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
 }
 
+/// Folder of a run's snapshots, in its data folder.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
 /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
 pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
-    data_root.join("snapshots").join(format!("{}-{}", id.variant, id.workload))
+    data_root.join(SNAPSHOTS).join(format!("{}-{}", id.variant, id.workload))
 }
 
 impl Conductor<'_> {
@@ -235,7 +238,8 @@ impl Conductor<'_> {
         };
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
-            let figures = snapshot.restore(&place.data_dir, &self.cancel).map_err(|error| error.to_string())?;
+            let figures =
+                snapshot.restore(&place.data_dir, &self.cancel).map_err(|error| error.to_string())?;
             works.push(work("restore", began, copied(figures)));
         }
         if turn.is_cold {

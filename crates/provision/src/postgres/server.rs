@@ -90,7 +90,8 @@ impl PgServer {
 
         match on {
             Data::Fresh => {
-                let template = data::template(&spec.base, &spec.initdb, &runner, &template_dir, &spec.cancel)?;
+                let template =
+                    data::template(&spec.base, &spec.initdb, &runner, &template_dir, &spec.cancel)?;
                 data::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
             }
             Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
