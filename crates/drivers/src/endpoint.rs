@@ -200,7 +200,7 @@ impl AnySession {
     }
 
     #[inline]
-    fn limit(&self) -> Option<Duration> {
+    pub(crate) fn limit(&self) -> Option<Duration> {
         match self {
             Self::Mysql(session) => session.exchange().limit,
             Self::Postgres(session) => session.exchange().limit,
