@@ -51,10 +51,7 @@ fn endpoints() -> [Endpoint; 2] {
     let mysql_options = mysql::Options::tcp("127.0.0.1", silent(mysql_greeting), "u");
     let postgres_options = postgres::Options::tcp("127.0.0.1", silent(POSTGRES), "u").with_database("d");
     [
-        Endpoint {
-            target: Target::Mysql(mysql_options),
-            capabilities: mysql::capabilities("InnoDB", false),
-        },
+        Endpoint { target: Target::Mysql(mysql_options), capabilities: mysql::capabilities("InnoDB", false) },
         Endpoint { target: Target::Postgres(postgres_options), capabilities: postgres::capabilities() },
     ]
 }
