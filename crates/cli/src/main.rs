@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Args, Command};
-use crate::exit::Ended;
+use crate::exit::{Ended, USAGE};
 
 fn main() -> ExitCode {
     let ended = match Args::try_parse() {
@@ -39,8 +39,10 @@ fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(Ended { code, message }) => {
-            if let Some(message) = message {
-                terminal::error(&message);
+            match message {
+                Some(message) if code == USAGE => terminal::mistake(&message),
+                Some(message) => terminal::error(&message),
+                None => {}
             }
             ExitCode::from(code)
         }

@@ -84,6 +84,11 @@ pub(crate) fn error(text: &str) {
     note(&format!("error: {text}"));
 }
 
+/// An error that is the user's to mend: whole, as it may list what can be written instead.
+pub(crate) fn mistake(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {}", shown(text, &[]));
+}
+
 /// A message as a terminal may get it: it steers nothing, and its lines have an end.
 pub(crate) fn message(text: &str) -> Cow<'_, str> {
     match shown(text, &[]) {
