@@ -145,11 +145,9 @@ impl StepRun<'_, '_> {
 
     /// What took the load's connections away will have taken the session beside it too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
-        if end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0) {
-            match self.conductor.unless_cancelled(self.database.connect()) {
-                Some(connected) => *session = connected?,
-                None => {}
-            }
+        let was_lost = end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0);
+        if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
+            *session = connected?;
         }
         Ok(())
     }
