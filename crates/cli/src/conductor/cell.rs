@@ -118,7 +118,7 @@ impl Conductor<'_> {
         let obituary = database.obituary();
         if !database.owned {
             // Of a check or a pause that was cut off; those of a step are told with it.
-            let cancelled = self.runtime.block_on(database.cancel_abandoned(self.cancel_limit()));
+            let cancelled = self.cancel_abandoned(&database);
             self.warn(writer, cancelled.err())?;
         }
         if ending.0 == Outcome::Failed

@@ -98,10 +98,7 @@ impl StepRun<'_, '_> {
         }
         // What comes next on a server that goes on would be measured beside it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
-        if goes_on
-            && let Err(text) =
-                conductor.runtime.block_on(self.database.cancel_abandoned(conductor.cancel_limit()))
-        {
+        if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
         }

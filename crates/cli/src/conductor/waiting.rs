@@ -8,6 +8,7 @@ use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
 use crate::conductor::clock::to_us;
+use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::progress::Progress;
 use crate::silence::FIRST_WORD;
@@ -32,9 +33,10 @@ impl Conductor<'_> {
         })
     }
 
-    /// How long statements that were given up may take to end once they are cancelled: not long when the user waits.
-    pub(crate) fn cancel_limit(&self) -> Duration {
-        Duration::from_secs(if self.cancelled() { 1 } else { 15 })
+    /// [`Database::cancel_abandoned`], which waits for the end of the statements, and not long when the user waits for that of the run.
+    pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
+        let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
+        self.runtime.block_on(database.cancel_abandoned(limit))
     }
 
     /// From now on statements of `session` may take as long as the plan gives those whose time depends on the data.
