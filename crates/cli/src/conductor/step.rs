@@ -117,7 +117,10 @@ impl StepRun<'_, '_> {
     }
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
-        match sampler.stop() {
+        /// A frozen server gives no last sample, and the user waits.
+        const HURRY: Duration = Duration::from_millis(500);
+        let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
+        match stopped {
             Ok(report) => {
                 for text in report.warnings {
                     writer.event(&StepEvent::Warning { text })?;
