@@ -22,7 +22,7 @@ pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, Servers
 #[command(
     after_long_help = "Exit status: 0 fine; 1 a comparison ended as slower than allowed; 2 the plan, a flag or a name is wrong; 3 something is wrong with this \
 machine (space, rights, CPUs); 4 a server is not there, failed or refused; 5 a fault of dbdyno itself; 130 stopped with \
-Ctrl-C or SIGTERM."
+Ctrl-C, SIGTERM or SIGHUP."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -1,5 +1,6 @@
 //! Is this machine able to run the plan: CPUs, space, folders.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -134,7 +135,11 @@ pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
 /// # Errors
 /// When the kernel gives it no file descriptors.
 pub(crate) fn event_loop() -> Result<Runtime, Ended> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+    /// Files of an event loop. Without room for those of signals it would panic.
+    const FILES: usize = 12;
+    let room: std::io::Result<Vec<File>> = (0..FILES).map(|_| File::open("/dev/null")).collect();
+    let room = room.map(drop);
+    room.and_then(|()| tokio::runtime::Builder::new_current_thread().enable_all().build()).map_err(|error| {
         let advice = "let this process open more files (ulimit -n)";
         Ended::new(MACHINE, format!("cannot start an event loop: {error}; {advice}"))
     })

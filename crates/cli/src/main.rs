@@ -17,6 +17,7 @@ mod option_files;
 mod parity;
 mod power;
 mod progress;
+mod shown;
 mod signals;
 mod silence;
 mod templates;
@@ -28,11 +29,28 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Args, Command};
-use crate::exit::Ended;
+use crate::exit::{Ended, USAGE};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    let ended = match args.command {
+    let ended = match Args::try_parse() {
+        Ok(args) => obeyed(args.command),
+        Err(answer) => terminal::answer(&answer),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Ended { code, message }) => {
+            match message {
+                Some(message) if code == USAGE => terminal::mistake(&message),
+                Some(message) => terminal::error(&message),
+                None => {}
+            }
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn obeyed(command: Option<Command>) -> Result<(), Ended> {
+    match command {
         None => commands::overview::show(),
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
@@ -43,14 +61,5 @@ fn main() -> ExitCode {
         Some(Command::Servers(servers)) => commands::servers::servers(&servers),
         Some(Command::Doctor(doctor)) => commands::doctor::doctor(&doctor),
         Some(Command::KnownAnswer(server)) => commands::known_answer::serve(&server),
-    };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Ended { code, message }) => {
-            if let Some(message) = message {
-                terminal::error(&message);
-            }
-            ExitCode::from(code)
-        }
     }
 }

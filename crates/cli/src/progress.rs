@@ -124,7 +124,8 @@ impl Progress {
         let done = millis(position).min(millis(self.total)) as f64 / millis(self.total).max(1) as f64;
         let eta = time::clock(self.eta(position));
         let line = Line { done, eta, cell: self.cell.clone(), ..line };
-        self.bar.set_message(line.fitted(terminal::width_of_progress()));
+        let text = line.fitted(terminal::width_of_progress());
+        self.bar.set_message(terminal::message(&text).into_owned());
     }
 
     /// A step has come `at` far; everything that is planned before it is done.
@@ -142,7 +143,7 @@ impl Progress {
     /// A line above the bar.
     pub(crate) fn line(&self, text: &str) {
         if terminal::can_draw() {
-            self.bar.println(text);
+            self.bar.println(terminal::message(text));
         } else {
             terminal::note(text);
         }

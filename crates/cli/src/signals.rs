@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks the run to end, the second ends it at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end, the second ends it at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use dbdyno_drivers::Endpoint;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::{Ended, INTERRUPTED, MACHINE};
-use crate::terminal;
+use crate::{host, terminal};
 
 /// What a stopped run says.
 pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once more to stop at once)";
@@ -21,6 +21,15 @@ const CANCEL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Where statements are cancelled when the process ends at once.
 static GOES_ON: Mutex<Vec<Endpoint>> = Mutex::new(Vec::new());
+
+/// Whether the first signal ends the process at once, because nothing runs yet that would have to be ended.
+static IS_IDLE: AtomicBool = AtomicBool::new(false);
+
+/// Says whether anything runs that a signal must not leave as it is. Until the first server is started or measured, a run only asks
+/// questions, some of them of servers that may never answer.
+pub(crate) fn idle(is_idle: bool) {
+    IS_IDLE.store(is_idle, Ordering::Relaxed);
+}
 
 /// The second signal cancels what these servers, which somebody else runs, still do for this process.
 pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
@@ -36,25 +45,59 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot)?;
+    let runtime = host::event_loop()?;
     // Here and not in the thread, which may begin late: behind this a signal no longer ends the process at once.
-    let (interrupt, terminate) = {
+    let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);
-        (watched(SignalKind::interrupt())?, watched(SignalKind::terminate())?)
+        let hangup = if ignores_hangup() { None } else { Some(watched(SignalKind::hangup())?) };
+        Signals {
+            interrupt: watched(SignalKind::interrupt())?,
+            terminate: watched(SignalKind::terminate())?,
+            hangup,
+        }
     };
     let watcher = std::thread::Builder::new().name("signals".to_owned());
-    watcher
-        .spawn(move || runtime.block_on(wait_for_signals(interrupt, terminate, &flag, text)))
-        .map_err(cannot)?;
+    watcher.spawn(move || runtime.block_on(wait_for_signals(signals, &flag, text))).map_err(cannot)?;
     Ok(cancel)
 }
 
-async fn wait_for_signals(mut interrupt: Signal, mut terminate: Signal, cancel: &AtomicBool, text: &str) {
+/// Those that ask for an end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// The terminal has gone. `None` where that is ignored, as under `nohup`.
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    async fn next(&mut self) {
+        let Self { interrupt, terminate, hangup } = self;
+        let hung_up = async {
+            match hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {}, _ = hung_up => {} }
+    }
+}
+
+/// Whether this process was started to outlive its terminal. Watching for a signal would undo that.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let bits = ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    // Signal 1 is the lowest bit.
+    bits & 1 != 0
+}
+
+async fn wait_for_signals(mut signals: Signals, cancel: &AtomicBool, text: &str) {
     let mut asked = None;
     loop {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        signals.next().await;
         match asked {
+            None if IS_IDLE.load(Ordering::Relaxed) => end_now(),
             None => {
                 asked = Some(Instant::now());
                 cancel.store(true, Ordering::Relaxed);
@@ -62,7 +105,7 @@ async fn wait_for_signals(mut interrupt: Signal, mut terminate: Signal, cancel: 
             }
             Some(first) if is_another_wish(first.elapsed()) => {
                 // A third one does not wait for that.
-                tokio::select! { () = cancelled() => {}, _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+                tokio::select! { () = cancelled() => {}, () = signals.next() => {} }
                 end_now()
             }
             Some(_) => {}

@@ -7,6 +7,9 @@ use crate::exit::{Ended, MACHINE};
 /// Names the folder, unless the command line does.
 const VARIABLE: &str = "DBDYNO_TEMPLATES";
 
+/// The run's own, in its data folder.
+pub(crate) const TEMPLATES: &str = "templates";
+
 /// A folder of templates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Templates {
@@ -20,7 +23,7 @@ impl Templates {
     pub(crate) fn choose(kept: Option<PathBuf>, data_root: &Path) -> Self {
         match kept {
             Some(folder) => Self { folder, is_own: false },
-            None => Self { folder: data_root.join("templates"), is_own: true },
+            None => Self { folder: data_root.join(TEMPLATES), is_own: true },
         }
     }
 

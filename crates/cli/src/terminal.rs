@@ -1,17 +1,36 @@
-//! The only place that prints.
+//! The only place that prints. What it prints may come from servers, records and names, and steers no terminal.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
-use crate::exit::{Ended, MACHINE};
+use crate::exit::{Ended, MACHINE, USAGE};
 use crate::fold::folded;
+use crate::shown::{COLOURS, cut, shown};
+
+/// Characters of a message's line. Servers and records have texts of any length; the record keeps them whole.
+const LINE_MAX: usize = 600;
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
 ///
 /// # Errors
 /// When standard output takes no more: whoever reads it later must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
-    print(&mut std::io::stdout().lock(), text)
+    let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
+    print(&mut std::io::stdout().lock(), &shown(text, own))
+}
+
+/// Prints what the command line itself answers with: help and version as results, mistakes as messages.
+///
+/// # Errors
+/// As [`out`]; a mistake.
+pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
+    if of_clap.use_stderr() {
+        note(of_clap.render().to_string().trim_end());
+        return Err(Ended { code: USAGE, message: None });
+    }
+    let printed = of_clap.print().and_then(|()| std::io::stdout().flush());
+    printed.map_or_else(|error| lost(&error), Ok)
 }
 
 /// Prints results, or writes them into the file that was asked for and says where they are.
@@ -40,20 +59,21 @@ fn print(sink: &mut impl Write, text: &str) -> Result<(), Ended> {
     let end: &[u8] = if text.ends_with('\n') { b"" } else { b"\n" };
     let written =
         sink.write_all(text.as_bytes()).and_then(|()| sink.write_all(end)).and_then(|()| sink.flush());
-    match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Ended::new(
-            MACHINE,
-            format!(
-                "cannot write to standard output: {error}; what it holds is not whole; make room there, or send it elsewhere"
-            ),
-        )),
-        _ => Ok(()),
+    written.map_or_else(|error| lost(&error), Ok)
+}
+
+/// What it means that standard output took no more.
+fn lost(error: &std::io::Error) -> Result<(), Ended> {
+    if error.kind() == ErrorKind::BrokenPipe {
+        return Ok(());
     }
+    let advice = "what it holds is not whole; make room there, or send it elsewhere";
+    Err(Ended::new(MACHINE, format!("cannot write to standard output: {error}; {advice}")))
 }
 
 /// Says something about the run that is not a result. Where nobody reads it, it is lost, and the command goes on.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
 
 pub(crate) fn warning(text: &str) {
@@ -62,6 +82,19 @@ pub(crate) fn warning(text: &str) {
 
 pub(crate) fn error(text: &str) {
     note(&format!("error: {text}"));
+}
+
+/// An error that is the user's to mend: whole, as it may list what can be written instead.
+pub(crate) fn mistake(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "error: {}", shown(text, &[]));
+}
+
+/// A message as a terminal may get it: it steers nothing, and its lines have an end.
+pub(crate) fn message(text: &str) -> Cow<'_, str> {
+    match shown(text, &[]) {
+        Cow::Borrowed(text) => cut(text, LINE_MAX),
+        Cow::Owned(text) => Cow::Owned(cut(&text, LINE_MAX).into_owned()),
+    }
 }
 
 /// Whether results go to a person's terminal.

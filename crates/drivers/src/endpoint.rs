@@ -1,5 +1,8 @@
 //! Where to connect: one value for each kind of database, and the session that comes of it.
 
+use std::time::Duration;
+
+use crate::excerpt::excerpt;
 use crate::{
     Answer, Capabilities, Cells, Class, ConnectionLog, DbError, Encryption, Param, Session, Statement, Tls,
     first_i64, mysql, null, postgres, sqlite,
@@ -159,58 +162,87 @@ impl AnySession {
     }
 }
 
+/// What the session of whichever driver does.
+macro_rules! each {
+    ($any:expr, $session:ident => $done:expr) => {
+        match $any {
+            AnySession::Mysql($session) => $done,
+            AnySession::Postgres($session) => $done,
+            AnySession::Sqlite($session) => $done,
+            AnySession::Null($session) => $done,
+        }
+    };
+}
+
+/// The same within the session's limit; without one, as in steps, the statement's own future and nothing around it.
+macro_rules! within_limit {
+    ($any:expr, $what:expr, $session:ident => $done:expr) => {
+        match $any.limit() {
+            None => each!($any, $session => $done),
+            Some(limit) => {
+                let work = Box::pin(async { each!(&mut *$any, $session => $done) });
+                tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err($any.silent(limit, $what)))
+            }
+        }
+    };
+}
+
+impl AnySession {
+    /// From now on a statement of this session that has no answer after `limit` fails, and the session is of no use any more. Sessions
+    /// begin with a minute, which is enough for statements whose time does not depend on how many rows there are. SQLite's have none:
+    /// it works in this process.
+    pub fn limit_statements(&mut self, limit: Option<Duration>) {
+        match self {
+            Self::Mysql(session) => session.exchange_mut().limit = limit,
+            Self::Postgres(session) => session.exchange_mut().limit = limit,
+            Self::Sqlite(_) | Self::Null(_) => {}
+        }
+    }
+
+    #[inline]
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        match self {
+            Self::Mysql(session) => session.exchange().limit,
+            Self::Postgres(session) => session.exchange().limit,
+            Self::Sqlite(_) | Self::Null(_) => None,
+        }
+    }
+
+    /// The failure of a statement that had no answer within `limit`.
+    fn silent(&self, limit: Duration, what: &[u8]) -> DbError {
+        let place = match self {
+            Self::Mysql(session) => &session.exchange().place,
+            Self::Postgres(session) => &session.exchange().place,
+            Self::Sqlite(_) | Self::Null(_) => "",
+        };
+        let what = excerpt(what);
+        let advice = "see what the server does; statement_timeout in [host] is for statements whose time depends on the data";
+        DbError::new(Class::Lost, "io", format!("{what} on {place}: no answer within {limit:?}; {advice}"))
+    }
+}
+
 impl Session for AnySession {
     async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
-        match self {
-            Self::Mysql(session) => session.query(sql).await,
-            Self::Postgres(session) => session.query(sql).await,
-            Self::Sqlite(session) => session.query(sql).await,
-            Self::Null(session) => session.query(sql).await,
-        }
+        within_limit!(self, sql, session => session.query(sql).await)
     }
 
     async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
-        match self {
-            Self::Mysql(session) => session.prepare(sql).await,
-            Self::Postgres(session) => session.prepare(sql).await,
-            Self::Sqlite(session) => session.prepare(sql).await,
-            Self::Null(session) => session.prepare(sql).await,
-        }
+        within_limit!(self, sql.as_bytes(), session => session.prepare(sql).await)
     }
 
     async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
-        match self {
-            Self::Mysql(session) => session.forget(statement).await,
-            Self::Postgres(session) => session.forget(statement).await,
-            Self::Sqlite(session) => session.forget(statement).await,
-            Self::Null(session) => session.forget(statement).await,
-        }
+        within_limit!(self, b"closing a statement", session => session.forget(statement).await)
     }
 
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
-        match self {
-            Self::Mysql(session) => session.execute(statement, params).await,
-            Self::Postgres(session) => session.execute(statement, params).await,
-            Self::Sqlite(session) => session.execute(statement, params).await,
-            Self::Null(session) => session.execute(statement, params).await,
-        }
+        within_limit!(self, b"a prepared statement", session => session.execute(statement, params).await)
     }
 
     async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
-        match self {
-            Self::Mysql(session) => session.rows(sql).await,
-            Self::Postgres(session) => session.rows(sql).await,
-            Self::Sqlite(session) => session.rows(sql).await,
-            Self::Null(session) => session.rows(sql).await,
-        }
+        within_limit!(self, sql.as_bytes(), session => session.rows(sql).await)
     }
 
     async fn close(self) {
-        match self {
-            Self::Mysql(session) => session.close().await,
-            Self::Postgres(session) => session.close().await,
-            Self::Sqlite(session) => session.close().await,
-            Self::Null(session) => session.close().await,
-        }
+        each!(self, session => session.close().await)
     }
 }

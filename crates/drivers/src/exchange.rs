@@ -1,5 +1,7 @@
 //! Whether a connection is in the middle of an exchange, the same for every protocol.
 
+use std::time::Duration;
+
 use crate::roster::{Roster, Ticket};
 use crate::{Class, DbError};
 
@@ -20,7 +22,12 @@ pub(crate) struct Exchange {
     state: State,
     /// Where the connection is entered as long as it lasts.
     entered: Option<(Roster, Ticket)>,
+    /// Longest time for a statement outside of a step. A session begins with that of small questions.
+    pub(crate) limit: Option<Duration>,
 }
+
+/// Time limit of a statement whose time does not depend on how many rows there are.
+const SMALL_QUESTION: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -34,13 +41,18 @@ enum State {
 impl Exchange {
     #[cfg(test)]
     pub(crate) fn new(place: String) -> Self {
-        Self { place, state: State::Idle, entered: None }
+        Self { place, state: State::Idle, entered: None, limit: Some(SMALL_QUESTION) }
     }
 
     /// The same for a connection that can be told to stop: it is entered in `roster` until it ends.
     pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
         roster.enter(ticket);
-        Self { place, state: State::Idle, entered: Some((roster.clone(), ticket)) }
+        Self {
+            place,
+            state: State::Idle,
+            entered: Some((roster.clone(), ticket)),
+            limit: Some(SMALL_QUESTION),
+        }
     }
 
     /// Marks an exchange as begun. It stays so when its future is dropped in the middle.

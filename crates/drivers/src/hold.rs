@@ -161,17 +161,12 @@ impl AnySession {
     /// # Errors
     /// As [`Session::query`].
     pub async fn stay_while_idle(&mut self) -> Result<(), DbError> {
-        match self {
-            Self::Mysql(session) => {
-                let sql = format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}");
-                session.query(sql.as_bytes()).await?;
-            }
-            Self::Postgres(session) => {
-                session.query(NEVER_IDLE_TOO_LONG.as_bytes()).await?;
-            }
-            Self::Sqlite(_) | Self::Null(_) => {}
-        }
-        Ok(())
+        let sql = match self {
+            Self::Mysql(_) => format!("SET SESSION wait_timeout = {LONGEST_IDLE_SECONDS}"),
+            Self::Postgres(_) => NEVER_IDLE_TOO_LONG.to_owned(),
+            Self::Sqlite(_) | Self::Null(_) => return Ok(()),
+        };
+        self.query(sql.as_bytes()).await.map(drop)
     }
 }
 

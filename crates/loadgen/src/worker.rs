@@ -27,6 +27,9 @@ use crate::{Lane, LaneEnd, LaneSpec, LostConnections};
 /// Time for answers that are on their way when a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// The same when the user has stopped it, and waits.
+const GRACE_OF_USER: Duration = Duration::from_secs(1);
+
 /// How long connections are held open at the end of a step, at most. As long as a sampler may take for a sample.
 const HOLD: Duration = Duration::from_secs(15);
 
@@ -200,7 +203,8 @@ async fn run_timer(shared: Rc<Shared>) {
 /// Gives answers some seconds after a stop, then gives them up.
 async fn abandon_after_stop(shared: Rc<Shared>) {
     shared.control.wait_for_stop().await;
-    tokio::time::sleep(GRACE).await;
+    let is_wish = matches!(shared.control.reason(), Some(StopReason::Interrupted));
+    tokio::time::sleep(if is_wish { GRACE_OF_USER } else { GRACE }).await;
     shared.abandon.now();
 }
 

@@ -111,7 +111,11 @@ fn host_problem(plan: &Plan) -> Option<Problem<'_>> {
     if let Some(message) = spin_problem(plan) {
         return problem(&[Segment::Key("host"), Segment::Key("client_wait")], message);
     }
-    let timeouts = [("start_timeout", plan.host.start_timeout), ("stop_timeout", plan.host.stop_timeout)];
+    let timeouts = [
+        ("start_timeout", plan.host.start_timeout),
+        ("stop_timeout", plan.host.stop_timeout),
+        ("statement_timeout", plan.host.statement_timeout),
+    ];
     if let Some((key, _)) = timeouts.into_iter().find(|(_, timeout)| timeout.0.is_zero()) {
         let path = [Segment::Key("host"), Segment::Key(key)];
         return problem(&path, format!("{key} must be longer than 0s"));

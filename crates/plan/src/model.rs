@@ -102,6 +102,9 @@ pub struct Host {
     pub start_timeout: PlanDuration,
     /// A server that has not ended this long after it was asked to is killed; its cell fails if its data are still needed.
     pub stop_timeout: PlanDuration,
+    /// A statement outside of the steps that has no answer after this time fails, and its cell with it: content checks, statistics,
+    /// upkeep. Statements within steps take as long as they take. Small questions, such as for a setting, have a minute.
+    pub statement_timeout: PlanDuration,
     /// Pause between two cells, in which nothing runs, e.g. `"20m"`: a machine that gets hot is slower in the next cell. None by default;
     /// the originals rest for 10 to 20 minutes between builds of a server.
     pub rest: PlanDuration,
@@ -126,6 +129,7 @@ impl Default for Host {
             no_memory_limit: NoLimit::Refuse,
             start_timeout: PlanDuration::from_secs(120),
             stop_timeout: PlanDuration::from_secs(300),
+            statement_timeout: PlanDuration::from_secs(3600),
             rest: PlanDuration::from_secs(0),
             keep_data: false,
             sampling: true,

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::Error;
+use crate::command::calling;
 
 /// Where a server program lies: the prefix that the server calls its base directory, then the program.
 ///
@@ -184,7 +185,7 @@ fn first_with(prefix: &Path, candidates: &[&str], inside: &str) -> Option<PathBu
 
 fn version_line(program: &Path) -> Result<String, Error> {
     let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = Command::new(program)
+    let output = calling(program)
         .args(["--no-defaults", "--version"])
         .stdin(Stdio::null())
         .output()

@@ -1,8 +1,10 @@
 //! Copies folders of data: blocks are shared where the filesystem can, holes stay holes, owners and rights are kept.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, SeekFrom, copy_file_range, fadvise, ioctl_ficlone, seek};
 use rustix::io::Errno;
@@ -22,20 +24,27 @@ pub struct Copied {
 /// Bytes that are read at once where the kernel does not copy by itself.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// Bytes that the kernel is asked to copy at once: between two such requests the user may end it.
+const PIECE_BYTES: usize = 32 << 20;
+
 /// Copies what lies in `from` into the folder `to`, which exists, except for entries of `from` itself that are named `but`.
 /// Sockets and pipes belong to processes and are passed over.
 ///
 /// # Errors
-/// I/O, with the file that could not be copied.
-pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str) -> Result<Copied, Error> {
+/// I/O, with the file that could not be copied; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
+pub(crate) fn copy_tree(from: &Path, to: &Path, but: &str, cancel: &AtomicBool) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     for path in sorted_entries(from)?.into_iter().filter(|path| path.file_name() != Some(but.as_ref())) {
-        copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), &mut copied)?;
+        copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), &mut copied, cancel)?;
     }
     Ok(copied)
 }
 
-fn copy_entry(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), Error> {
+fn copy_entry(from: &Path, to: &Path, copied: &mut Copied, cancel: &AtomicBool) -> Result<(), Error> {
+    let cancelled = || Error::Cancelled { what: format!("copying to {}", to.display()) };
+    if cancel.load(Ordering::Relaxed) {
+        return Err(cancelled());
+    }
     let metadata = fs::symlink_metadata(from).map_err(Error::io("cannot look at", from))?;
     let kind = metadata.file_type();
     if kind.is_symlink() {
@@ -48,11 +57,14 @@ fn copy_entry(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), Error> 
     } else if kind.is_dir() {
         fs::create_dir(to).map_err(Error::io("cannot make", to))?;
         for path in sorted_entries(from)? {
-            copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), copied)?;
+            copy_entry(&path, &to.join(path.file_name().unwrap_or_default()), copied, cancel)?;
         }
         keep_owner(to, &metadata)?;
     } else if kind.is_file() {
-        let is_shared = copy_file(from, to, &metadata).map_err(Error::io("cannot copy to", to))?;
+        let is_shared = copy_file(from, to, &metadata, cancel).map_err(|error| match error.kind() {
+            ErrorKind::Interrupted => cancelled(),
+            _ => Error::io("cannot copy to", to)(error),
+        })?;
         keep_owner(to, &metadata)?;
         copied.files += 1;
         copied.bytes += metadata.len();
@@ -75,20 +87,20 @@ fn is_root() -> bool {
 }
 
 /// Whether blocks are shared.
-fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata) -> std::io::Result<bool> {
+fn copy_file(from: &Path, to: &Path, metadata: &fs::Metadata, cancel: &AtomicBool) -> std::io::Result<bool> {
     let source = File::open(from)?;
     let copy = File::options().write(true).create_new(true).mode(0o600).open(to)?;
     let is_shared = ioctl_ficlone(&copy, &source).is_ok();
     if !is_shared {
         copy.set_len(metadata.len())?;
-        copy_data(&source, &copy, metadata.len())?;
+        copy_data(&source, &copy, metadata.len(), cancel)?;
     }
     copy.set_modified(metadata.modified()?)?;
     Ok(is_shared)
 }
 
 /// Copies what is not a hole.
-fn copy_data(source: &File, copy: &File, length: u64) -> std::io::Result<()> {
+fn copy_data(source: &File, copy: &File, length: u64, cancel: &AtomicBool) -> std::io::Result<()> {
     let mut at = 0;
     while at < length {
         let begin = match seek(source, SeekFrom::Data(at)) {
@@ -98,22 +110,26 @@ fn copy_data(source: &File, copy: &File, length: u64) -> std::io::Result<()> {
             Err(errno) => return Err(errno.into()),
         };
         let end = seek(source, SeekFrom::Hole(begin))?.min(length);
-        copy_range(source, copy, begin, end)?;
+        copy_range(source, copy, begin, end, cancel)?;
         at = end;
     }
     Ok(())
 }
 
-fn copy_range(source: &File, copy: &File, begin: u64, end: u64) -> std::io::Result<()> {
+/// Ends as interrupted when `cancel` becomes true.
+fn copy_range(source: &File, copy: &File, begin: u64, end: u64, cancel: &AtomicBool) -> std::io::Result<()> {
     let (mut from, mut to) = (begin, begin);
     while from < end {
-        let rest = usize::try_from(end - from).unwrap_or(usize::MAX);
-        match copy_file_range(source, Some(&mut from), copy, Some(&mut to), rest) {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let piece = usize::try_from(end - from).map_or(PIECE_BYTES, |rest| rest.min(PIECE_BYTES));
+        match copy_file_range(source, Some(&mut from), copy, Some(&mut to), piece) {
             Ok(0) => return Err(std::io::ErrorKind::UnexpectedEof.into()),
             Ok(_) => {}
             // Filesystems that do not have it, and kernels that do not have it between two filesystems.
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(source, copy, from, end);
+                return copy_by_hand(source, copy, from, end, cancel);
             }
             Err(errno) => return Err(errno.into()),
         }
@@ -121,9 +137,18 @@ fn copy_range(source: &File, copy: &File, begin: u64, end: u64) -> std::io::Resu
     Ok(())
 }
 
-fn copy_by_hand(source: &File, copy: &File, mut at: u64, end: u64) -> std::io::Result<()> {
+fn copy_by_hand(
+    source: &File,
+    copy: &File,
+    mut at: u64,
+    end: u64,
+    cancel: &AtomicBool,
+) -> std::io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     while at < end {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ErrorKind::Interrupted.into());
+        }
         let most = usize::try_from(end - at).map_or(BUFFER_BYTES, |rest| rest.min(BUFFER_BYTES));
         let read = source.read_at(&mut buffer[..most], at)?;
         if read == 0 {
@@ -181,6 +206,8 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 mod tests {
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn contents_rights_links_and_times_are_the_originals_and_one_name_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
@@ -192,7 +219,7 @@ mod tests {
         fs::write(from.join("mark"), "outer").unwrap();
         fs::set_permissions(from.join("inner"), fs::Permissions::from_mode(0o750)).unwrap();
         symlink("inner/file", from.join("link")).unwrap();
-        let copied = copy_tree(&from, &to, "mark").unwrap();
+        let copied = copy_tree(&from, &to, "mark", &GO_ON).unwrap();
         assert_eq!((copied.files, copied.bytes), (2, 3_000_005));
         assert_eq!(fs::read(to.join("inner/file")).unwrap(), vec![7; 3_000_000]);
         assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("inner/file"));
@@ -201,6 +228,23 @@ mod tests {
         assert_eq!(metadata(&from).mode(), metadata(&to).mode());
         let modified = |folder: &Path| fs::metadata(folder.join("inner/file")).unwrap().modified().unwrap();
         assert_eq!(modified(&from), modified(&to));
+    }
+
+    #[test]
+    fn a_copy_ends_when_the_user_has_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("file"), "x").unwrap();
+        let cancel = AtomicBool::new(true);
+        let ended = copy_tree(&from, &to, "", &cancel);
+        assert!(matches!(ended, Err(Error::Cancelled { .. })), "{ended:?}");
+        let file = File::open(from.join("file")).unwrap();
+        let copy = File::create(to.join("file")).unwrap();
+        for ended in [copy_range(&file, &copy, 0, 1, &cancel), copy_by_hand(&file, &copy, 0, 1, &cancel)] {
+            assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+        }
     }
 
     #[test]
@@ -214,7 +258,7 @@ mod tests {
         file.write_all_at(b"begin", 0).unwrap();
         file.write_all_at(b"middle", HOLE / 2).unwrap();
         file.set_len(HOLE).unwrap();
-        copy_tree(&from, &to, "").unwrap();
+        copy_tree(&from, &to, "", &GO_ON).unwrap();
         let copy = to.join("sparse");
         assert_eq!(fs::read(&copy).unwrap(), fs::read(from.join("sparse")).unwrap());
         let metadata = fs::metadata(&copy).unwrap();
@@ -229,8 +273,8 @@ mod tests {
         fs::write(folder.path().join("from"), &bytes).unwrap();
         let source = File::open(folder.path().join("from")).unwrap();
         let copy = File::create(folder.path().join("to")).unwrap();
-        copy_by_hand(&source, &copy, 0, bytes.len() as u64).unwrap();
+        copy_by_hand(&source, &copy, 0, bytes.len() as u64, &GO_ON).unwrap();
         assert_eq!(fs::read(folder.path().join("to")).unwrap(), bytes);
-        assert!(copy_by_hand(&source, &copy, 0, bytes.len() as u64 + 1).is_err());
+        assert!(copy_by_hand(&source, &copy, 0, bytes.len() as u64 + 1, &GO_ON).is_err());
     }
 }

@@ -1,13 +1,19 @@
 //! Data directories: made, marked, wiped and filled; one without dbdyno's mark is never touched.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::OFlag;
+
 use crate::Error;
 use crate::copy::{copy_tree, keep_owner, sync};
-use crate::process::{is_alive, parent_of, started};
+use crate::process::{is_alive, parent_of, processes, started};
 use crate::tmp_dir;
 
 /// The file that says a data directory is dbdyno's to wipe.
@@ -18,24 +24,63 @@ const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
 /// How long a server whose dbdyno was killed may take to end before its data directory is refused.
 const LEAVING: Duration = Duration::from_secs(60);
 
+/// A folder that is held open and was reached through no link of its own: whatever takes the place of its path meanwhile, what is
+/// done inside is done to this one.
+struct Folder(File);
+
+impl Folder {
+    /// [`Error::NotOurs`] for a link and whatever else is no folder.
+    fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
+        match File::options().read(true).custom_flags(flags.bits()).open(path) {
+            Ok(file) => Ok(Self(file)),
+            Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_dir()) => Err(not_ours(path)),
+            Err(error) => Err(Error::io("cannot open the data directory", path)(error)),
+        }
+    }
+
+    /// A path to it that the kernel resolves to what is open.
+    fn inside(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))
+    }
+
+    fn has_mark(&self) -> bool {
+        fs::symlink_metadata(self.inside().join(MARK)).is_ok_and(|found| found.is_file())
+    }
+
+    fn write_mark(&self, text: &str) -> std::io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+        options.open(self.inside().join(MARK))?.write_all(text.as_bytes())
+    }
+}
+
+fn not_ours(path: &Path) -> Error {
+    Error::NotOurs { path: path.to_path_buf(), mark: MARK }
+}
+
 /// Makes `path` an empty directory with the mark: new, empty before, or ours and wiped.
 ///
 /// # Errors
-/// [`Error::NotOurs`] for anything else that lies there, [`Error::StillRunning`] when a server still uses it.
-pub fn prepare(path: &Path) -> Result<(), Error> {
-    let not_ours = || Error::NotOurs { path: path.to_path_buf(), mark: MARK };
+/// [`Error::NotOurs`] for anything else that lies there, such as a link; [`Error::StillRunning`] when a server still uses it;
+/// [`Error::Cancelled`] when `cancel` becomes true while that is waited for.
+pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            fs::create_dir_all(path).map_err(Error::io("cannot make the data directory", path))?;
+            let cannot = || Error::io("cannot make the data directory", path);
+            fs::create_dir_all(path.parent().unwrap_or(path)).map_err(cannot())?;
+            fs::create_dir(path).map_err(cannot())?;
         }
         Err(error) => return Err(Error::io("cannot look at the data directory", path)(error)),
-        Ok(_) if !path.is_dir() => return Err(not_ours()),
-        Ok(_) if path.join(MARK).is_file() => {
-            wait_for_leaving_server(path)?;
-            wipe(path)?;
+        Ok(_) => {
+            let folder = Folder::open(path)?;
+            if folder.has_mark() {
+                wait_for_leaving_server(path, cancel)?;
+                wipe(path, &folder)?;
+            } else if !entries(&folder.inside()).is_ok_and(|entries| entries.is_empty()) {
+                return Err(not_ours(path));
+            }
         }
-        Ok(_) if entries(path)?.is_empty() => {}
-        Ok(_) => return Err(not_ours()),
     }
     mark(path)
 }
@@ -48,42 +93,45 @@ pub fn prepare(path: &Path) -> Result<(), Error> {
 pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
     let temporary = tmp_dir::beside(path);
-    // What is not dbdyno's stays: no server has been told of it.
-    if temporary.join(MARK).is_file() { remove_marked(&temporary) } else { Ok(()) }
+    match remove_marked(&temporary) {
+        // What is not dbdyno's stays: no server has been told of it.
+        Err(Error::NotOurs { .. }) => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Removes one folder that has the mark; one that is not there is fine.
 pub(crate) fn remove_marked(path: &Path) -> Result<(), Error> {
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        _ if !path.join(MARK).is_file() => {
-            return Err(Error::NotOurs { path: path.to_path_buf(), mark: MARK });
-        }
-        _ => wait_for_leaving_server(path)?,
+    if fs::symlink_metadata(path).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
+        return Ok(());
     }
+    let folder = Folder::open(path)?;
+    if !folder.has_mark() {
+        return Err(not_ours(path));
+    }
+    wait_for_leaving_server(path, &AtomicBool::new(false))?;
+    wipe(path, &folder)?;
     // The mark goes last: what is left by a removal that is cut short is still known as ours.
-    wipe(path)?;
-    fs::remove_dir_all(path).map_err(Error::io("cannot remove the data directory", path))
+    let removed = fs::remove_file(folder.inside().join(MARK)).and_then(|()| fs::remove_dir(path));
+    removed.map_err(Error::io("cannot remove the data directory", path))
 }
 
 /// Writes the mark into `path`.
 pub(crate) fn mark(path: &Path) -> Result<(), Error> {
-    let file = path.join(MARK);
-    fs::write(&file, MARK_TEXT).map_err(Error::io("cannot write the mark", file.clone()))
+    Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
 /// Notes in the mark which process runs on the data directory, so that nobody wipes it under a running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
-    let file = path.join(MARK);
     let started = started(pid).unwrap_or_default();
     let text = format!("{MARK_TEXT}server {pid} {started}\n");
-    fs::write(&file, text).map_err(Error::io("cannot write the mark", file.clone()))
+    Folder::open(path)?.write_mark(&text).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
 /// Fills the prepared `data_dir` from `template`, sharing blocks where the filesystem can, and lets the writes
 /// reach the disk, so that they are not charged to what is measured next.
-pub(crate) fn fill(template: &Path, data_dir: &Path) -> Result<(), Error> {
-    copy_tree(template, data_dir, MARK)?;
+pub(crate) fn fill(template: &Path, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    copy_tree(template, data_dir, MARK, cancel)?;
     let metadata = fs::metadata(template).map_err(Error::io("cannot look at", template))?;
     keep_owner(data_dir, &metadata)?;
     sync(data_dir)
@@ -92,12 +140,12 @@ pub(crate) fn fill(template: &Path, data_dir: &Path) -> Result<(), Error> {
 /// Makes sure that `path` is a data directory that dbdyno made, and that nothing runs on it.
 ///
 /// # Errors
-/// [`Error::NotOurs`], [`Error::StillRunning`].
-pub(crate) fn check_at_rest(path: &Path) -> Result<(), Error> {
-    if !path.join(MARK).is_file() {
-        return Err(Error::NotOurs { path: path.to_path_buf(), mark: MARK });
+/// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Cancelled`] when `cancel` becomes true while that is waited for.
+pub(crate) fn check_at_rest(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+    if !Folder::open(path)?.has_mark() {
+        return Err(not_ours(path));
     }
-    wait_for_leaving_server(path)
+    wait_for_leaving_server(path, cancel)
 }
 
 fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -107,21 +155,27 @@ fn entries(path: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Removes everything but the mark, which stays so that a wipe that is cut short can be taken up again.
-fn wipe(path: &Path) -> Result<(), Error> {
-    for entry in entries(path)?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
+fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
+    for entry in entries(&folder.inside())?.into_iter().filter(|entry| !entry.ends_with(MARK)) {
         let is_folder = fs::symlink_metadata(&entry).is_ok_and(|metadata| metadata.is_dir());
         let removed = if is_folder { fs::remove_dir_all(&entry) } else { fs::remove_file(&entry) };
-        removed.map_err(Error::io("cannot remove", entry.clone()))?;
+        let place = || path.join(entry.file_name().unwrap_or_default());
+        removed.map_err(|error| Error::io("cannot remove", place())(error))?;
     }
     Ok(())
 }
 
-fn wait_for_leaving_server(path: &Path) -> Result<(), Error> {
+fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + LEAVING;
     while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
         // One that dbdyno still owns will not leave; one without its parent was told to end when that died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled {
+                what: format!("waiting for process {pid} to leave {}", path.display()),
+            });
         }
         sleep(Duration::from_millis(50));
     }
@@ -148,9 +202,7 @@ fn worker_in(path: &Path) -> Option<u32> {
         let is_server = || link("exe").is_some_and(|program| program.ends_with("postgres"));
         link("cwd").as_ref() == Some(&path) && is_server()
     };
-    let names =
-        fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter_map(|name| name.parse().ok()).find(works_there)
+    processes().find(works_there)
 }
 
 #[cfg(test)]
@@ -159,26 +211,28 @@ mod tests {
 
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn a_directory_without_the_mark_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
         fs::create_dir(&path).unwrap();
         fs::write(path.join("precious"), "x").unwrap();
-        assert!(matches!(prepare(&path), Err(Error::NotOurs { .. })));
+        assert!(matches!(prepare(&path, &GO_ON), Err(Error::NotOurs { .. })));
         assert!(path.join("precious").exists());
-        assert!(matches!(prepare(&path.join("precious")), Err(Error::NotOurs { .. })));
+        assert!(matches!(prepare(&path.join("precious"), &GO_ON), Err(Error::NotOurs { .. })));
     }
 
     #[test]
     fn a_marked_directory_is_wiped_and_keeps_its_mark() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/data");
-        prepare(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
         fs::create_dir(path.join("mysql")).unwrap();
         fs::write(path.join("mysql/user"), "x").unwrap();
         std::os::unix::fs::symlink(folder.path(), path.join("link")).unwrap();
-        prepare(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
         assert_eq!(entries(&path).unwrap(), [path.join(MARK)]);
         assert!(folder.path().exists());
     }
@@ -197,17 +251,47 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_or_removed_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, path) = (folder.path().join("theirs"), folder.path().join("data"));
+        // Marked: another run's, or made to look so.
+        prepare(&theirs, &GO_ON).unwrap();
+        fs::write(theirs.join("precious"), "x").unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        let refused = [prepare(&path, &GO_ON), remove_data(&path), check_at_rest(&path, &GO_ON), mark(&path)];
+        assert!(refused.iter().all(|refused| matches!(refused, Err(Error::NotOurs { .. }))), "{refused:?}");
+        assert_eq!(fs::read_to_string(theirs.join("precious")).unwrap(), "x");
+        // The folder that was looked at is the one that is emptied, whatever has its name by then.
+        fs::remove_file(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
+        fs::write(path.join("old"), "x").unwrap();
+        let opened = Folder::open(&path).unwrap();
+        fs::rename(&path, folder.path().join("moved")).unwrap();
+        std::os::unix::fs::symlink(&theirs, &path).unwrap();
+        wipe(&path, &opened).unwrap();
+        assert!(theirs.join("precious").exists() && !folder.path().join("moved/old").exists());
+        // A mark that is a link marks nothing, and is not written through.
+        let (outside, linked) = (folder.path().join("outside"), folder.path().join("linked"));
+        fs::write(&outside, "x").unwrap();
+        fs::create_dir(&linked).unwrap();
+        std::os::unix::fs::symlink(&outside, linked.join(MARK)).unwrap();
+        assert!(matches!(remove_data(&linked), Err(Error::NotOurs { .. })));
+        assert!(mark(&linked).is_err());
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "x");
+    }
+
+    #[test]
     fn a_directory_with_a_running_server_is_not_wiped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data");
-        prepare(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         note_server(&path, child.id()).unwrap();
-        let refused = prepare(&path);
+        let refused = prepare(&path, &GO_ON);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
-        prepare(&path).unwrap();
+        prepare(&path, &GO_ON).unwrap();
     }
 
     #[test]
@@ -225,8 +309,8 @@ mod tests {
         let (template, data) = (folder.path().join("template"), folder.path().join("data"));
         fs::create_dir_all(template.join("mysql")).unwrap();
         fs::write(template.join("mysql/user"), "x").unwrap();
-        prepare(&data).unwrap();
-        fill(&template, &data).unwrap();
+        prepare(&data, &GO_ON).unwrap();
+        fill(&template, &data, &GO_ON).unwrap();
         assert_eq!(fs::read_to_string(data.join("mysql/user")).unwrap(), "x");
         assert!(data.join(MARK).exists());
     }

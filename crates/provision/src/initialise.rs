@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use crate::command::part_options;
 use crate::installer::Installer;
@@ -35,20 +36,27 @@ struct Making<'a> {
     data_dir: PathBuf,
     tmp_dir: PathBuf,
     log: PathBuf,
+    cancel: &'a AtomicBool,
 }
 
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users, whose
 /// root@localhost has no password. The log lies beside it.
 ///
 /// # Errors
-/// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output.
-pub(crate) fn initialise(base: &BaseDir, my_cnf: &MyCnf, work: &Path) -> Result<(), Error> {
+/// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
+pub(crate) fn initialise(
+    base: &BaseDir,
+    my_cnf: &MyCnf,
+    work: &Path,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
     let making = Making {
         base,
         settings: my_cnf.initial_options(base),
         data_dir: work.join("data"),
         tmp_dir: work.join("tmp"),
         log: work.join("initialise.log"),
+        cancel,
     };
     for folder in [&making.data_dir, &making.tmp_dir] {
         make_folder(folder)?;
@@ -109,6 +117,7 @@ impl Making<'_> {
             // MySQL 5.6's script looks for its parts from where it is called.
             folder: self.base.prefix(),
             tmp_dir: &self.tmp_dir,
+            cancel: self.cancel,
         };
         installer.run(&line, sql)
     }

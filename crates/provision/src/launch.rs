@@ -4,12 +4,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use nix::fcntl::OFlag;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::command::FOREIGN_VARIABLES;
+use crate::command::calling;
 
 /// The calling thread, for the affinity calls.
 const THIS_THREAD: Pid = Pid::from_raw(0);
@@ -59,22 +60,23 @@ pub(crate) fn line(
     Line { words, ends_with_us: setpriv.is_some(), stop_signal }
 }
 
-/// A command with nothing of the caller's environment that servers obey, in a process group of its own, so that
+/// A command with a clean environment, in a process group of its own, so that
 /// Ctrl-C in the terminal reaches dbdyno only. Output goes to the end of `log`.
 pub(crate) fn detached(line: &[String], log: &Path) -> Result<Command, Error> {
+    use std::os::unix::fs::OpenOptionsExt;
     use std::os::unix::process::CommandExt;
 
     let cannot = || Error::io("cannot write the log", log);
     if let Some(folder) = log.parent() {
         std::fs::create_dir_all(folder).map_err(cannot())?;
     }
-    let output = File::options().create(true).append(true).open(log).map_err(cannot())?;
+    let mut options = File::options();
+    // Made here: nothing is written through a link in its place.
+    options.create(true).append(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+    let output = options.open(log).map_err(cannot())?;
     let errors = output.try_clone().map_err(cannot())?;
-    let mut command = Command::new(&line[0]);
+    let mut command = calling(&line[0]);
     command.args(&line[1..]).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
-    for name in FOREIGN_VARIABLES {
-        command.env_remove(name);
-    }
     Ok(command)
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,6 +13,9 @@ use nix::unistd::Pid;
 
 /// How often a process is asked whether it still runs.
 const POLL: Duration = Duration::from_millis(10);
+
+/// Time that is left to a server once the user wants all of it to end: its data are not needed any more.
+const HURRY: Duration = Duration::from_millis(500);
 
 /// How a server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,11 +66,16 @@ impl Process {
         self.lock().try_wait().ok().flatten()
     }
 
-    /// Waits for the end, at most `limit`.
-    pub(crate) fn wait(&self, limit: Duration) -> Option<ExitStatus> {
-        let deadline = Instant::now() + limit;
+    /// Waits for the end, at most `limit`; when `cancel` becomes true, at most `hurry` from then on.
+    pub(crate) fn wait(&self, limit: Duration, cancel: &AtomicBool, hurry: Duration) -> Option<ExitStatus> {
+        let mut deadline = Instant::now() + limit;
+        let mut is_cancelled = false;
         loop {
             let status = self.exit_status();
+            if !is_cancelled && cancel.load(Ordering::Relaxed) {
+                is_cancelled = true;
+                deadline = deadline.min(Instant::now() + hurry);
+            }
             if status.is_some() || Instant::now() >= deadline {
                 return status;
             }
@@ -74,11 +83,12 @@ impl Process {
         }
     }
 
-    /// Asks by the signal that means a clean end, waits up to `limit`, then kills.
+    /// Asks by the signal that means a clean end, waits up to `limit`, then kills with all that descends from it. When `cancel`
+    /// becomes true, that comes half a second later.
     ///
     /// # Errors
     /// When even the killed process cannot be waited for.
-    pub(crate) fn stop(&self, limit: Duration) -> std::io::Result<Stopped> {
+    pub(crate) fn stop(&self, limit: Duration, cancel: &AtomicBool) -> std::io::Result<Stopped> {
         let asked = Instant::now();
         let ended = |status: ExitStatus, killed, had_ended| Stopped {
             code: status.code(),
@@ -91,11 +101,11 @@ impl Process {
             return Ok(ended(status, false, true));
         }
         self.signal(self.stop_signal);
-        if let Some(status) = self.wait(limit) {
+        if let Some(status) = self.wait(limit, cancel, HURRY) {
             return Ok(ended(status, false, false));
         }
         let mut child = self.lock();
-        child.kill()?;
+        kill_tree(self.pid);
         let status = child.wait()?;
         Ok(ended(status, true, false))
     }
@@ -112,6 +122,35 @@ impl Process {
     fn lock(&self) -> MutexGuard<'_, Child> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Kills `root`, which is not yet reaped, with all that descends from it. PostgreSQL's processes are no group, and one that is held
+/// (SIGSTOP) does not notice that its first process has ended. Each is held before its children are looked for: it then starts no
+/// more of them, and reaps none, so that no number is another's meanwhile.
+fn kill_tree(root: u32) {
+    let send = |pid: u32, signal| {
+        // A failure means that it has just ended.
+        let _ = i32::try_from(pid).map(|pid| kill(Pid::from_raw(pid), signal));
+    };
+    let mut tree = vec![root];
+    send(root, Signal::SIGSTOP);
+    loop {
+        let children: Vec<u32> = processes()
+            .filter(|pid| !tree.contains(pid) && parent_of(*pid).is_some_and(|parent| tree.contains(&parent)))
+            .collect();
+        if children.is_empty() {
+            break;
+        }
+        children.iter().for_each(|pid| send(*pid, Signal::SIGSTOP));
+        tree.extend(children);
+    }
+    tree.into_iter().rev().for_each(|pid| send(pid, Signal::SIGKILL));
+}
+
+/// The numbers of all processes.
+pub(crate) fn processes() -> impl Iterator<Item = u32> {
+    let names = fs::read_dir("/proc").into_iter().flatten().flatten();
+    names.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// When process `pid` started, in clock ticks since boot; `None` when it has ended.
@@ -144,6 +183,8 @@ mod tests {
 
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     fn shell(script: &str) -> Process {
         let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = [0; 1];
@@ -155,16 +196,56 @@ mod tests {
     fn a_process_that_ends_when_asked_is_not_killed() {
         let process = shell("trap 'exit 7' TERM; echo; while :; do sleep 0.01; done");
         assert_eq!(process.exit_status(), None);
-        let stopped = process.stop(Duration::from_secs(20)).unwrap();
+        let stopped = process.stop(Duration::from_secs(20), &GO_ON).unwrap();
         assert_eq!((stopped.code, stopped.killed, stopped.had_ended), (Some(7), false, false));
-        assert!(process.stop(Duration::from_secs(1)).unwrap().had_ended);
+        assert!(process.stop(Duration::from_secs(1), &GO_ON).unwrap().had_ended);
     }
 
     #[test]
     fn a_process_that_does_not_end_is_killed_and_that_is_said() {
         let process = shell("trap '' TERM; echo; while :; do sleep 0.01; done");
-        let stopped = process.stop(Duration::from_millis(200)).unwrap();
+        let stopped = process.stop(Duration::from_millis(200), &GO_ON).unwrap();
         assert_eq!((stopped.code, stopped.signal, stopped.killed), (None, Some(9), true));
         assert!(stopped.took >= Duration::from_millis(200));
+    }
+
+    #[test]
+    fn a_process_that_does_not_end_is_killed_at_once_when_the_user_has_enough() {
+        let process = shell("trap '' TERM; echo; while :; do sleep 0.01; done");
+        let cancel = AtomicBool::new(true);
+        let stopped = process.stop(Duration::from_secs(600), &cancel).unwrap();
+        assert!(stopped.killed && stopped.took < Duration::from_secs(60), "{stopped:?}");
+    }
+
+    /// As PostgreSQL's are: each in a session of its own, and frozen.
+    #[test]
+    fn what_descends_from_a_killed_process_is_killed_though_it_is_held_and_in_a_session_of_its_own() {
+        let script = "trap '' TERM; for i in 1 2; do setsid sh -c 'sleep 600 & wait' & done; echo; while :; do sleep 600; done";
+        let process = shell(script);
+        let family = || {
+            let mut family = vec![process.pid()];
+            while let Some(child) = processes().find(|pid| {
+                !family.contains(pid) && parent_of(*pid).is_some_and(|parent| family.contains(&parent))
+            }) {
+                family.push(child);
+            }
+            family
+        };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while family().len() < 6 && Instant::now() < deadline {
+            sleep(POLL);
+        }
+        let family: Vec<(u32, String)> =
+            family().into_iter().filter_map(|pid| Some((pid, started(pid)?))).collect();
+        assert_eq!(family.len(), 6, "the shell, its sleep, and two sessions of two");
+        for (pid, _) in &family {
+            kill(Pid::from_raw(i32::try_from(*pid).unwrap()), Signal::SIGSTOP).unwrap();
+        }
+        assert!(process.stop(Duration::from_millis(50), &GO_ON).unwrap().killed);
+        while family.iter().any(|(pid, noted)| is_alive(*pid, noted)) && Instant::now() < deadline {
+            sleep(POLL);
+        }
+        let left: Vec<_> = family.iter().filter(|(pid, noted)| is_alive(*pid, noted)).collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 const PROTOCOL_VERSION: u8 = 10;
 
 /// A server that accepts but does not greet within this time is asked again.
-const GREETING_LIMIT: Duration = Duration::from_secs(2);
+const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
 /// Connects and reads the start of the greeting: a packet header of 4 bytes, then the protocol's version. A
 /// server that listens but still starts accepts connections without greeting, or greets with an error packet.

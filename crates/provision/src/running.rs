@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,8 @@ pub(crate) struct Start<'a> {
     pub(crate) log: PathBuf,
     /// Time from spawning to the first answer.
     pub(crate) timeout: Duration,
+    /// The user wants all of it to end.
+    pub(crate) cancel: Arc<AtomicBool>,
     pub(crate) notes: Vec<String>,
 }
 
@@ -56,6 +60,7 @@ pub struct Running {
     log: PathBuf,
     command_line: Vec<String>,
     notes: Vec<String>,
+    cancel: Arc<AtomicBool>,
     /// Bytes of the log that belong to earlier starts.
     log_start: u64,
 }
@@ -64,9 +69,9 @@ impl Running {
     /// Spawns the server and waits until `answers` says that it does.
     ///
     /// # Errors
-    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; those of pinning.
+    /// [`Error::DiedAtStart`] and [`Error::NoAnswer`] with the end of the log; [`Error::Cancelled`]; those of pinning.
     pub(crate) fn start(start: Start<'_>, answers: impl Fn() -> bool) -> Result<Self, Error> {
-        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, mut notes } = start;
+        let Start { title, mut line, cpus, home, data_dir, tmp_dir, log, timeout, cancel, mut notes } = start;
         if !line.ends_with_us {
             notes.push("no setpriv on this machine: the server outlives a killed dbdyno".to_owned());
         }
@@ -78,8 +83,18 @@ impl Running {
         let process = Process::new(launch::spawn(&mut command, cpus)?, line.stop_signal);
         let home = Some(home);
         let command_line = line.words;
-        let server =
-            Self { title, process, home, data_dir, _tmp_dir: tmp_dir, log, command_line, notes, log_start };
+        let server = Self {
+            title,
+            process,
+            home,
+            data_dir,
+            _tmp_dir: tmp_dir,
+            log,
+            command_line,
+            notes,
+            cancel,
+            log_start,
+        };
         datadir::note_server(&server.data_dir, server.pid())?;
         server.wait_for_answer(timeout, answers)?;
         Ok(server)
@@ -92,6 +107,9 @@ impl Running {
             if let Some(status) = self.exit_status() {
                 let log_tail = self.last_words();
                 return Err(Error::DiedAtStart { server, status: self.end_of(status), log, log_tail });
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("starting {server}") });
             }
             if spawned.elapsed() >= limit {
                 let log_tail = self.last_words();
@@ -183,7 +201,7 @@ impl Running {
     /// # Errors
     /// When the process cannot be waited for.
     pub fn stop_within(self, limit: Duration) -> Result<Stopped, Error> {
-        self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))
+        self.process.stop(limit, &self.cancel).map_err(Error::io("cannot stop the server on", &self.data_dir))
     }
 }
 
@@ -194,8 +212,10 @@ impl Running {
     /// [`Error::Killed`] when it did not end within `limit`; [`Error::NotAtRest`] when it ended in another way than by a clean
     /// stop; when the process cannot be waited for.
     pub fn halt(mut self, limit: Duration) -> Result<(Stopped, Home), Error> {
-        let stopped =
-            self.process.stop(limit).map_err(Error::io("cannot stop the server on", &self.data_dir))?;
+        let stopped = self
+            .process
+            .stop(limit, &self.cancel)
+            .map_err(Error::io("cannot stop the server on", &self.data_dir))?;
         let server = self.title.clone();
         if stopped.killed {
             return Err(Error::Killed { server, limit });
@@ -218,7 +238,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         // After `stop` this finds the process ended and does nothing. There is nobody to tell of a failure.
-        let _ = self.process.stop(DROP_LIMIT);
+        let _ = self.process.stop(DROP_LIMIT, &self.cancel);
     }
 }
 
@@ -230,6 +250,15 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
         (Ok(resolved), _, _) => Ok(resolved),
         (Err(_), Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
         (Err(_), _, _) => Ok(made),
+    }
+}
+
+/// The same for a folder that dbdyno makes itself: what leads to it is resolved, and a link in its own place is not.
+pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
+    let made = std::path::absolute(path).map_err(Error::io("cannot make absolute", path))?;
+    match (made.parent(), made.file_name()) {
+        (Some(parent), Some(name)) => Ok(absolute(parent)?.join(name)),
+        _ => Ok(made),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_drivers::mysql::Options;
@@ -10,7 +12,7 @@ use crate::command::{Places, start_options, tls_options};
 use crate::home::MYSQL_SOCKET;
 use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
-use crate::running::{Data, Running, Start, absolute, absolute_log};
+use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::template::Template;
 use crate::tmp_dir::{TmpDir, beside, can_be_named};
 use crate::{BaseDir, Error, Home, datadir, launch, ready};
@@ -31,6 +33,8 @@ pub struct ServerSpec {
     pub template_dir: PathBuf,
     /// Time from spawning to the first greeting.
     pub start_timeout: Duration,
+    /// Set when the user wants all of it to end: nothing is waited for any more, and the server is killed soon.
+    pub cancel: Arc<AtomicBool>,
     /// Storage engine that must be there: `innodb`, `rocksdb`, ...
     pub engine: String,
 }
@@ -68,7 +72,7 @@ impl Server {
         };
         let socket = home.path().join(MYSQL_SOCKET);
         let log = absolute_log(&spec.log)?;
-        let data_dir = absolute(&spec.data_dir)?;
+        let data_dir = absolute_itself(&spec.data_dir)?;
         let has_own_tmp_dir = my_cnf.sets("tmpdir");
         let lies_beside = can_be_named(&beside(&data_dir));
         let tmp_dir = if lies_beside { beside(&data_dir) } else { home.empty_tmp_dir()? };
@@ -86,12 +90,14 @@ impl Server {
 
         match data {
             Data::Fresh => {
-                Template::of_mysql(&spec.base, &my_cnf, &spec.template_dir)?.copy_to(&data_dir)?;
+                let cancel = &*spec.cancel;
+                Template::of_mysql(&spec.base, &my_cnf, &spec.template_dir, cancel)?
+                    .copy_to(&data_dir, cancel)?;
             }
-            Data::AsItIs => datadir::check_at_rest(&data_dir)?,
+            Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
         }
         let is_needed = lies_beside && !has_own_tmp_dir;
-        let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir)?) } else { None };
+        let tmp_dir = if is_needed { Some(TmpDir::make(&data_dir, &spec.cancel)?) } else { None };
 
         let start = Start {
             title: spec.base.title(),
@@ -102,6 +108,7 @@ impl Server {
             tmp_dir,
             log,
             timeout: spec.start_timeout,
+            cancel: Arc::clone(&spec.cancel),
             notes: options.notes,
         };
         let running = Running::start(start, || ready::greets(&socket))?;

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -50,14 +51,23 @@ impl Snapshot {
     /// once for its checksum. Nothing may run on it. Both must lie in one filesystem. A snapshot that is there is replaced.
     ///
     /// # Errors
-    /// [`Error::NotOurs`] for a data directory that dbdyno did not make, [`Error::StillRunning`]; I/O.
-    pub fn take(data_dir: &Path, folder: &Path, knowledge: Value) -> Result<Self, Error> {
-        datadir::check_at_rest(data_dir)?;
+    /// [`Error::NotOurs`] for a data directory that dbdyno did not make, [`Error::StillRunning`]; I/O; [`Error::Cancelled`] when
+    /// `cancel` becomes true meanwhile.
+    pub fn take(
+        data_dir: &Path,
+        folder: &Path,
+        knowledge: Value,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
+        if is_link(folder) {
+            return Err(Error::NotOurs { path: folder.to_path_buf(), mark: datadir::MARK });
+        }
+        datadir::check_at_rest(data_dir, cancel)?;
         remove(folder)?;
         fs::create_dir_all(folder).map_err(Error::io("cannot make the snapshot folder", folder))?;
         let data = folder.join(DATA);
         fs::rename(data_dir, &data).map_err(Error::io("cannot move the data directory to", data.clone()))?;
-        let (files, bytes, sha256) = summed(&data)?;
+        let (files, bytes, sha256) = summed(&data, cancel)?;
         let snapshot =
             Self { folder: folder.to_path_buf(), info: SnapshotInfo { files, bytes, sha256, knowledge } };
         sync(folder)?;
@@ -66,8 +76,11 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The snapshot in `folder`; `None` when there is none, or one that was cut short.
+    /// The snapshot in `folder`; `None` when there is none, or one that was cut short, or a link in its place.
     pub fn open(folder: &Path) -> Option<Self> {
+        if is_link(folder) {
+            return None;
+        }
         let text = fs::read(folder.join(ABOUT)).ok()?;
         let info: SnapshotInfo = serde_json::from_slice(&text).ok()?;
         folder.join(DATA).join(datadir::MARK).is_file().then(|| Self { folder: folder.to_path_buf(), info })
@@ -82,12 +95,13 @@ impl Snapshot {
     /// page cache when this returns, whether its blocks are shared or were written.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Snapshot`] when files of the snapshot have changed; I/O.
-    pub fn restore(&self, data_dir: &Path) -> Result<Copied, Error> {
+    /// [`Error::NotOurs`], [`Error::StillRunning`]; [`Error::Snapshot`] when files of the snapshot have changed; I/O;
+    /// [`Error::Cancelled`] when `cancel` becomes true meanwhile.
+    pub fn restore(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<Copied, Error> {
         let data = self.folder.join(DATA);
         self.check(&data)?;
-        datadir::prepare(data_dir)?;
-        let copied = copy_tree(&data, data_dir, datadir::MARK)?;
+        datadir::prepare(data_dir, cancel)?;
+        let copied = copy_tree(&data, data_dir, datadir::MARK, cancel)?;
         let metadata = fs::metadata(&data).map_err(Error::io("cannot look at", data.clone()))?;
         keep_owner(data_dir, &metadata)?;
         sync(data_dir)?;
@@ -112,6 +126,10 @@ impl Snapshot {
         };
         write().map_err(Error::io("cannot write", path.clone()))
     }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
 }
 
 /// Removes the snapshot in `folder`, whole or not; none there is fine.
@@ -169,7 +187,7 @@ pub(crate) fn listed(data: &Path) -> Result<Vec<SnapshotFile>, Error> {
 }
 
 /// Files, their bytes and the checksum over all of them.
-fn summed(data: &Path) -> Result<(Vec<SnapshotFile>, u64, String), Error> {
+fn summed(data: &Path, cancel: &AtomicBool) -> Result<(Vec<SnapshotFile>, u64, String), Error> {
     let files = listed(data)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
@@ -179,6 +197,9 @@ fn summed(data: &Path) -> Result<(Vec<SnapshotFile>, u64, String), Error> {
         digest.update(file.bytes.to_le_bytes());
         let mut opened = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;
         loop {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("reading {}", path.display()) });
+            }
             match opened.read(&mut buffer).map_err(Error::io("cannot read", path.clone()))? {
                 0 => break,
                 read => digest.update(&buffer[..read]),
@@ -196,10 +217,12 @@ mod tests {
 
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     /// A marked data directory with two files.
     fn data_dir(folder: &Path) -> PathBuf {
         let data_dir = folder.join("1-a");
-        datadir::prepare(&data_dir).unwrap();
+        datadir::prepare(&data_dir, &GO_ON).unwrap();
         fs::create_dir(data_dir.join("ib")).unwrap();
         fs::write(data_dir.join("ibdata1"), "system").unwrap();
         fs::write(data_dir.join("ib/t.ibd"), "rows").unwrap();
@@ -210,10 +233,11 @@ mod tests {
     fn each_copy_has_the_bytes_of_the_snapshot_whatever_was_done_to_the_one_before() {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
-        let taken = Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 })).unwrap();
+        let taken =
+            Snapshot::take(&data_dir, &folder.path().join("s"), json!({ "rows": 3 }), &GO_ON).unwrap();
         assert!(!data_dir.exists(), "moved, not copied");
         for _ in 0..2 {
-            assert_eq!(taken.restore(&data_dir).unwrap().files, 2);
+            assert_eq!(taken.restore(&data_dir, &GO_ON).unwrap().files, 2);
             assert_eq!(fs::read_to_string(data_dir.join("ib/t.ibd")).unwrap(), "rows");
             assert!(!data_dir.join("ib/new").exists() && data_dir.join(datadir::MARK).exists());
             fs::write(data_dir.join("ib/t.ibd"), "changed").unwrap();
@@ -225,12 +249,24 @@ mod tests {
     }
 
     #[test]
+    fn a_snapshot_is_neither_put_nor_found_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (theirs, link) = (folder.path().join("theirs"), folder.path().join("s"));
+        Snapshot::take(&data_dir(folder.path()), &theirs, Value::Null, &GO_ON).unwrap();
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        assert_eq!(Snapshot::open(&link), None);
+        let refused = Snapshot::take(&data_dir(folder.path()), &link, Value::Null, &GO_ON);
+        assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
+        assert!(Snapshot::open(&theirs).is_some());
+    }
+
+    #[test]
     fn the_checksum_is_of_names_and_contents() {
         let sum_of = |change: fn(&Path)| {
             let folder = tempfile::tempdir().unwrap();
             let data_dir = data_dir(folder.path());
             change(&data_dir);
-            summed(&data_dir).unwrap().2
+            summed(&data_dir, &GO_ON).unwrap().2
         };
         let plain = sum_of(|_| {});
         assert_eq!(plain, sum_of(|data| fs::write(data.join(datadir::MARK), "another mark").unwrap()));
@@ -243,9 +279,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data_dir = data_dir(folder.path());
         let place = folder.path().join("s");
-        let taken = Snapshot::take(&data_dir, &place, Value::Null).unwrap();
+        let taken = Snapshot::take(&data_dir, &place, Value::Null, &GO_ON).unwrap();
         fs::write(place.join("data/ib/t.ibd"), "rowss").unwrap();
-        let message = taken.restore(&data_dir).unwrap_err().to_string();
+        let message = taken.restore(&data_dir, &GO_ON).unwrap_err().to_string();
         assert!(message.contains("ib/t.ibd with 5 bytes in place of ib/t.ibd with 4"), "{message}");
         fs::remove_file(place.join(ABOUT)).unwrap();
         assert_eq!(Snapshot::open(&place), None);
@@ -257,7 +293,7 @@ mod tests {
         let data_dir = folder.path().join("theirs");
         fs::create_dir(&data_dir).unwrap();
         fs::write(data_dir.join("precious"), "x").unwrap();
-        let refused = Snapshot::take(&data_dir, &folder.path().join("s"), Value::Null);
+        let refused = Snapshot::take(&data_dir, &folder.path().join("s"), Value::Null, &GO_ON);
         assert!(matches!(refused, Err(Error::NotOurs { .. })), "{refused:?}");
         assert!(data_dir.join("precious").exists());
     }

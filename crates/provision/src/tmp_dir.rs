@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use crate::{Error, datadir};
 
@@ -20,9 +21,9 @@ impl TmpDir {
     ///
     /// # Errors
     /// [`Error::NotOurs`] for anything else that lies there; I/O.
-    pub(crate) fn make(data_dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
         let path = beside(data_dir);
-        datadir::prepare(&path)?;
+        datadir::prepare(&path, cancel)?;
         let made = Self(path);
         let closed = fs::set_permissions(&made.0, fs::Permissions::from_mode(0o700));
         closed.map_err(Error::io("cannot close to others", made.0.clone()))?;
@@ -53,26 +54,28 @@ pub(crate) fn can_be_named(path: &Path) -> bool {
 mod tests {
     use super::*;
 
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
     #[test]
     fn it_is_emptied_at_a_start_and_goes_with_its_value_or_with_the_data() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("1-a");
-        datadir::prepare(&data).unwrap();
-        let left = TmpDir::make(&data).unwrap();
+        datadir::prepare(&data, &GO_ON).unwrap();
+        let left = TmpDir::make(&data, &GO_ON).unwrap();
         let path = folder.path().join("1-a.tmp");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::write(path.join("ibXYZ"), "sorted").unwrap();
         // As after kill -9.
         std::mem::forget(left);
-        let made = TmpDir::make(&data).unwrap();
+        let made = TmpDir::make(&data, &GO_ON).unwrap();
         assert!(!path.join("ibXYZ").exists());
         drop(made);
         assert!(!path.exists() && data.exists());
-        std::mem::forget(TmpDir::make(&data).unwrap());
+        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
         datadir::remove_data(&data).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         // The data are gone already, moved into a snapshot.
-        std::mem::forget(TmpDir::make(&data).unwrap());
+        std::mem::forget(TmpDir::make(&data, &GO_ON).unwrap());
         datadir::remove_data(&data).unwrap();
         assert!(!path.exists());
     }
@@ -81,10 +84,10 @@ mod tests {
     fn a_folder_of_somebody_else_is_refused_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let (data, theirs) = (folder.path().join("a"), folder.path().join("a.tmp"));
-        datadir::prepare(&data).unwrap();
+        datadir::prepare(&data, &GO_ON).unwrap();
         fs::create_dir(&theirs).unwrap();
         fs::write(theirs.join("precious"), "x").unwrap();
-        assert!(matches!(TmpDir::make(&data), Err(Error::NotOurs { .. })));
+        assert!(matches!(TmpDir::make(&data, &GO_ON), Err(Error::NotOurs { .. })));
         datadir::remove_data(&data).unwrap();
         assert!(theirs.join("precious").exists() && !data.exists());
     }

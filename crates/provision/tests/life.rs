@@ -7,6 +7,7 @@
 mod support;
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_provision::{Base, Data, Error, Home, PgServer, Server, ServerSpec, Snapshot};
@@ -50,9 +51,15 @@ fn a_server_starts_again_on_its_data_and_on_copies_of_a_snapshot_under_the_same_
         assert_ne!(server.pid(), pid);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
 
-        let taken = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(2)).unwrap();
+        let taken = Snapshot::take(
+            &spec.data_dir,
+            &folder.path().join("snapshot"),
+            json!(2),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         for _ in 0..2 {
-            taken.restore(&spec.data_dir).unwrap();
+            taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
             let server = Server::start_in(home, &spec, Data::AsItIs).unwrap();
             assert_eq!(ask(&server, &[ADD, COUNT]), "3", "{}", wanted.0);
             home = server.into_running().halt(STOP).unwrap().1;
@@ -68,9 +75,15 @@ fn a_postgres_starts_on_copies_of_a_snapshot_too() {
         let server = PgServer::start(&spec).unwrap_or_else(|error| panic!("{}: {error}", wanted.0));
         ask_postgres(&server, &["CREATE TABLE t (a INT)", "INSERT INTO t VALUES (1)"]);
         let (_, mut home) = server.into_running().halt(STOP).unwrap();
-        let taken = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(1)).unwrap();
+        let taken = Snapshot::take(
+            &spec.data_dir,
+            &folder.path().join("snapshot"),
+            json!(1),
+            &AtomicBool::new(false),
+        )
+        .unwrap();
         for _ in 0..2 {
-            taken.restore(&spec.data_dir).unwrap();
+            taken.restore(&spec.data_dir, &AtomicBool::new(false)).unwrap();
             let server = PgServer::start_in(home, &spec, Data::AsItIs).unwrap();
             let count = ask_postgres(&server, &["INSERT INTO t VALUES (1)", "SELECT COUNT(*) FROM t"]);
             assert_eq!(count, "2", "{}", wanted.0);
@@ -84,7 +97,8 @@ fn data_that_a_server_runs_on_or_that_is_not_ours_becomes_no_snapshot() {
     let folder = new_folder();
     let spec = spec(MYSQLS[1], folder.path());
     let server = Server::start(&spec).unwrap();
-    let refused = Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(0));
+    let refused =
+        Snapshot::take(&spec.data_dir, &folder.path().join("snapshot"), json!(0), &AtomicBool::new(false));
     assert!(matches!(refused, Err(Error::StillRunning { .. })), "{refused:?}");
     server.stop().unwrap();
     std::fs::create_dir(folder.path().join("theirs")).unwrap();

@@ -12,11 +12,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::AtomicBool;
 
 use dbdyno_provision::{PgServer, PgServerSpec, Snapshot, prepare_data, remove_data};
 use nix::sys::statvfs::statvfs;
 use serde_json::json;
 use support::{ask_postgres, new_folder, postgres, postgres_spec};
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
 
 /// Set in the copy of this program that has the filesystem, to where it is mounted.
 const MOUNTED: &str = "DBDYNO_TEST_XFS";
@@ -70,11 +73,11 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
     const BYTES: usize = 64 << 20;
     on_xfs("a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it", |xfs| {
         let data_dir = xfs.join("data");
-        prepare_data(&data_dir).unwrap();
+        prepare_data(&data_dir, &GO_ON).unwrap();
         fs::write(data_dir.join("ibdata1"), vec![7; BYTES]).unwrap();
-        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null)).unwrap();
+        let snapshot = Snapshot::take(&data_dir, &xfs.join("snapshot"), json!(null), &GO_ON).unwrap();
         let before = used(xfs);
-        let copied = snapshot.restore(&data_dir).unwrap();
+        let copied = snapshot.restore(&data_dir, &GO_ON).unwrap();
         assert_eq!((copied.files, copied.shared_files, copied.bytes), (1, 1, BYTES as u64));
         let grown = used(xfs) - before;
         assert!(grown < 1 << 20, "the copy took {grown} bytes");
@@ -85,7 +88,7 @@ fn a_copy_of_a_snapshot_takes_no_space_and_is_written_to_without_it() {
         let grown = used(xfs) - before;
         assert!((half.len() as u64..BYTES as u64).contains(&grown), "half of it was written: {grown} bytes");
         assert!(fs::read(xfs.join("snapshot/data/ibdata1")).unwrap() == vec![7; BYTES]);
-        snapshot.restore(&data_dir).unwrap();
+        snapshot.restore(&data_dir, &GO_ON).unwrap();
         assert!(fs::read(data_dir.join("ibdata1")).unwrap() == vec![7; BYTES]);
     });
 }

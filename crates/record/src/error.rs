@@ -14,6 +14,10 @@ pub enum Error {
          go on with --resume"
     )]
     Exists { path: PathBuf },
+    #[error(
+        "{path} is a link, and no record is written through one; remove the link, then go on with --resume"
+    )]
+    Link { path: PathBuf },
     #[error("{path} is being written by another dbdyno; wait until it has ended, or stop it")]
     InUse { path: PathBuf },
     #[error(

@@ -81,6 +81,15 @@ pub(crate) fn write_whole(path: &Path, value: &impl Serialize) -> Result<(), Err
     write().map_err(|source| Error::Write { path: path.into(), source })
 }
 
+/// Refuses a way from the run directory `top` to `below` on which a link lies: what it leads to is not the run's. The run directory
+/// itself may be reached by one.
+pub(crate) fn refuse_links(top: &Path, below: &Path) -> Result<(), Error> {
+    let mut folders = below.ancestors().take_while(|folder| *folder != top);
+    let is_link =
+        |folder: &&Path| std::fs::symlink_metadata(folder).is_ok_and(|found| found.file_type().is_symlink());
+    folders.find(is_link).map_or(Ok(()), |link| Err(Error::Link { path: link.into() }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::layout::{ASIDE, CELLS, EVENTS, LOGS, MANIFEST, REPEATED};
-use crate::layout::{cell_path, create_folder, folder_name, sync_folder, write_whole};
+use crate::layout::{cell_path, create_folder, folder_name, refuse_links, sync_folder, write_whole};
 use crate::lines::LineWriter;
 use crate::{CellEvent, CellId, Error, Manifest, RunEvent, StepWriter, reader};
 
@@ -62,10 +62,12 @@ impl RunWriter {
     /// Creates the folder of a cell. Fails with `Exists` when there is one: see `set_aside`.
     pub fn cell(&self, cell: &CellId) -> Result<CellWriter, Error> {
         let dir = self.dir.join(CELLS).join(cell_path(cell)?);
+        let repeated = self.dir.join(REPEATED).join(cell_path(cell)?);
+        refuse_links(&self.dir, &dir)?;
+        refuse_links(&self.dir, &repeated)?;
         create_folder(&dir)?;
         sync_folders_between(&self.dir, &dir)?;
         let events = LineWriter::open(dir.join(EVENTS))?;
-        let repeated = self.dir.join(REPEATED).join(cell_path(cell)?);
         Ok(CellWriter { dir, repeated, events })
     }
 
@@ -77,6 +79,7 @@ impl RunWriter {
     pub fn set_aside(&self, cell: &CellId) -> Result<Option<PathBuf>, Error> {
         let path = cell_path(cell)?;
         let from = self.dir.join(CELLS).join(&path);
+        refuse_links(&self.dir, &from)?;
         if !from.exists() {
             return Ok(None);
         }
@@ -89,6 +92,7 @@ impl RunWriter {
             number += 1;
         };
         let to = self.dir.join(&place);
+        refuse_links(&self.dir, &to)?;
         let write_error = |source| Error::Write { path: to.clone(), source };
         std::fs::create_dir_all(parent_of(&to)).map_err(write_error)?;
         std::fs::rename(&from, &to).map_err(write_error)?;

@@ -119,9 +119,17 @@ impl Sampler {
     ///
     /// # Errors
     /// When a counter file could not be written; the other files are complete.
-    pub fn stop(mut self) -> Result<Report, Error> {
+    pub fn stop(self) -> Result<Report, Error> {
+        self.stop_within(LANE_LIMIT)
+    }
+
+    /// The same for somebody who waits: what has no last sample by then is named in a warning.
+    ///
+    /// # Errors
+    /// As [`Sampler::stop`].
+    pub fn stop_within(mut self, limit: Duration) -> Result<Report, Error> {
         self.tell_all(|| Command::Stop);
-        let deadline = Instant::now() + LANE_LIMIT;
+        let deadline = Instant::now() + limit;
         let mut first_error = None;
         for lane in std::mem::take(&mut self.lanes) {
             match lane.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {

@@ -24,26 +24,30 @@ impl Connection {
     }
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect_as(self.kind).await.map_err(failure)?);
-        Ok(())
+        self.take(self.endpoint.connect_as(self.kind).await)
     }
 
     /// As [`Connection::open`], to insert rows whose keys the server gives: they go up by 1.
     pub(crate) async fn open_to_insert(&mut self) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect_to_insert(self.kind).await.map_err(failure)?);
-        Ok(())
+        self.take(self.endpoint.connect_to_insert(self.kind).await)
     }
 
     /// As [`Connection::open_to_insert`], to load `table` and such as it by INSERTs whose texts are ASCII: the server converts none
     /// of them.
     pub(crate) async fn open_to_load(&mut self, table: &str) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect_to_load(self.kind, table).await.map_err(failure)?);
-        Ok(())
+        self.take(self.endpoint.connect_to_load(self.kind, table).await)
     }
 
     /// As [`Connection::open_to_insert`], to send rows with [`Connection::load_rows`].
     pub(crate) async fn open_to_stream(&mut self) -> Result<(), Failure> {
-        self.session = Some(self.endpoint.connect_to_stream(self.kind).await.map_err(failure)?);
+        self.take(self.endpoint.connect_to_stream(self.kind).await)
+    }
+
+    /// A statement of a step may take as long as it takes: how long is what is measured.
+    fn take(&mut self, opened: Result<AnySession, DbError>) -> Result<(), Failure> {
+        let mut session = opened.map_err(failure)?;
+        session.limit_statements(None);
+        self.session = Some(session);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
@@ -14,11 +15,11 @@ use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
 use crate::commands::resume::resume;
-use crate::conductor::{Conductor, Holds, Prepared, RunClock, Tally, elsewhere, prepare};
+use crate::conductor::{Conductor, Holds, Prepared, RunClock, SNAPSHOTS, Tally, elsewhere, prepare};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
 use crate::progress::Progress;
-use crate::templates::{self, Templates};
+use crate::templates::{self, TEMPLATES, Templates};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
 
 /// Name of the report file in a run directory.
@@ -45,15 +46,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     let cancel = signals::watch(signals::RUN_STOPS)?;
     leftovers::remove();
     let kept_templates = templates::kept(args.templates.as_deref())?;
+    signals::idle(true);
     let ready = match &args.resume {
-        Some(dir) => resume(dir, args.anyway, args.failed, &runtime)?,
-        None => begin(args, &runtime)?,
+        Some(dir) => resume(dir, args.anyway, args.failed, &runtime),
+        None => begin(args, &runtime),
     };
+    signals::idle(false);
+    let ready = ready?;
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
     let data_root = data_root(&plan, &dir);
+    refuse_links(&data_root)?;
     let templates = Templates::choose(kept_templates, &data_root);
     let server_cpus = host::server_cpus(&plan);
     host::pin_client(&plan)?;
@@ -83,13 +88,39 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     runtime.block_on(holds.release());
     if !plan.host.keep_data {
         // Templates and snapshots are kept while the run goes on, data directories only while their cell does.
-        templates.remove_own();
-        let _ = std::fs::remove_dir_all(data_root.join("snapshots"));
-        let _ = std::fs::remove_dir(&data_root);
+        remove_data_root(&data_root, &templates);
     }
     match walked {
         Some(walked) => finish(walked, &dir),
         None => refused,
+    }
+}
+
+/// Refuses links in the place of the folders that a run makes for its data. The folders that the user names may be reached by links.
+///
+/// # Errors
+/// The first link.
+fn refuse_links(data_root: &Path) -> Result<(), Ended> {
+    let is_link = |path: &PathBuf| path.symlink_metadata().is_ok_and(|found| found.file_type().is_symlink());
+    let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
+    let Some(link) = own.iter().find(|path| is_link(path)) else { return Ok(()) };
+    let advice = "remove the link, or name the folder that it leads to with host.data_dir";
+    let what = format!("{} is a link, and a run keeps no data behind one; {advice}", link.display());
+    Err(Ended::new(MACHINE, what))
+}
+
+/// Removes what a run has kept beside the data of its cells, and names what is left.
+fn remove_data_root(data_root: &Path, templates: &Templates) {
+    if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
+        return terminal::warning(&message);
+    }
+    templates.remove_own();
+    let _ = std::fs::remove_dir_all(data_root.join(SNAPSHOTS));
+    match std::fs::remove_dir(data_root) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            terminal::warning(&format!("data are left in {}: {error}; remove them", data_root.display()));
+        }
+        _ => {}
     }
 }
 
@@ -123,7 +154,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
         TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
     let shown = terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
-    std::fs::write(&report, Html.render(&findings)?)
+    write_anew(&report, &Html.render(&findings)?)
         .map_err(|error| Ended::new(MACHINE, format!("cannot write {}: {error}", report.display())))?;
     let shown = shown.and_then(|()| terminal::out(&format!("\nreport: {}", report.display())));
     // The record and its report are whole: what was measured is not lost with the summary.
@@ -195,6 +226,17 @@ fn overrides(args: &RunArgs) -> Vec<(String, String)> {
     let aa = args.aa.then(|| ("aa".to_owned(), "true".to_owned()));
     let budget = args.budget.map(|budget| ("budget".to_owned(), budget.to_string()));
     args.overrides.iter().cloned().chain(blocks).chain(aa).chain(budget).collect()
+}
+
+/// Writes a file of the run whole or not at all. A link in its place is replaced and not followed.
+fn write_anew(path: &Path, text: &str) -> std::io::Result<()> {
+    let unfinished = path.with_added_extension("unfinished");
+    match std::fs::remove_file(&unfinished) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    std::fs::File::create_new(&unfinished)?.write_all(text.as_bytes())?;
+    std::fs::rename(&unfinished, path)
 }
 
 /// What the client could reach in this run's way of using it, as far as that was measured. Of a run over the wire without

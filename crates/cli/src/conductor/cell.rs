@@ -1,6 +1,7 @@
 //! One cell: a variant with fresh data, through all steps of a workload.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::{Cgroup, Snapshot};
@@ -67,6 +68,9 @@ impl Conductor<'_> {
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
         let (outcome, message) = self.provided_cell(id, writer)?;
+        if self.cancelled() {
+            return Ok((outcome, message));
+        }
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
         let taken = match held {
             Ok(lost) => {
@@ -100,8 +104,12 @@ impl Conductor<'_> {
             Ok(database) => database,
             Err(message) => {
                 if !self.plan.host.keep_data {
-                    // What is not dbdyno's stays; why the cell failed is said already.
-                    let _ = dbdyno_provision::remove_data(&self.data_dir(id));
+                    let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
+                        // It stays; that the cell failed because of it is said already.
+                        Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
+                        Err(error) => Some(error.to_string()),
+                    };
+                    self.warn(writer, left)?;
                 }
                 return Ok((Outcome::Failed, Some(message)));
             }
@@ -110,7 +118,7 @@ impl Conductor<'_> {
         let obituary = database.obituary();
         if !database.owned {
             // Of a check or a pause that was cut off; those of a step are told with it.
-            let cancelled = self.runtime.block_on(database.cancel_abandoned());
+            let cancelled = self.cancel_abandoned(&database);
             self.warn(writer, cancelled.err())?;
         }
         if ending.0 == Outcome::Failed
@@ -119,9 +127,13 @@ impl Conductor<'_> {
             ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
         }
         self.progress.busy("stopping");
-        if let Some(warning) = database.end(self.plan.host.keep_data, self.stop_limit()) {
-            writer.event(&CellEvent::Warning { at: time::now(), text: warning })?;
+        let is_wanted = !self.cancelled();
+        let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
+        // That a server was killed at the user's wish is no fault of its.
+        if let Some(text) = stop.filter(|_| is_wanted) {
+            writer.event(&CellEvent::Warning { at: time::now(), text })?;
         }
+        self.warn(writer, left)?;
         Ok(ending)
     }
 
@@ -145,6 +157,7 @@ impl Conductor<'_> {
             config_dir: self.writer.dir().join(option_files::FOLDER),
             server_cpus: self.server_cpus.clone(),
             start_timeout: self.plan.host.start_timeout.0,
+            cancel: Arc::clone(&self.cancel),
         }
     }
 

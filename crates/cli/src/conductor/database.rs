@@ -1,6 +1,8 @@
 //! The database of one cell: started on fresh data or on what lies there, stopped, ended.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_drivers::mysql::Manner;
@@ -22,8 +24,6 @@ use crate::option_files;
 const DATABASE: &str = "ib";
 /// Class of the session beside the load, under which its encryption is recorded.
 const CONDUCTOR: &str = "conductor";
-/// Time for statements that were given up to end once they are cancelled.
-const CANCEL_LIMIT: Duration = Duration::from_secs(15);
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where a cell's files go.
@@ -38,6 +38,8 @@ pub(crate) struct Place {
     pub(crate) config_dir: PathBuf,
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) start_timeout: Duration,
+    /// The user wants the run to end.
+    pub(crate) cancel: Arc<AtomicBool>,
 }
 
 /// A database that is ready for its workload.
@@ -106,6 +108,7 @@ impl Database {
                     log: place.log.clone(),
                     template_dir: place.template_dir.clone(),
                     start_timeout: place.start_timeout,
+                    cancel: Arc::clone(&place.cancel),
                     engine: engine.clone(),
                 };
                 let server = homed(home, variant);
@@ -125,6 +128,7 @@ impl Database {
                     log: place.log.clone(),
                     template_dir: place.template_dir.clone(),
                     start_timeout: place.start_timeout,
+                    cancel: Arc::clone(&place.cancel),
                 };
                 let server = homed(home, variant);
                 let server = server.and_then(|home| PgServer::start_in(home, &spec, data));
@@ -174,7 +178,7 @@ impl Database {
             busy_timeout: BUSY_TIMEOUT,
         };
         if data == Data::Fresh {
-            prepare_data(&place.data_dir).map_err(|error| error.to_string())?;
+            prepare_data(&place.data_dir, &place.cancel).map_err(|error| error.to_string())?;
             sqlite::create_marked(&options).map_err(|error| error.to_string())?;
         }
         let endpoint = Endpoint { target: Target::Sqlite(options), capabilities: sqlite::capabilities() };
@@ -244,8 +248,8 @@ impl Database {
     ///
     /// # Errors
     /// One sentence: what may still be at work.
-    pub(crate) async fn cancel_abandoned(&self) -> Result<(), String> {
-        self.endpoint.cancel_abandoned(CANCEL_LIMIT).await
+    pub(crate) async fn cancel_abandoned(&self, limit: Duration) -> Result<(), String> {
+        self.endpoint.cancel_abandoned(limit).await
     }
 
     /// The server's first process, if it runs on this machine as far as can be seen.
@@ -331,8 +335,9 @@ impl Database {
         halted.map(|halted| halted.map(|(_, home)| home)).map_err(|error| error.to_string())
     }
 
-    /// Stops what was started and removes the data, unless it is to be kept. What is odd about the end is returned.
-    pub(crate) fn end(self, keep_data: bool, limit: Duration) -> Option<String> {
+    /// Stops what was started and removes the data, unless it is to be kept. Returns what is odd about the end, and what could not be
+    /// removed.
+    pub(crate) fn end(self, keep_data: bool, limit: Duration) -> (Option<String>, Option<String>) {
         let mut warning = None;
         if let Some(server) = self.server {
             match server.stop_within(limit) {
@@ -349,14 +354,8 @@ impl Database {
                 Err(error) => warning = Some(error.to_string()),
             }
         }
-        if let (Some(data_dir), false) = (&self.data_dir, keep_data) {
-            let left = remove_data(data_dir).err().map(|error| error.to_string());
-            warning = match (warning, left) {
-                (Some(warning), Some(left)) => Some(format!("{warning}; {left}")),
-                (warning, left) => warning.or(left),
-            };
-        }
-        warning
+        let removed = self.data_dir.as_deref().filter(|_| !keep_data).map_or(Ok(()), remove_data);
+        (warning, removed.err().map(|error| error.to_string()))
     }
 }
 

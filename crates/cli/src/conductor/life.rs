@@ -15,6 +15,9 @@ use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::{cold, time};
 
+/// Why a start came to nothing that the user did not wait for.
+const STOPPED: &str = "interrupted by the user while the server was started";
+
 /// What is done before a measured step. The server is stopped for it and started after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Turn {
@@ -80,9 +83,12 @@ fn copied(copied: Copied) -> Value {
     json!({ "files": copied.files, "bytes": copied.bytes, "shared_files": copied.shared_files })
 }
 
+/// Folder of a run's snapshots, in its data folder.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
 /// Where the snapshot of a variant's loaded data lies; the same for all blocks.
 pub(crate) fn snapshot_dir(data_root: &Path, id: &CellId) -> PathBuf {
-    data_root.join("snapshots").join(format!("{}-{}", id.variant, id.workload))
+    data_root.join(SNAPSHOTS).join(format!("{}-{}", id.variant, id.workload))
 }
 
 impl Conductor<'_> {
@@ -138,7 +144,7 @@ impl Conductor<'_> {
         let mut data = Data::Fresh;
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
-            match snapshot.restore(&place.data_dir) {
+            match snapshot.restore(&place.data_dir, &self.cancel) {
                 Ok(figures) => {
                     self.write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
                 }
@@ -147,7 +153,8 @@ impl Conductor<'_> {
             data = Data::AsItIs;
         }
         let variant = self.prepared(id)?;
-        Ok(self.runtime.block_on(Database::provide(variant, &place, home, data)))
+        let provided = self.unless_cancelled(Database::provide(variant, &place, home, data));
+        Ok(provided.unwrap_or_else(|| Err(STOPPED.to_owned())))
     }
 
     /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session beside
@@ -198,10 +205,11 @@ impl Conductor<'_> {
         let data = if turn.data == Change::Anew { Data::Fresh } else { Data::AsItIs };
         let began = Instant::now();
         let variant = self.prepared(id)?;
-        let started = self.runtime.block_on(async {
+        let started = self.unless_cancelled(async {
             *database = Database::provide(variant, &place, home, data).await?;
             database.connect().await.map_err(|error| error.to_string())
         });
+        let started = started.unwrap_or_else(|| Err(STOPPED.to_owned()));
         if started.is_ok() && database.pid().is_some() {
             works.push(work("start", began, json!({ "pid": database.pid() })));
         }
@@ -219,7 +227,7 @@ impl Conductor<'_> {
                 Some(Snapshot::open(&folder).ok_or("the snapshot of the loaded data is gone")?)
             }
             Change::TakeAndRestore => {
-                let taken = Snapshot::take(&place.data_dir, &folder, knowledge);
+                let taken = Snapshot::take(&place.data_dir, &folder, knowledge, &self.cancel);
                 let taken = taken.map_err(|error| error.to_string())?;
                 let info = taken.info();
                 let (files, bytes, sha256) = (info.files.len(), info.bytes, &info.sha256);
@@ -230,7 +238,8 @@ impl Conductor<'_> {
         };
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
-            let figures = snapshot.restore(&place.data_dir).map_err(|error| error.to_string())?;
+            let figures =
+                snapshot.restore(&place.data_dir, &self.cancel).map_err(|error| error.to_string())?;
             works.push(work("restore", began, copied(figures)));
         }
         if turn.is_cold {

@@ -1,6 +1,7 @@
 //! A look at each variant before anything is measured: started once, read back, stopped.
 
 use dbdyno_analyse::parity::{Subject, circumstances, compared};
+use std::sync::Arc;
 use std::time::Duration;
 
 use dbdyno_drivers::{Session, describe};
@@ -12,7 +13,7 @@ use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{Database, Place};
 use crate::conductor::variants::Prepared;
-use crate::exit::{Ended, SERVER, USAGE};
+use crate::exit::{Ended, INTERRUPTED, SERVER, USAGE};
 use crate::{option_files, parity, time};
 
 impl Conductor<'_> {
@@ -26,8 +27,12 @@ impl Conductor<'_> {
         for variant in self.variants {
             self.progress.busy("a look at the settings of each variant");
             let extra = words.extra(&variant.info.name);
-            let server =
-                self.runtime.block_on(look(variant, &self.place_to_look(variant), self.stop_limit()));
+            let looked =
+                self.unless_cancelled(look(variant, &self.place_to_look(variant), self.stop_limit()));
+            let server = match looked {
+                Some(server) if !self.cancelled() => server,
+                _ => return Err(Ended { code: INTERRUPTED, message: None }),
+            };
             let server = server
                 .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
@@ -48,6 +53,7 @@ impl Conductor<'_> {
             config_dir: self.writer.dir().join(option_files::FOLDER),
             server_cpus: self.server_cpus.clone(),
             start_timeout: self.plan.host.start_timeout.0,
+            cancel: Arc::clone(&self.cancel),
         }
     }
 }

@@ -30,7 +30,7 @@ use crate::time;
 
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
-pub(crate) use life::snapshot_dir;
+pub(crate) use life::{SNAPSHOTS, snapshot_dir};
 pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.

@@ -101,7 +101,7 @@ impl StepRun<'_, '_> {
         }
         // What comes next on a server that goes on would be measured beside it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
-        if goes_on && let Err(text) = conductor.runtime.block_on(self.database.cancel_abandoned()) {
+        if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
             writer.event(&StepEvent::Warning { text })?;
         }
@@ -120,7 +120,10 @@ impl StepRun<'_, '_> {
     }
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
-        match sampler.stop() {
+        /// A frozen server gives no last sample, and the user waits.
+        const HURRY: Duration = Duration::from_millis(500);
+        let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
+        match stopped {
             Ok(report) => {
                 for text in report.warnings {
                     writer.event(&StepEvent::Warning { text })?;
@@ -145,8 +148,9 @@ impl StepRun<'_, '_> {
 
     /// What took the load's connections away will have taken the session beside it too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
-        if end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0) {
-            *session = self.conductor.runtime.block_on(self.database.connect())?;
+        let was_lost = end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0);
+        if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
+            *session = connected?;
         }
         Ok(())
     }
@@ -193,6 +197,7 @@ impl StepRun<'_, '_> {
             let reason = format!("the tables were not loaded as they must be: {what}");
             writer.event(&StepEvent::Invalid { reason })?;
         }
+        self.conductor.let_work(session);
         let checks = self
             .conductor
             .answered(&format!("{}  checking", self.name), workload.verify(self.index, end, session));

@@ -145,6 +145,7 @@ impl Conductor<'_> {
         let name = &walk.names[index];
         let interrupted =
             |when: &str| (Outcome::Interrupted, Some(format!("interrupted by the user {when} step {name}")));
+        self.let_work(session);
         let before = self.answered(&format!("preparing {name}"), walk.workload.before(index, session));
         let Some(before) = before else { return Ok(Some(interrupted("before"))) };
         if let Some(failed) = self.write_works(walk.writer, before)? {

@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use dbdyno_drivers::AnySession;
 use dbdyno_record::RunEvent;
 
 use crate::conductor::Conductor;
 use crate::conductor::clock::to_us;
+use crate::conductor::database::Database;
 use crate::exit::Ended;
 use crate::progress::Progress;
 use crate::silence::FIRST_WORD;
@@ -29,6 +31,17 @@ impl Conductor<'_> {
                 never = tell_of_waiting(&self.progress, what) => match never {},
             }
         })
+    }
+
+    /// [`Database::cancel_abandoned`], which waits for the end of the statements, and not long when the user waits for that of the run.
+    pub(crate) fn cancel_abandoned(&self, database: &Database) -> Result<(), String> {
+        let limit = Duration::from_secs(if self.cancelled() { 1 } else { 15 });
+        self.runtime.block_on(database.cancel_abandoned(limit))
+    }
+
+    /// From now on statements of `session` may take as long as the plan gives those whose time depends on the data.
+    pub(crate) fn let_work(&self, session: &mut AnySession) {
+        session.limit_statements(Some(self.plan.host.statement_timeout.0));
     }
 
     /// Leaves the machine alone between two cells, for as long as the plan says and the user does not want the run to end.

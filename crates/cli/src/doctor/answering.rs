@@ -3,9 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use dbdyno_plan::CpuList;
+use dbdyno_provision::calling;
 
 use crate::exit::{Ended, MACHINE};
 
@@ -26,7 +27,7 @@ impl Answering {
         };
         let program = std::env::current_exe().map_err(|error| cannot(error.to_string()))?;
         // The kernel ends it when the thread that starts it ends, even by `kill -9`.
-        let mut command = Command::new("setpriv");
+        let mut command = calling("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(program);
         command.args(["known-answer", "--protocol", protocol, "--socket"]).arg(socket);
         if let Some(cpus) = cpus {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use dbdyno_analyse::Validity;
 use dbdyno_record::{Outcome, Run, RunEvent, StepRecord};
@@ -95,12 +95,31 @@ fn ctrl_c_keeps_what_was_measured_and_says_how_to_go_on() {
 }
 
 #[test]
-fn sigterm_ends_a_run_as_ctrl_c_does() {
+fn sigterm_and_sighup_end_a_run_as_ctrl_c_does() {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP] {
+        let desk = Desk::new();
+        let (running, dir) = in_the_last_step(&desk);
+        running.signal(signal);
+        running.wait().expect_code(130);
+        the_report_has_the_finished_steps(&desk, &dir);
+        assert!(!dir.join("data").exists(), "data is left");
+    }
+}
+
+#[test]
+fn a_run_that_was_told_to_outlive_its_terminal_does() {
     let desk = Desk::new();
-    let (running, dir) = in_the_last_step(&desk);
-    running.signal(Signal::SIGTERM);
-    running.wait().expect_code(130);
-    the_report_has_the_finished_steps(&desk, &dir);
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
+    let mut shell = std::process::Command::new("sh");
+    desk.prepare(&mut shell);
+    // As nohup does it.
+    shell.args(["-c", "trap '' HUP; exec \"$0\" run p.toml", env!("CARGO_BIN_EXE_dbdyno")]);
+    let mut running = desk.start(&mut shell);
+    let dir = desk.run_dir();
+    let first = Run::open(&dir).unwrap().manifest.order[0].variant.clone();
+    wait_until_in_step(&mut running, &dir, &format!("1/{first}/insert-benchmark/qr100"));
+    running.signal(Signal::SIGHUP);
+    running.wait().expect_ok();
 }
 
 /// As `timeout` does it: to the process, then to its group.
@@ -140,30 +159,6 @@ fn ctrl_c_does_not_wait_for_the_end_of_a_pause() {
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.cells[0].steps.last().and_then(StepRecord::outcome), Some(Outcome::Completed));
     assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Interrupted, .. })));
-}
-
-#[test]
-fn a_second_ctrl_c_ends_at_once() {
-    let desk = Desk::new();
-    // A server that initialises for a while, which the first Ctrl-C waits for.
-    let begun = desk.path("begun");
-    let script = format!(
-        "case \"$*\" in\n*--version*) echo 'mysqld  Ver 8.0.31 for Linux on x86_64 (MySQL Community Server - GPL)';;\n\
-         *) touch {}; exec sleep 60;;\nesac",
-        begun.display()
-    );
-    desk.fake_server("server", &script);
-    desk.write("p.toml", &plan("[[variant]]\nname = \"slow\"\nbasedir = \"server\"", ""));
-    let running = desk.start(&mut desk.command(&["run", "p.toml"]));
-    wait_for("the server to initialise", || begun.exists().then_some(()));
-    running.signal(Signal::SIGINT);
-    wait_for("the first to be heard", || running.said().contains("stopping: ").then_some(()));
-    // Two that come at once are one.
-    sleep(Duration::from_millis(500));
-    let asked = Instant::now();
-    running.signal(Signal::SIGINT);
-    running.wait().expect_code(130);
-    assert!(asked.elapsed() < Duration::from_secs(60), "it took {:?} of the server's 60 s", asked.elapsed());
 }
 
 #[test]

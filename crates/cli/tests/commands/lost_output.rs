@@ -41,7 +41,10 @@ fn results_that_a_full_disk_did_not_take_are_an_error() {
     assert!(dir.join("report.html").exists());
     let run = dir.to_str().unwrap();
     let rollback = format!("{run}:rollback");
-    let commands: [&[&str]; 11] = [
+    let commands: [&[&str]; 14] = [
+        &["--help"],
+        &["run", "-h"],
+        &["--version"],
         &["report", run],
         &["report", run, "--format", "json"],
         &["compare", &rollback, ":wal"],

@@ -15,6 +15,7 @@ mod help;
 mod history;
 mod interrupted;
 mod known_answer;
+mod links;
 #[path = "../support/listening.rs"]
 mod listening;
 mod lists;
@@ -31,6 +32,7 @@ mod rests;
 mod resumed;
 mod run;
 mod servers;
+mod silence;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -72,6 +72,22 @@ fn a_download_that_fails_is_told_in_the_words_of_its_program_and_leaves_nothing(
     assert_eq!(left(&desk), [".lock"]);
 }
 
+/// A download that is stopped has five seconds to end; this one does not.
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let desk = Desk::new();
+    let curl = format!("trap '' TERM; touch {}; sleep 60", desk.path("begun").display());
+    let running = desk.start(&mut command(&desk, &["get", "own"], ENTRY, &curl));
+    wait_for("the download to begin", || desk.path("begun").exists().then_some(()));
+    running.signal(Signal::SIGINT);
+    wait_for("the first to be heard", || running.said().contains("stopping").then_some(()));
+    // Two that come at once are one.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.signal(Signal::SIGINT);
+    running.wait().expect_code(130);
+    assert_ne!(left(&desk), [".lock"], "there was time to clean up");
+}
+
 #[test]
 fn a_download_that_is_stopped_leaves_nothing_and_says_so() {
     let desk = Desk::new();

@@ -23,6 +23,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
         log: desk.path("theirs/server.log"),
         template_dir: templates(),
         start_timeout: std::time::Duration::from_secs(120),
+        cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     };
     let server = Server::start(&spec).unwrap();

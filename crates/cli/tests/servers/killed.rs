@@ -1,11 +1,13 @@
 //! Servers and dbdyno itself that die, at start or in the middle of a step.
 
+use std::time::{Duration, Instant};
+
 use dbdyno_record::{CellEvent, Outcome, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{Desk, findings, wait_until_in_step};
-use crate::watch::{process_is_there, server_of, wait_until_gone};
+use crate::watch::{children_of, process_is_there, server_of, wait_until_gone};
 use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_8_0, POSTGRES_15, POSTGRES_18, small_plan, variant};
 
 const SQLITE: &str =
@@ -55,6 +57,32 @@ fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str)
     let loaded = &findings.workloads[0].steps[0];
     assert!(loaded.variants.iter().all(|variant| variant.rate.is_some()), "{loaded:?}");
     assert!(!dir.join("data").exists());
+}
+
+/// All of its processes are frozen in mid-step, and Ctrl-C is asked for: neither waits for the other.
+#[test]
+fn a_server_that_is_frozen_for_good_is_killed_with_its_children_and_its_data_go() {
+    for prefix in [MARIADB_10_11, POSTGRES_15] {
+        let desk = Desk::new();
+        desk.write("p.toml", &small_plan(&variant("victim", prefix, ""), "read_write_time = \"10m\""));
+        let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));
+        let dir = desk.run_dir();
+        wait_until_in_step(&mut running, &dir, "1/victim/insert-benchmark/qr100");
+        let first = server_of(&dir, "victim").pid.unwrap();
+        let family = [vec![first], children_of(first)].concat();
+        for pid in &family {
+            kill(Pid::from_raw(i32::try_from(*pid).unwrap()), Signal::SIGSTOP).unwrap();
+        }
+        let asked = Instant::now();
+        running.signal(Signal::SIGINT);
+        let ended = running.wait();
+        ended.expect_code(130);
+        // The plan gives a server five minutes to stop.
+        assert!(asked.elapsed() < Duration::from_secs(60), "{prefix}: {:?}", asked.elapsed());
+        family.iter().for_each(|pid| wait_until_gone(*pid));
+        assert!(!dir.join("data").exists(), "{prefix}: {}", ended.err);
+        assert_eq!(outcomes(&Run::open(&dir).unwrap()), [("victim".to_owned(), Some(Outcome::Interrupted))]);
+    }
 }
 
 /// As at a shutdown of the machine: the server goes first, and its cell is to run again all the same.

@@ -22,6 +22,7 @@ pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
         log: desk.path("theirs/server.log"),
         template_dir: templates(),
         start_timeout: std::time::Duration::from_secs(120),
+        cancel: std::sync::Arc::default(),
     })
     .unwrap();
     number(&server.options("postgres"), &format!("CREATE ROLE bench LOGIN CREATEDB PASSWORD '{PASSWORD}'"));

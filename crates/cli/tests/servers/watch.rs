@@ -41,6 +41,18 @@ pub(crate) fn state(pid: u32) -> Option<char> {
     text.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
+/// The processes that `pid` has started and that run now.
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = tasks.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |child: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().nth(1).map(str::to_owned));
+        fields.flatten().is_some_and(|parent| parent == pid.to_string())
+    };
+    numbers.filter(is_child).collect()
+}
+
 pub(crate) fn wait_until_gone(pid: u32) {
     wait_for(&format!("the end of process {pid}"), || (!process_is_there(pid)).then_some(()));
 }

@@ -130,6 +130,16 @@ impl MysqlSession {
         self.0.wire.stream().encryption()
     }
 
+    /// Where its exchanges stand.
+    pub(crate) fn exchange(&self) -> &Exchange {
+        &self.0.exchange
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
+        &mut self.0.exchange
+    }
+
     /// The server's number for this connection, as in `SHOW PROCESSLIST` and `KILL`.
     pub fn connection_id(&self) -> u32 {
         self.0.agreed.connection_id

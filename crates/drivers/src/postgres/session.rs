@@ -79,6 +79,16 @@ impl PostgresSession {
         self.connection.wire.stream().encryption()
     }
 
+    /// Where its exchanges stand.
+    pub(crate) fn exchange(&self) -> &Exchange {
+        &self.connection.exchange
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn exchange_mut(&mut self) -> &mut Exchange {
+        &mut self.connection.exchange
+    }
+
     /// The server's process for this connection, as in `pg_stat_activity` and `pg_terminate_backend`.
     pub fn connection_id(&self) -> u32 {
         self.connection.agreed.backend

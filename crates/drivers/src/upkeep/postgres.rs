@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::Work;
-use crate::postgres::PostgresSession;
 use crate::status::postgres_major;
 use crate::{AnySession, Class, DbError, Session, first_i64};
 
@@ -22,7 +21,8 @@ impl Work<'_> {
         let mut vacuums = JoinSet::new();
         for (number, table) in tables.iter().enumerate() {
             let AnySession::Postgres(session) = &*self.session else { return Err(no_postgres()) };
-            let another = session.another().await?;
+            let mut another = AnySession::Postgres(session.another().await?);
+            another.limit_statements(self.session.limit());
             vacuums.spawn(vacuum(another, number, vacuum_statement(table, major)));
         }
         let mut took = vec![Duration::ZERO; tables.len()];
@@ -59,7 +59,7 @@ impl Work<'_> {
     }
 }
 
-async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize, DbError> {
+async fn vacuum(mut session: AnySession, number: usize, sql: String) -> Result<usize, DbError> {
     session.query(sql.as_bytes()).await?;
     session.close().await;
     Ok(number)

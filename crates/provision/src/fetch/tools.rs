@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::entry::{Entry, Layout, Source};
 use super::run::run;
 use crate::Error;
+use crate::command::fetching;
 use crate::launch::find_in_path;
 
 /// A program and the Debian package that brings it.
@@ -110,7 +111,7 @@ fn install(packages: &[String]) -> Result<(), Error> {
 }
 
 fn apt_get() -> Command {
-    let mut command = Command::new("apt-get");
+    let mut command = fetching("apt-get");
     command.arg("-q").env("DEBIAN_FRONTEND", "noninteractive");
     command
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::Error;
+use crate::command::calling;
 
 /// Where the programs of distribution packages lie, in a folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];
@@ -95,7 +96,7 @@ pub(crate) fn looked_for() -> String {
 
 fn version_line(program: &Path) -> Result<String, Error> {
     let failed = |why: String| Error::Version { program: program.to_path_buf(), why };
-    let output = Command::new(program)
+    let output = calling(program)
         .arg("--version")
         .stdin(Stdio::null())
         .output()

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use super::PgBase;
 use super::conf::Conf;
@@ -22,15 +23,22 @@ pub(super) fn template(
     more: &[String],
     runner: &Runner,
     template_dir: &Path,
+    cancel: &AtomicBool,
 ) -> Result<Template, Error> {
     let initdb: Vec<String> = INITDB.iter().map(|option| (*option).to_owned()).chain(more.to_vec()).collect();
     // It belongs to the user that it was made by.
     let key = Key::of_postgres(base, &initdb, runner.name())?;
-    Template::ready(&key, template_dir, |work| initialise(base, &initdb, runner, work))
+    Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 
 /// Makes the folder `data` in the empty folder `work`; the log lies beside it.
-fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) -> Result<(), Error> {
+fn initialise(
+    base: &PgBase,
+    initdb: &[String],
+    runner: &Runner,
+    work: &Path,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
     let data_dir = work.join("data");
     let log = work.join("initialise.log");
     runner.own(work)?;
@@ -42,12 +50,18 @@ fn initialise(base: &PgBase, initdb: &[String], runner: &Runner, work: &Path) ->
     }
     line.extend([base.installer().display().to_string(), "-D".to_owned(), data_dir.display().to_string()]);
     line.extend_from_slice(initdb);
-    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work }.run(&line, "")
+    Installer { title: base.title(), log: &log, folder: work, tmp_dir: work, cancel }.run(&line, "")
 }
 
 /// Fills `data_dir` with a fresh copy of `template` and adds the plan's settings. One that is there must be dbdyno's.
-pub(super) fn make(data_dir: &Path, template: &Template, conf: &Conf, runner: &Runner) -> Result<(), Error> {
-    template.copy_to(data_dir)?;
+pub(super) fn make(
+    data_dir: &Path,
+    template: &Template,
+    conf: &Conf,
+    runner: &Runner,
+    cancel: &AtomicBool,
+) -> Result<(), Error> {
+    template.copy_to(data_dir, cancel)?;
     // The server insists on both.
     runner.own(data_dir)?;
     let cannot = || Error::io("cannot close to others", data_dir);

@@ -11,7 +11,7 @@ const HELLO: &[u8] = b"\0\0\0\x29\0\x03\0\0user\0postgres\0database\0postgres\0\
 const GOODBYE: &[u8] = b"X\0\0\0\x04";
 
 /// A server that accepts but does not answer within this time is asked again.
-const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// Connects and asks for a session. A server that still starts or recovers answers with an error.
 pub(super) fn lets_in(socket: &Path) -> bool {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use dbdyno_drivers::postgres::{Options, socket_path};
@@ -14,7 +16,7 @@ use super::{PgBase, data, ready};
 use crate::certificates::CertificateFiles;
 use crate::home::HomeTls;
 use crate::process::Stopped;
-use crate::running::{Data, Running, Start, absolute, absolute_log};
+use crate::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
 use crate::{Error, Home, datadir, launch};
 
 /// Part of the socket's name; without TLS the server listens on no port.
@@ -44,6 +46,8 @@ pub struct PgServerSpec {
     pub template_dir: PathBuf,
     /// Time from spawning to the first session.
     pub start_timeout: Duration,
+    /// Set when the user wants all of it to end: nothing is waited for any more, and the server is killed soon.
+    pub cancel: Arc<AtomicBool>,
 }
 
 /// A running PostgreSQL server. Dropping the value stops it. What it has in common with other servers is behind its
@@ -79,17 +83,18 @@ impl PgServer {
         let tls = home.tls().cloned();
         let tls_port = tls.as_ref().map(|tls| tls.port.number());
         let socket = socket_path(home.path(), tls_port.unwrap_or(PORT));
-        let (log, data_dir) = (absolute_log(&spec.log)?, absolute(&spec.data_dir)?);
+        let (log, data_dir) = (absolute_log(&spec.log)?, absolute_itself(&spec.data_dir)?);
         let template_dir = absolute(&spec.template_dir)?;
         let program = spec.base.program();
         let runner = Runner::choose(&[&program, &data_dir, &template_dir, home.path()])?;
 
         match on {
             Data::Fresh => {
-                let template = data::template(&spec.base, &spec.initdb, &runner, &template_dir)?;
-                data::make(&data_dir, &template, &conf, &runner)?;
+                let template =
+                    data::template(&spec.base, &spec.initdb, &runner, &template_dir, &spec.cancel)?;
+                data::make(&data_dir, &template, &conf, &runner, &spec.cancel)?;
             }
-            Data::AsItIs => datadir::check_at_rest(&data_dir)?,
+            Data::AsItIs => datadir::check_at_rest(&data_dir, &spec.cancel)?,
         }
         runner.own(home.path())?;
 
@@ -112,6 +117,7 @@ impl PgServer {
             tmp_dir: None,
             log,
             timeout: spec.start_timeout,
+            cancel: Arc::clone(&spec.cancel),
             notes,
         };
         let running = Running::start(start, || ready::lets_in(&socket))?;

@@ -1,9 +1,10 @@
 //! The client program with which a person talks to a server that was started.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::Base;
+use crate::command::calling;
 use crate::launch::find_in_path;
 
 /// Program and arguments that open a session on the private `socket` of a server of `base`: the build's own client if it
@@ -48,7 +49,7 @@ fn programs(base: &Base) -> Vec<PathBuf> {
 /// What the program prints as its version. Old builds have clients that need libraries which are no longer there; those
 /// print none.
 fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let output = calling(program).arg("--version").stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

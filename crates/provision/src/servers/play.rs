@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Endpoint, Target, mysql, postgres};
@@ -27,6 +29,8 @@ pub struct PlayOptions {
     pub config: Option<PathBuf>,
     /// Storage engine whose plugin is loaded.
     pub engine: Option<String>,
+    /// Set when the user wants all of it to end.
+    pub cancel: Arc<AtomicBool>,
 }
 
 /// A running server with fresh data. Dropping the value stops it and removes the data.
@@ -131,6 +135,7 @@ impl AnyServer {
         let log = folder.join("server.log");
         match base {
             Base::Mysql(base) => Server::start(&ServerSpec {
+                cancel: Arc::clone(&options.cancel),
                 base: base.clone(),
                 my_cnf: options.config.clone(),
                 cpus: None,
@@ -142,6 +147,7 @@ impl AnyServer {
             })
             .map(Self::Mysql),
             Base::Postgres(base) => PgServer::start(&PgServerSpec {
+                cancel: Arc::clone(&options.cancel),
                 initdb: Vec::new(),
                 base: base.clone(),
                 conf: options.config.clone(),

@@ -9,6 +9,7 @@ mod turn;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use nix::fcntl::FlockArg;
 use serde::{Deserialize, Serialize};
@@ -47,19 +48,25 @@ impl Template {
     ///
     /// # Errors
     /// Those of initialising, I/O.
-    pub(crate) fn of_mysql(base: &BaseDir, my_cnf: &MyCnf, template_dir: &Path) -> Result<Self, Error> {
+    pub(crate) fn of_mysql(
+        base: &BaseDir,
+        my_cnf: &MyCnf,
+        template_dir: &Path,
+        cancel: &AtomicBool,
+    ) -> Result<Self, Error> {
         let key = Key::of_mysql(base, &my_cnf.initial_options(base))?;
-        Self::ready(&key, template_dir, |work| initialise::initialise(base, my_cnf, work))
+        Self::ready(&key, template_dir, cancel, |work| initialise::initialise(base, my_cnf, work, cancel))
     }
 
     /// The template for `key` in `template_dir`. If it is not there, `make` makes the data directory `data` in an empty folder.
     /// Whoever wants one that somebody else makes waits for it.
     ///
     /// # Errors
-    /// Those of `make`, I/O.
+    /// Those of `make`, I/O; [`Error::Cancelled`].
     pub(crate) fn ready(
         key: &Key,
         template_dir: &Path,
+        cancel: &AtomicBool,
         make: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         fs::create_dir_all(template_dir)
@@ -71,7 +78,7 @@ impl Template {
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }
-        let turn = Turn::take(&template_dir, key.hash())?;
+        let turn = Turn::take(&template_dir, key.hash(), cancel)?;
         if let Some(found) = Self::open(&folder) {
             return Ok(found);
         }
@@ -106,10 +113,10 @@ impl Template {
     /// Makes the fresh data directory `data_dir` a copy, with the owner of the template. One that is there must be dbdyno's.
     ///
     /// # Errors
-    /// [`Error::NotOurs`], [`Error::StillRunning`]; I/O.
-    pub(crate) fn copy_to(&self, data_dir: &Path) -> Result<(), Error> {
-        datadir::prepare(data_dir)?;
-        datadir::fill(&self.data(), data_dir)
+    /// [`Error::NotOurs`], [`Error::StillRunning`]; I/O; [`Error::Cancelled`].
+    pub(crate) fn copy_to(&self, data_dir: &Path, cancel: &AtomicBool) -> Result<(), Error> {
+        datadir::prepare(data_dir, cancel)?;
+        datadir::fill(&self.data(), data_dir, cancel)
     }
 
     fn data(&self) -> PathBuf {

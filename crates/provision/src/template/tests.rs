@@ -6,6 +6,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
+
+static GO_ON: AtomicBool = AtomicBool::new(false);
 use crate::Product;
 
 /// A folder for templates, a base directory with a server program, and how often data were made.
@@ -44,7 +46,7 @@ impl Desk {
             self.made.fetch_add(1, Ordering::Relaxed);
             made_data(work)
         };
-        Template::ready(&self.key(option), &self.templates(), make).unwrap()
+        Template::ready(&self.key(option), &self.templates(), &GO_ON, make).unwrap()
     }
 
     fn made(&self) -> usize {
@@ -73,7 +75,7 @@ fn a_template_is_made_once_and_copied_with_its_mark() {
     let desk = Desk::new();
     for name in ["a", "b"] {
         let data_dir = desk.folder.path().join(name);
-        desk.ready("x").copy_to(&data_dir).unwrap();
+        desk.ready("x").copy_to(&data_dir, &GO_ON).unwrap();
         assert_eq!(fs::read_to_string(data_dir.join("mysql/user")).unwrap(), "root");
         assert!(data_dir.join(datadir::MARK).is_file() && !data_dir.join(ABOUT).exists());
         // What a server does with its copy is no matter of the template.
@@ -93,7 +95,7 @@ fn who_wants_one_that_somebody_else_makes_waits_for_it() {
     };
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| Template::ready(&desk.key("x"), &desk.templates(), make).unwrap());
+            scope.spawn(|| Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, make).unwrap());
         }
     });
     assert_eq!((desk.made(), desk.names()), (1, vec![desk.key("x").name()]));
@@ -102,7 +104,7 @@ fn who_wants_one_that_somebody_else_makes_waits_for_it() {
 #[test]
 fn one_that_could_not_be_made_leaves_nothing_and_is_made_by_the_next() {
     let desk = Desk::new();
-    let failed = Template::ready(&desk.key("x"), &desk.templates(), |work| {
+    let failed = Template::ready(&desk.key("x"), &desk.templates(), &GO_ON, |work| {
         let _ = made_data(work);
         Err(Error::io("no space left for", work)(std::io::ErrorKind::StorageFull.into()))
     });

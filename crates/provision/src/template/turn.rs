@@ -3,6 +3,9 @@
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -12,6 +15,9 @@ use crate::Error;
 
 /// How names of folders begin in which templates are made. The hash of the template follows.
 pub(super) const PREFIX: &str = ".dbdyno-";
+
+/// How often a folder that somebody else works in is tried.
+const POLL: Duration = Duration::from_millis(50);
 
 /// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a network).
 #[derive(Debug)]
@@ -45,16 +51,20 @@ impl Turn {
     /// left there.
     ///
     /// # Errors
-    /// I/O.
-    pub(super) fn take(template_dir: &Path, hash: &str) -> Result<Self, Error> {
+    /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.
+    pub(super) fn take(template_dir: &Path, hash: &str, cancel: &AtomicBool) -> Result<Self, Error> {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
             fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
-            if let Some(hold) = hold(&folder, FlockArg::LockExclusive) {
+            if let Some(hold) = hold(&folder, FlockArg::LockExclusiveNonblock) {
                 let turn = Self { folder, _hold: hold };
                 turn.sweep(template_dir);
                 return Ok(turn);
             }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled { what: format!("waiting for {}", folder.display()) });
+            }
+            sleep(POLL);
         }
     }
 

@@ -73,6 +73,7 @@ pub(crate) fn mysql_spec(base: &BaseDir, folder: &Path) -> ServerSpec {
         log: folder.join("server.log"),
         template_dir: templates(),
         start_timeout: Duration::from_secs(120),
+        cancel: std::sync::Arc::default(),
         engine: "innodb".to_owned(),
     }
 }
@@ -95,6 +96,7 @@ pub(crate) fn postgres_spec(base: &PgBase, folder: &Path) -> PgServerSpec {
         log: folder.join("server.log"),
         template_dir: templates(),
         start_timeout: Duration::from_secs(120),
+        cancel: std::sync::Arc::default(),
     }
 }
 

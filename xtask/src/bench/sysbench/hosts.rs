@@ -114,6 +114,7 @@ pub(in crate::bench) async fn start_with(
                 log: file("server.log"),
                 template_dir: file("template"),
                 start_timeout: START_TIMEOUT,
+                cancel: std::sync::Arc::default(),
                 engine: "innodb".to_owned(),
             })?;
             create_database(Target::Mysql(server.options(None)), mysql::capabilities("innodb", false))
@@ -145,6 +146,7 @@ pub(in crate::bench) async fn start_with(
                 log: file("server.log"),
                 template_dir: file("template"),
                 start_timeout: START_TIMEOUT,
+                cancel: std::sync::Arc::default(),
             })?;
             let options = server.options("postgres");
             let (user, address) = (options.user.clone(), options.address.to_string());

@@ -1,6 +1,7 @@
 //! `dbdyno servers start`: a server in the foreground, on data that goes when it stops.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
     let cancel = signals::watch("stopping the server (once more to stop at once)")?;
     terminal::note(&format!("starting {} ({}) on fresh data", base.title(), args.name));
     // In this thread, which lives until the end: the server ends with the thread that started it.
-    let options = PlayOptions { config: args.config.clone(), engine: None };
+    let options = PlayOptions { config: args.config.clone(), engine: None, cancel: Arc::clone(&cancel) };
     let play = Play::start(&base, &options).map_err(ended)?;
     terminal::out(&how_to_connect(&base, &play))?;
     for note in play.running().notes() {
