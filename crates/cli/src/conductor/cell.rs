@@ -5,10 +5,7 @@ use std::path::PathBuf;
 use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::{Cgroup, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::microbenchmarks::Microbenchmarks;
-use dbdyno_workloads::oltp::Oltp;
-use dbdyno_workloads::{Context, Work};
+use dbdyno_workloads::{ALL, Context, Work};
 
 use crate::conductor::database::{Database, Place};
 use crate::conductor::{Conductor, Prepared};
@@ -203,24 +200,12 @@ impl Conductor<'_> {
             seed: self.plan.seed,
             device: database.device_gauge(),
         };
-        let workloads = &self.plan.workload;
-        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.microbenchmarks, &workloads.oltp)
-        {
-            ("insert-benchmark", Some(options), ..) => {
-                let workload = InsertBenchmark::new(options, context);
-                self.steps(id, writer, database, workload, session, snapshot)
-            }
-            ("microbenchmarks", _, Some(options), _) => {
-                let workload = Microbenchmarks::new(options, context);
-                self.steps(id, writer, database, workload, session, snapshot)
-            }
-            ("oltp", .., Some(options)) => {
-                self.steps(id, writer, database, Oltp::new(options, context), session, snapshot)
-            }
-            (name, ..) => {
-                Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")))
-            }
-        }
+        let kind = ALL.iter().find(|kind| kind.name() == id.workload);
+        let Some(workload) = kind.and_then(|kind| kind.open(&self.plan.workload, context)) else {
+            let name = &id.workload;
+            return Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")));
+        };
+        self.steps(id, writer, database, workload, session, snapshot)
     }
 
     /// Writes work beside the clock down, and tells of a server that did not come to rest; an ending if it failed.

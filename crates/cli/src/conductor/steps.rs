@@ -3,7 +3,7 @@
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellId, CellWriter, Outcome};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::AnyWorkload;
 use serde_json::Value;
 
 use crate::conductor::Conductor;
@@ -18,11 +18,11 @@ use crate::exit::Ended;
 const LEAST_WIDTH: usize = 8;
 
 /// A workload on its way through a cell.
-struct Walk<'a, W> {
+struct Walk<'a> {
     id: &'a CellId,
     writer: &'a mut CellWriter,
     database: &'a mut Database,
-    workload: W,
+    workload: Box<dyn AnyWorkload>,
     names: Vec<String>,
     name_width: usize,
     /// What the workload knew before anything was there.
@@ -38,12 +38,12 @@ impl Conductor<'_> {
     ///
     /// # Errors
     /// When the record cannot be written.
-    pub(crate) fn steps<W: Workload>(
+    pub(crate) fn steps(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
         database: &mut Database,
-        mut workload: W,
+        mut workload: Box<dyn AnyWorkload>,
         mut session: AnySession,
         snapshot: Option<&Snapshot>,
     ) -> Result<Ending, Ended> {
@@ -77,9 +77,9 @@ impl Conductor<'_> {
     }
 
     /// Gives step `index` the server and the data that the plan asks for.
-    fn ready<W: Workload>(
+    fn ready(
         &mut self,
-        walk: &mut Walk<'_, W>,
+        walk: &mut Walk<'_>,
         index: usize,
         session: AnySession,
     ) -> Result<Result<AnySession, Ending>, Ended> {
@@ -135,9 +135,9 @@ impl Conductor<'_> {
 
     /// One step with the work before and behind it; an ending if it is the cell's last. `is_repeated`: only to make the data
     /// again.
-    fn one_step<W: Workload>(
+    fn one_step(
         &mut self,
-        walk: &mut Walk<'_, W>,
+        walk: &mut Walk<'_>,
         index: usize,
         session: &mut AnySession,
         is_repeated: bool,
@@ -155,7 +155,7 @@ impl Conductor<'_> {
         let step =
             StepRun { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
         let Ran { ending: (outcome, message), mismatches } =
-            step.run(walk.writer, &mut walk.workload, session)?;
+            step.run(walk.writer, &mut *walk.workload, session)?;
         if index < walk.workload.load_steps() {
             walk.misloaded.extend(mismatches);
             // Building an index may find the same rows missing as the load before it.
