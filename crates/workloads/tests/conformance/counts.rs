@@ -6,6 +6,7 @@ use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Asked;
 use dbdyno_loadgen::{Limit, Pace, Role};
 use dbdyno_plan::PlanDuration;
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
 use dbdyno_workloads::settle::SettleWait;
 use dbdyno_workloads::{Steps, Workload};

@@ -2,7 +2,6 @@
 
 use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Asked;
-use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::recorded::{Lanes, Recorded, number_between};

@@ -1,7 +1,6 @@
 //! Parameters of queries: kinds, domains, ids.
 
 use dbdyno_drivers::mysql;
-use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::recorded::Recorded;

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use dbdyno_drivers::null::Asked;
 use dbdyno_drivers::{Capabilities, mysql, sqlite};
-use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
 use dbdyno_workloads::options::Protocol;
 
