@@ -165,25 +165,19 @@ impl Serialize for Workloads {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut all = serializer.serialize_map(Some(self.0.len()))?;
         for (name, options) in self.iter() {
-            all.serialize_entry(name, &Value::Object(options.values()).without_nulls())?;
+            all.serialize_entry(name, &without_nulls(Value::Object(options.values())))?;
         }
         all.end()
     }
 }
 
-trait WithoutNulls {
-    fn without_nulls(self) -> Self;
-}
-
-impl WithoutNulls for Value {
-    fn without_nulls(self) -> Self {
-        match self {
-            Self::Object(map) => {
-                let set = map.into_iter().filter(|(_, value)| !value.is_null());
-                Self::Object(set.map(|(key, value)| (key, value.without_nulls())).collect())
-            }
-            value => value,
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let set = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(key, value)| (key, without_nulls(value))).collect())
         }
+        value => value,
     }
 }
 

@@ -43,7 +43,9 @@ fn product_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 fn is_product(path: &str) -> bool {
     let only_tests = ["/tests/", "/tests.rs", "_tests.rs", "/fixture"];
-    path.starts_with("crates/") && path.contains("/src/") && !only_tests.iter().any(|part| path.contains(part))
+    path.starts_with("crates/")
+        && path.contains("/src/")
+        && !only_tests.iter().any(|part| path.contains(part))
 }
 
 fn complaints(repository: &Repository, exceptions: &[(&str, &str, &str)]) -> Vec<String> {

@@ -14,9 +14,9 @@ use dbdyno_sample::{Config, Mark, Sampler};
 use dbdyno_workloads::{AnyWorkload, Explained};
 
 use crate::conductor::Conductor;
-use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
+use crate::conductor::stop::Ending;
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Watcher;
 use crate::silence::{FIRST_WORD, Silence};
