@@ -33,7 +33,9 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
 
 fn workloads() -> String {
     let mut text = pairs(ALL.iter().map(|kind| (kind.name(), kind.purpose().to_owned())));
-    let listings: Vec<Listing> = ALL.iter().map(|kind| kind.listing()).collect();
+    let mut listings: Vec<Listing> = ALL.iter().map(|kind| kind.listing()).collect();
+    // Whose details follow comes last.
+    listings.sort_by_key(|listing| !listing.details.is_empty());
     for part in [|listing: &Listing| listing.steps.clone(), |listing: &Listing| listing.details.clone()] {
         text.push('\n');
         text.extend(listings.iter().map(part));
