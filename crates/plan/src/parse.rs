@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use crate::document::{Document, Texts};
 use crate::error::Error;
 use crate::explain::{explain, unknown_key};
-use crate::{Plan, Table, TableError, WorkloadKind, WorkloadOptions, Workloads, check};
+use crate::workload::Named;
+use crate::{Plan, Table, TableError, WorkloadKind, Workloads, check};
 
 /// The workloads that a plan may name, in the order in which they are listed.
 pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
@@ -70,7 +71,7 @@ fn take_workloads<'a>(root: &mut DeTable<'a>) -> DeTable<'a> {
 }
 
 fn read_workloads(tables: DeTable<'_>, kinds: Kinds<'_>, texts: &Texts<'_>) -> Result<Workloads, Error> {
-    let mut all: Vec<(usize, (&'static str, Box<dyn WorkloadOptions>))> = Vec::new();
+    let mut all: Vec<(usize, Named)> = Vec::new();
     for (name, table) in tables {
         let Some(place) = kinds.iter().position(|kind| kind.name() == name.get_ref()) else {
             let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();

@@ -104,13 +104,16 @@ pub fn values_of(options: &impl Serialize) -> Map<String, Value> {
     }
 }
 
+/// A workload by name, with its options.
+pub(crate) type Named = (&'static str, Box<dyn WorkloadOptions>);
+
 /// The workloads of a plan; each is a table `[workload.NAME]`.
 #[derive(Debug, Default)]
-pub struct Workloads(Vec<(&'static str, Box<dyn WorkloadOptions>)>);
+pub struct Workloads(Vec<Named>);
 
 impl Workloads {
     /// In the order in which the caller's kinds are.
-    pub(crate) fn new(all: Vec<(&'static str, Box<dyn WorkloadOptions>)>) -> Self {
+    pub(crate) fn new(all: Vec<Named>) -> Self {
         Self(all)
     }
 

@@ -1,7 +1,7 @@
 //! Statements of each step: shapes, order, number, protocol.
 
 use dbdyno_workloads::Steps;
-use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::MicroSequence;
 use dbdyno_workloads::options::Protocol;
 
 use crate::{desk, options};
