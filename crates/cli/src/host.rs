@@ -173,7 +173,7 @@ mod tests {
     fn plan(host: &str) -> Plan {
         let text = format!("name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n");
         let text = format!("{text}[workload.insert-benchmark]\n");
-        dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+        dbdyno_workloads::plans::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

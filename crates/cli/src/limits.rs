@@ -176,7 +176,7 @@ mod tests {
             "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"{server}\"\n[workload.insert-benchmark]\n\
              clients = {clients}\n"
         );
-        dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
+        dbdyno_workloads::plans::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]

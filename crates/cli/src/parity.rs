@@ -204,7 +204,8 @@ mod tests {
             "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\
              server = \"{server}\"\n[workload.oltp]\n"
         );
-        let plan = dbdyno_plan::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
+        let plan =
+            dbdyno_workloads::plans::parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"));
         let info = VariantInfo {
             name: "a".to_owned(),
             server: server.to_owned(),

@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_is_planned_before_a_step_is_done_when_it_runs_and_a_cell_that_is_over_is_done() {
-        let plan = dbdyno_plan::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
+        let plan = dbdyno_workloads::plans::parse(dbdyno_plan::QUICKSTART, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
         let mut progress = Progress::new(&dbdyno_plan::estimate(&plan), &cells);
         let id = |variant: &str| CellId {
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn rests_between_cells_are_on_the_way_to_the_end() {
         let text = format!("{}\n[host]\nrest = \"20m\"\n", dbdyno_plan::QUICKSTART);
-        let plan = dbdyno_plan::parse(&text, "quickstart").unwrap();
+        let plan = dbdyno_workloads::plans::parse(&text, "quickstart").unwrap();
         let cells = ["rollback", "wal"].map(|variant| (variant.to_owned(), "insert-benchmark".to_owned()));
         let estimate = dbdyno_plan::estimate(&plan);
         let rest = Duration::from_secs(1200);

@@ -22,10 +22,9 @@ const LEAD: Duration = Duration::from_millis(50);
 /// And this much later for each connection: a server may have a process for each, whose files are all read.
 const LEAD_PER_CONNECTION: Duration = Duration::from_micros(200);
 
-/// One step to run. `F` builds a lane on the thread that will run it.
-pub struct Step<'a, F> {
+/// One step to run.
+pub struct Step<'a> {
     pub spec: &'a StepSpec,
-    pub lanes: Vec<(LaneSpec, F)>,
     pub threads: Threads,
     pub connections: Connections,
     /// Time from the barrier that is outside the common window; whole seconds, because records are cut there.
@@ -60,12 +59,13 @@ pub struct StepEnd {
     pub lanes: Vec<LaneEnd>,
 }
 
-/// Runs a step and writes intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`.
+/// Runs a step on `lanes`, each built by its `F` on the thread that will run it, and writes intervals, histograms and events of it. The caller writes the step's `Started` and `Ended`.
 ///
 /// # Errors
 /// When a thread cannot be started or the record cannot be written; what goes wrong inside the step is in [`StepEnd`].
 pub fn run<L, F>(
-    step: Step<'_, F>,
+    step: Step<'_>,
+    lanes: Vec<(LaneSpec, F)>,
     writer: &mut StepWriter,
     observer: &mut dyn Observer,
 ) -> Result<StepEnd, Error>
@@ -74,7 +74,7 @@ where
     F: FnOnce() -> L + Send + 'static,
 {
     let kinds: Vec<String> = step.spec.kinds.iter().map(|kind| kind.kind.clone()).collect();
-    let specs: Vec<LaneSpec> = step.lanes.iter().map(|(spec, _)| spec.clone()).collect();
+    let specs: Vec<LaneSpec> = lanes.iter().map(|(spec, _)| spec.clone()).collect();
     let schedules = schedule_book::books(specs.iter())?;
     let control = Arc::new(Control::new(step.spec.clients, &specs, step.spec.window));
     let opening = Opening { began: Instant::now(), connections: step.connections };
@@ -82,7 +82,7 @@ where
     let mut threads = Vec::new();
     // A lane that blocks its thread waits in the kernel, or is the database itself.
     let polled_ns = step.threads.polled_ns.clone().filter(|_| !step.threads.blocking);
-    for (index, (lanes, cpus)) in assign(step.lanes, &step.threads).into_iter().enumerate() {
+    for (index, (lanes, cpus)) in assign(lanes, &step.threads).into_iter().enumerate() {
         let job = Job {
             index,
             kinds: kinds.clone(),

@@ -3,16 +3,12 @@
 use std::path::Path;
 
 use crate::check_address::{address_problem, is_postgres_address};
-use crate::check_microbenchmarks::{microbenchmarks_problem, microbenchmarks_warnings};
-use crate::check_oltp::oltp_problem;
-use crate::check_tables::{existing_problem, existing_warnings};
-use crate::check_workload::insert_benchmark_problem;
 use crate::client_wait::spin_problem;
 use crate::data::data_needs_own_server;
 use crate::document::Segment;
 use crate::experiment::experiment_problem;
 use crate::load::load_problem;
-use crate::{Plan, PlanBytes, TlsMode, Variant, VariantKind};
+use crate::{Kinds, Mistake, Plan, PlanBytes, TlsMode, Variant, VariantKind};
 
 /// One mistake, and the path of the value that it is about.
 #[derive(Debug, PartialEq)]
@@ -30,7 +26,7 @@ const MAX_NAME_BYTES: usize = 64;
 const NAME_HELP: &str = "use 1 to 64 letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`";
 
 /// The first mistake of the plan, in the order of the file's parts.
-pub(crate) fn first_problem(plan: &Plan) -> Option<Problem<'_>> {
+pub(crate) fn first_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
     top_problem(plan)
         .or_else(|| host_problem(plan))
         .or_else(|| {
@@ -39,7 +35,7 @@ pub(crate) fn first_problem(plan: &Plan) -> Option<Problem<'_>> {
         })
         .or_else(|| (0..plan.variants.len()).find_map(|index| variant_problem(plan, index)))
         .or_else(|| base_problem(plan))
-        .or_else(|| workload_problem(plan))
+        .or_else(|| workload_problem(plan, kinds))
 }
 
 /// Doubtful but legal: each a sentence to show before a run.
@@ -63,19 +59,7 @@ pub fn warnings(plan: &Plan) -> Vec<String> {
             "host.client_threads is {threads}, but the client has only {cpus} CPUs ({client})"
         ));
     }
-    if let Some(benchmark) = &plan.workload.insert_benchmark {
-        let commit = benchmark.rows_per_commit.read_write;
-        let lowered: Vec<String> =
-            benchmark.rates.iter().filter(|rate| **rate < commit).map(ToString::to_string).collect();
-        if !lowered.is_empty() {
-            let rates = lowered.join(", ");
-            found.push(format!(
-                "background writes at {rates} rows a second commit that many rows at once, not {commit}"
-            ));
-        }
-    }
-    found.extend(plan.workload.microbenchmarks.iter().flat_map(microbenchmarks_warnings));
-    found.extend(existing_warnings(plan));
+    found.extend(plan.workload.iter().flat_map(|(_, options)| options.warnings()));
     found
 }
 
@@ -151,39 +135,41 @@ fn base_problem(plan: &Plan) -> Option<Problem<'_>> {
     problem(&[Segment::Key("base")], format!("base `{base}` is not the name of a variant; variants: {known}"))
 }
 
-fn workload_problem(plan: &Plan) -> Option<Problem<'_>> {
+fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>> {
     if plan.workload.names().is_empty() {
-        let message = "the plan has no workload: add a table [workload.insert-benchmark], [workload.microbenchmarks] or [workload.oltp]";
+        let tables: Vec<String> = kinds.iter().map(|kind| format!("[workload.{}]", kind.name())).collect();
+        let list = match tables.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            _ => tables.concat(),
+        };
+        let message = format!("the plan has no workload: add a table {list}");
         return problem(&[Segment::Key("workload")], message);
     }
-    let insert_benchmark = plan.workload.insert_benchmark.as_ref().and_then(insert_benchmark_problem);
-    let oltp = plan.workload.oltp.as_ref().and_then(oltp_problem);
-    let microbenchmarks = plan.workload.microbenchmarks.as_ref().and_then(microbenchmarks_problem);
-    let named = insert_benchmark
-        .map(|found| ("insert-benchmark", found))
-        .or(microbenchmarks.map(|found| ("microbenchmarks", found)))
-        .or(oltp.map(|found| ("oltp", found)))
-        .or_else(|| existing_problem(plan))
-        .or_else(|| Some(("insert-benchmark", first_id_problem(plan)?)));
-    let (workload, (key, message)) = named?;
+    let mut mistakes = plan.workload.iter().filter_map(|(name, options)| Some((name, options.check(plan)?)));
+    let (workload, (key, message)) = mistakes.next().or_else(|| existing_problem(plan))?;
     let mut path = vec![Segment::Key("workload"), Segment::Key(workload)];
     path.extend(key.split('.').map(Segment::Key));
     Some(Problem { path, message })
 }
 
-/// The tables of the Insert Benchmark leave ids to the database, and SQLite's begin with 1.
-fn first_id_problem(plan: &Plan) -> Found {
-    let first_id = plan.workload.insert_benchmark.as_ref()?.first_id;
-    let sqlite = plan.variants.iter().find(|variant| variant.kind() == VariantKind::Sqlite)?;
-    let name = &sqlite.name;
-    (first_id > 1).then(|| {
-        (
-            "first_id",
-            format!(
-                "first_id is {first_id}, but variant `{name}` is SQLite, where ids begin with 1: leave it out"
-            ),
-        )
-    })
+/// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
+/// make its own beside them. Also names the workload.
+fn existing_problem(plan: &Plan) -> Option<(&'static str, Mistake)> {
+    let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
+    let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;
+    let is_address = |kind| matches!(kind, VariantKind::Address(_));
+    if let Some(variant) = plan.variants.iter().find(|variant| !is_address(variant.kind())) {
+        let message = format!(
+            "use_existing is for tables on a server that somebody else runs; variant {} has no address, so it begins with fresh data",
+            variant.name
+        );
+        return Some((workload, ("use_existing", message)));
+    }
+    let (other, _) = all().find(|(_, on_existing)| !on_existing)?;
+    let message = format!(
+        "use_existing makes nothing in the database, but workload {other} of the same plan would make its tables there"
+    );
+    Some((workload, ("use_existing", message)))
 }
 
 fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
@@ -207,7 +193,7 @@ fn variant_problem(plan: &Plan, index: usize) -> Option<Problem<'_>> {
 }
 
 /// A key of the variant and the rest of a sentence that begins with the variant's name.
-type Found = Option<(&'static str, String)>;
+type Found = Option<Mistake>;
 
 fn server_problem(variant: &Variant) -> Found {
     let said: Vec<&'static str> = [
@@ -356,33 +342,27 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse;
+    use crate::fake::parse;
 
-    fn plan(host: &str, benchmark: &str) -> Plan {
+    fn plan(host: &str) -> Plan {
         let text = format!(
             "name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\nserver = \"null\"\n\
-             [workload.insert-benchmark]\n{benchmark}\n"
+             [workload.fake]\n"
         );
         parse(&text, "test.toml").unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
     fn shared_cpus_are_a_warning_and_no_error() {
-        let found = warnings(&plan("server_cpus = \"0-2\"\nclient_cpus = \"1-3\"", ""));
+        let found = warnings(&plan("server_cpus = \"0-2\"\nclient_cpus = \"1-3\""));
         insta::assert_snapshot!(found.join("\n"), @"server and client share CPUs 1-2 (host.server_cpus, host.client_cpus): each slows the other down");
-        assert!(warnings(&plan("server_cpus = \"0-1\"\nclient_cpus = \"2-3\"", "")).is_empty());
+        assert!(warnings(&plan("server_cpus = \"0-1\"\nclient_cpus = \"2-3\"")).is_empty());
     }
 
     #[test]
     fn more_threads_than_client_cpus_are_a_warning() {
-        let found = warnings(&plan("client_threads = 4\nclient_cpus = \"1-3\"", ""));
+        let found = warnings(&plan("client_threads = 4\nclient_cpus = \"1-3\""));
         insta::assert_snapshot!(found.join("\n"), @"host.client_threads is 4, but the client has only 3 CPUs (1-3)");
-    }
-
-    #[test]
-    fn a_rate_below_the_rows_of_a_commit_is_a_warning() {
-        let found = warnings(&plan("", "rates = [10, 20, 100]"));
-        insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows a second commit that many rows at once, not 50");
     }
 
     #[test]

@@ -106,8 +106,8 @@ mod tests {
 
     fn plan(host: &str, server: &str) -> Result<Plan, String> {
         let text =
-            format!("name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\n{server}\n[workload.oltp]\n");
-        crate::parse(&text, "p.toml").map_err(|error| error.to_string())
+            format!("name = \"p\"\n[host]\n{host}\n[[variant]]\nname = \"a\"\n{server}\n[workload.fake]\n");
+        crate::fake::parse(&text, "p.toml").map_err(|error| error.to_string())
     }
 
     const STARTED: &str = "server = \"mariadb-11.4.5\"";

@@ -15,7 +15,7 @@ pub fn grouped(number: u64) -> String {
 }
 
 /// `1 check`, `3 checks`: for nouns that take an s.
-pub(crate) fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+pub fn numbered<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     let plural = if number == N::from(1) { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

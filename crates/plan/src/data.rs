@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::{Variant, VariantKind, Workloads};
+use crate::{Mistake, Variant, VariantKind, Workloads};
 
 /// What a measured step finds. Measured steps are those after the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -107,35 +107,9 @@ impl DataMode {
     }
 }
 
-impl Workloads {
-    /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
-    pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
-        let insert_benchmark = self.insert_benchmark.as_ref().map(|options| (options.data, &options.cold));
-        let microbenchmarks = self.microbenchmarks.as_ref().map(|options| (options.data, &options.cold));
-        let oltp = self.oltp.as_ref().map(|options| (options.data, &options.cold));
-        let found = match name {
-            "insert-benchmark" => insert_benchmark,
-            "microbenchmarks" => microbenchmarks,
-            "oltp" => oltp,
-            _ => None,
-        };
-        found.map_or_else(Default::default, |(data, cold)| (data, cold.clone()))
-    }
-
-    /// Whether some step of the plan begins with empty caches.
-    pub fn is_cold(&self) -> bool {
-        self.names().into_iter().any(|name| self.data_of(name).1.is_any())
-    }
-}
-
 /// The mistake in `data` and `cold` of a workload with the measured steps `measured`: the key, and what to write.
 /// `is_chain`: its steps go on with each other's tables, so that none of them can begin on loaded data alone.
-pub(crate) fn data_problem(
-    data: DataMode,
-    cold: &Cold,
-    measured: &[String],
-    is_chain: bool,
-) -> Option<(&'static str, String)> {
+pub fn data_problem(data: DataMode, cold: &Cold, measured: &[String], is_chain: bool) -> Option<Mistake> {
     if is_chain && data.puts_back_each_step() {
         let message = format!(
             "data = \"{}\" does not fit: each step goes on with the tables of the one before it; say \"preserve\", \
@@ -169,54 +143,4 @@ pub(crate) fn data_needs_own_server(variant: &Variant, workloads: &Workloads) ->
             "is run by somebody else, but {key} of {name} stops and starts the server: leave it out"
         ))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::parse;
-
-    fn read(variant: &str, workload: &str) -> String {
-        let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\n{variant}\n[workload.{workload}\n");
-        match parse(&text, "test.toml") {
-            Ok(plan) => {
-                let (data, cold) = plan.workload.data_of(plan.workload.names()[0]);
-                format!("{} {cold:?}", data.name())
-            }
-            Err(error) => error.to_string(),
-        }
-    }
-
-    #[test]
-    fn modes_and_cold_steps_are_read_and_what_cannot_be_is_named() {
-        let sqlite = "server = \"sqlite\"";
-        let theirs = "address = \"mysql://u@h/db\"";
-        let all = [
-            read(sqlite, "oltp]"),
-            read(sqlite, "oltp]\ndata = \"restore-each-step\"\ncold = true"),
-            read(sqlite, "insert-benchmark]\ndata = \"restore\"\ncold = [\"qr100\"]"),
-            read(sqlite, "insert-benchmark]\ncold = [\"l.i0\"]\nrates = [100]"),
-            read(sqlite, "insert-benchmark]\ndata = \"reset\""),
-            read(sqlite, "oltp]\ncold = \"yes\""),
-            read(sqlite, "oltp]\ndata = \"fresh\""),
-            read(sqlite, "microbenchmarks]\ndata = \"restore-each-step\"\ncold = [\"scan\"]"),
-            read(sqlite, "microbenchmarks]\ncold = [\"scan.c1\"]\nsteps = [\"scan\", \"delete\"]"),
-            read(theirs, "microbenchmarks]\ndata = \"reset\""),
-            read(theirs, "oltp]\ndata = \"restart\""),
-            read(theirs, "oltp]\ncold = true"),
-        ];
-        insta::assert_snapshot!(all.join("\n"), @r#"
-        preserve All(false)
-        restore-each-step All(true)
-        restore Steps(["qr100"])
-        test.toml:6:8: cold names l.i0, which is no step after the load; there are: l.i1, l.i2, qr100, qp100
-        test.toml:6:8: data = "reset" does not fit: each step goes on with the tables of the one before it; say "preserve", "restart" or "restore"
-        test.toml:6:8: found string "yes" where true, false or a list of steps such as ["qr100"] is wanted
-        test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
-        restore-each-step Steps(["scan"])
-        test.toml:6:8: cold names scan.c1, which is no step after the load; there are: scan, delete
-        test.toml:4:11: variant `a` is run by somebody else, but data = "reset" of microbenchmarks stops and starts the server: leave it out
-        test.toml:4:11: variant `a` is run by somebody else, but data = "restart" of oltp stops and starts the server: leave it out
-        test.toml:4:11: variant `a` is run by somebody else, but cold of oltp stops and starts the server: leave it out
-        "#);
-    }
 }

@@ -6,7 +6,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::error::{Error, Place};
-use crate::{overrides, profile};
+use crate::overrides;
 
 /// One step of a path into a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,6 @@ impl<'a> Document<'a> {
             overrides::set(root.get_mut(), key, start..end, value)
                 .map_err(|message| texts.error(Some(start..end), message))?;
         }
-        profile::lay_under(root.get_mut());
         Ok(Self { texts, root })
     }
 

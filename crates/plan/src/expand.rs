@@ -81,12 +81,12 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::{InsertBenchmark, Variant, Workloads};
+    use crate::fake::Fake;
+    use crate::{Variant, Workloads};
 
     fn plan(variants: usize, blocks: u32, seed: u64) -> Plan {
         let named = |index| Variant { name: format!("v{index}"), ..Variant::default() };
-        let workload =
-            Workloads { insert_benchmark: Some(InsertBenchmark::default()), ..Workloads::default() };
+        let workload = Workloads::new(vec![("fake", Box::new(Fake::default()))]);
         Plan {
             name: "test".to_owned(),
             blocks,

@@ -59,10 +59,10 @@ fn budget_problem(budget: PlanDuration, blocks: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{parse, parse_with};
+    use crate::fake::{parse, parse_with};
 
     const PLAN: &str = "name = \"p\"\nbase = \"b\"\n[[variant]]\nname = \"a\"\nserver = \"null\"\n[[variant]]\nname = \"b\"\n\
-                        server = \"sqlite\"\n[workload.oltp]\n";
+                        server = \"sqlite\"\n[workload.fake]\n";
 
     fn names(top: &str) -> String {
         let plan = parse(&format!("{top}\n{PLAN}"), "p.toml").unwrap_or_else(|error| panic!("{error}"));

@@ -2,11 +2,14 @@
 
 use strsim::levenshtein;
 
+use crate::Kinds;
+
 /// Rewrites one message. What is not recognised comes back as it was.
-pub(crate) fn explain(message: &str) -> String {
+pub(crate) fn explain(message: &str, kinds: Kinds<'_>) -> String {
     let words = quoted(message);
     if message.starts_with("unknown field") {
-        return unknown_key(&words);
+        let (key, known) = split(&words);
+        return unknown_key(key, known);
     }
     if message.starts_with("unknown variant") {
         let (value, known) = split(&words);
@@ -17,7 +20,8 @@ pub(crate) fn explain(message: &str) -> String {
         );
     }
     if message.starts_with("missing field") {
-        return format!("the key `{}` is missing{}", split(&words).0, missing_help(split(&words).0));
+        let key = split(&words).0;
+        return format!("the key `{key}` is missing{}", missing_help(key, kinds));
     }
     let Some(rest) =
         message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
@@ -30,8 +34,7 @@ pub(crate) fn explain(message: &str) -> String {
     }
 }
 
-fn unknown_key(words: &[&str]) -> String {
-    let (key, known) = split(words);
+pub(crate) fn unknown_key(key: &str, known: &[&str]) -> String {
     format!("unknown key `{key}`{}; known keys here: {}", hint(key, known), list(known))
 }
 
@@ -63,12 +66,12 @@ fn wanted(expected: &str) -> String {
     }
 }
 
-fn missing_help(key: &str) -> &'static str {
-    match key {
-        "name" => ": every plan has a name, e.g. name = \"first-try\"",
-        "variant" => ": a plan compares [[variant]] tables, at least one",
-        "workload" => ": say what to run, e.g. [workload.insert-benchmark]",
-        _ => "",
+fn missing_help(key: &str, kinds: Kinds<'_>) -> String {
+    match (key, kinds.first()) {
+        ("name", _) => ": every plan has a name, e.g. name = \"first-try\"".to_owned(),
+        ("variant", _) => ": a plan compares [[variant]] tables, at least one".to_owned(),
+        ("workload", Some(kind)) => format!(": say what to run, e.g. [workload.{}]", kind.name()),
+        _ => String::new(),
     }
 }
 
@@ -104,6 +107,6 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_known_stays() {
-        assert_eq!(explain("something\nelse"), "something else");
+        assert_eq!(explain("something\nelse", &[]), "something else");
     }
 }

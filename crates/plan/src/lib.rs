@@ -3,10 +3,6 @@
 mod bytes;
 mod check;
 mod check_address;
-mod check_microbenchmarks;
-mod check_oltp;
-mod check_tables;
-mod check_workload;
 mod client_wait;
 mod config;
 mod count_words;
@@ -15,28 +11,17 @@ mod document;
 mod error;
 mod estimate;
 mod estimate_data;
-mod estimate_microbenchmarks;
-mod estimate_oltp;
 mod expand;
 mod experiment;
 mod explain;
-mod ladder;
+#[cfg(test)]
+mod fake;
 mod load;
-mod microbenchmark_sequence;
-mod microbenchmark_steps;
-mod microbenchmark_tests;
-mod microbenchmark_turns;
-mod microbenchmarks;
 mod model;
-mod oltp;
-mod oltp_words;
 mod overrides;
 mod parse;
-mod pattern;
-mod prepared;
-mod profile;
-mod settle;
 mod speed;
+mod table;
 mod units;
 mod workload;
 
@@ -44,22 +29,17 @@ pub use bytes::PlanBytes;
 pub use check::warnings;
 pub use client_wait::{ClientWait, WaitChoice};
 pub use config::{Config, ConfigPart, IntentValue};
-pub use count_words::grouped;
-pub use data::{Cold, DataMode};
+pub use count_words::{grouped, numbered};
+pub use data::{Cold, DataMode, data_problem};
 pub use error::{Error, Place};
-pub use estimate::{CellEstimate, Estimate, StepEstimate, estimate};
+pub use estimate::{CellEstimate, Estimate, Forecast, StepEstimate, estimate, seconds};
 pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
-pub use microbenchmark_sequence::MicroSequence;
-pub use microbenchmark_steps::{MicroConnections, MicroLength, MicroStep, Moment};
-pub use microbenchmark_tests::MicroTest;
-pub use microbenchmarks::{MicroRung, Microbenchmarks};
-pub use model::{
-    ColumnDefinitions, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind, Workloads,
-};
-pub use oltp::Oltp;
-pub use oltp_words::{Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think};
-pub use parse::{QUICKSTART, json_schema, parse, parse_with, read, read_with};
-pub use settle::{Settle, SettleAfter, SettleBy, SettleWait};
+pub use model::{ColumnDefinitions, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind};
+pub use parse::{Kinds, QUICKSTART, parse_with, read_with};
+pub use speed::{Size, Speed};
+pub use table::{Table, TableError, TableValue};
 pub use units::{CpuList, PlanDuration};
-pub use workload::{Clock, InsertBenchmark, Pacing, Protocol, RowsPerCommit, Verify};
+pub use workload::{
+    Mistake, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
+};

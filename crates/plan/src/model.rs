@@ -7,12 +7,10 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{
-    ClientWait, Config, CpuList, InsertBenchmark, Load, Microbenchmarks, Oltp, PlanBytes, PlanDuration,
-};
+use crate::{ClientWait, Config, CpuList, Load, PlanBytes, PlanDuration, Workloads};
 
 /// A whole plan file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Short name; it ends the run directory's name. Letters, digits, `-`, `_` and `.`.
@@ -265,26 +263,6 @@ impl VariantKind {
     }
 }
 
-/// The workloads of a plan; each is a table `[workload.NAME]`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-#[schemars(extend("minProperties" = 1))]
-pub struct Workloads {
-    #[serde(rename = "insert-benchmark")]
-    pub insert_benchmark: Option<InsertBenchmark>,
-    pub microbenchmarks: Option<Microbenchmarks>,
-    pub oltp: Option<Oltp>,
-}
-
-impl Workloads {
-    /// Names of the workloads that the plan asks for, in the order in which a cell list names them.
-    pub fn names(&self) -> Vec<&'static str> {
-        let insert_benchmark = self.insert_benchmark.iter().map(|_| "insert-benchmark");
-        let microbenchmarks = self.microbenchmarks.iter().map(|_| "microbenchmarks");
-        insert_benchmark.chain(microbenchmarks).chain(self.oltp.iter().map(|_| "oltp")).collect()
-    }
-}
-
 impl Variant {
     /// What the variant is. A variant of a checked plan says exactly one of `server`, `basedir` and `address`; of an
     /// unchecked one, `basedir` goes before `address` and that before `server`.
@@ -308,17 +286,17 @@ impl Plan {
 
     /// Connections that the largest step of any workload has open at once.
     pub fn most_connections(&self) -> u32 {
-        let insert_benchmark = self.workload.insert_benchmark.as_ref().map(InsertBenchmark::most_connections);
-        let oltp = self.workload.oltp.as_ref().map(Oltp::most_connections);
-        let microbenchmarks = self.workload.microbenchmarks.as_ref().map(Microbenchmarks::most_connections);
-        insert_benchmark.max(microbenchmarks).max(oltp).unwrap_or(0)
+        self.workload.iter().map(|(_, options)| options.needs().connections).max().unwrap_or(0)
+    }
+
+    /// Prepared statements of the step that has the most: MySQL and MariaDB have a limit for all connections together.
+    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
+        self.workload.iter().map(|(_, options)| options.prepared_statements(with_begin)).max().unwrap_or(0)
     }
 
     /// Whether it runs on tables that are there already: no database is claimed, made or marked for it.
     pub fn uses_existing_tables(&self) -> bool {
-        let Workloads { oltp, microbenchmarks, .. } = &self.workload;
-        oltp.as_ref().is_some_and(|options| options.use_existing)
-            || microbenchmarks.as_ref().is_some_and(|options| options.use_existing)
+        self.workload.iter().any(|(_, options)| options.needs().existing_tables)
     }
 
     /// Name of the base variant.

@@ -34,9 +34,7 @@ fn set_in<'a>(
 ) -> Result<(), String> {
     let (folders, last) = key.rsplit_once('.').unwrap_or(("", key));
     if last.is_empty() || key.starts_with('.') || key.contains("..") {
-        return Err(
-            "the key must be a dotted path such as blocks or workload.insert-benchmark.clients".to_owned()
-        );
+        return Err("the key must be a dotted path such as blocks or workload.NAME.KEY".to_owned());
     }
     for folder in folders.split('.').filter(|folder| !folder.is_empty()) {
         if !table.contains_key(folder) {

@@ -3,33 +3,31 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use toml::de::Deserializer;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 use crate::document::{Document, Texts};
 use crate::error::Error;
-use crate::explain::explain;
-use crate::{Plan, Settle, check};
+use crate::explain::{explain, unknown_key};
+use crate::workload::Named;
+use crate::{Plan, Table, TableError, WorkloadKind, Workloads, check};
+
+/// The workloads that a plan may name, in the order in which they are listed.
+pub type Kinds<'a> = &'a [&'a dyn WorkloadKind];
 
 /// The plan that runs when none is given: SQLite, two variants, about a minute.
 pub const QUICKSTART: &str = include_str!("quickstart.toml");
 
-/// Reads and checks the plan file at `path`. Relative paths in it (`config`, `my_cnf`, `postgresql_conf`, `basedir`,
-/// `option_file`, `server_public_key`, `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
+/// Reads and checks the plan file at `path`, whose workloads are of `kinds`, with overrides, see [`parse_with`]. Relative
+/// paths in it and in overrides (`config`, `my_cnf`, `postgresql_conf`, `basedir`, `option_file`, `server_public_key`,
+/// `data_dir`, the files of `tls`) become absolute, counted from the plan's folder.
 ///
 /// # Errors
 /// [`Error::Read`] when the file cannot be read, [`Error::Invalid`] when the plan is wrong.
-pub fn read(path: &Path) -> Result<Plan, Error> {
-    read_with(path, &[])
-}
-
-/// [`read`] with overrides, see [`parse_with`]. Relative paths in overrides count from the plan's folder too.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_with(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Error> {
+pub fn read_with(path: &Path, overrides: &[(String, String)], kinds: Kinds<'_>) -> Result<Plan, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    let mut plan = parse_with(&text, &path.display().to_string(), overrides)?;
+    let mut plan = parse_with(&text, &path.display().to_string(), overrides, kinds)?;
     let absolute = std::path::absolute(path).map_err(failed)?;
     if let Some(folder) = absolute.parent() {
         resolve_paths(&mut plan, folder);
@@ -37,53 +35,54 @@ pub fn read_with(path: &Path, overrides: &[(String, String)]) -> Result<Plan, Er
     Ok(plan)
 }
 
-/// Parses and checks a plan's text. `origin` names it in errors, usually the file's path. Paths stay as written.
-///
-/// # Errors
-/// [`Error::Invalid`].
-pub fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
-    parse_with(text, origin, &[])
-}
-
-/// [`parse`] with overrides: pairs of a dotted path (`blocks`, `workload.insert-benchmark.clients`,
-/// `variant.NAME.my_cnf`) and a value, which is TOML (`4`, `[100, 500]`) or, when it is none, a text (`30s`).
+/// Parses and checks a plan's text, whose workloads are of `kinds`. `origin` names it in errors, usually the file's path. Paths
+/// stay as written. Overrides are pairs of a dotted path (`blocks`, `workload.NAME.KEY`, `variant.NAME.my_cnf`) and a value, which
+/// is TOML (`4`, `[100, 500]`) or, when it is none, a text (`30s`).
 ///
 /// # Errors
 /// [`Error::Invalid`]; a mistake in an override is shown at `--set KEY`.
-pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
+pub fn parse_with(
+    text: &str,
+    origin: &str,
+    overrides: &[(String, String)],
+    kinds: Kinds<'_>,
+) -> Result<Plan, Error> {
     let texts = Texts::new(text, origin, overrides);
     let document = Document::new(&texts)?;
-    let mut plan = Plan::deserialize(Deserializer::from(document.root.clone()))
-        .map_err(|error| texts.error(error.span(), explain(error.message())))?;
-    if let Some(problem) = check::first_problem(&plan) {
+    let explained = |error: toml::de::Error| texts.error(error.span(), explain(error.message(), kinds));
+    let mut root = document.root.clone();
+    let tables = take_workloads(root.get_mut());
+    let mut plan = Plan::deserialize(Deserializer::from(root)).map_err(explained)?;
+    plan.workload = read_workloads(tables, kinds, &texts)?;
+    if let Some(problem) = check::first_problem(&plan, kinds) {
         return Err(Error::Invalid { place: document.place_of(&problem.path), message: problem.message });
     }
     plan.add_again();
-    spell_out(&mut plan);
+    plan.workload.iter_mut().for_each(|options| options.spell_out());
     Ok(plan)
 }
 
-/// Short forms and what is left out are written in the long form, so that a record tells how a run settled.
-fn spell_out(plan: &mut Plan) {
-    fn long<Short>(settling: Settle, settle: &mut Option<Settle>, settle_wait: &mut Option<Short>) {
-        *settle = Some(settling);
-        *settle_wait = None;
-    }
-    let workload = &mut plan.workload;
-    if let Some(of) = &mut workload.insert_benchmark {
-        long(of.settling(), &mut of.settle, &mut of.settle_wait);
-    }
-    if let Some(of) = &mut workload.oltp {
-        long(of.settling(), &mut of.settle, &mut of.settle_wait);
-    }
-    if let Some(of) = &mut workload.microbenchmarks {
-        long(of.settling(), &mut of.settle, &mut of.settle_wait);
+/// The tables inside `[workload]`, which stays behind empty.
+fn take_workloads<'a>(root: &mut DeTable<'a>) -> DeTable<'a> {
+    match root.get_mut("workload").map(Spanned::get_mut) {
+        Some(DeValue::Table(tables)) => std::mem::take(tables),
+        _ => DeTable::new(),
     }
 }
 
-/// The JSON Schema of plan files, made from the types: what editors and other programs check plans with.
-pub fn json_schema() -> serde_json::Value {
-    schemars::schema_for!(Plan).to_value()
+fn read_workloads(tables: DeTable<'_>, kinds: Kinds<'_>, texts: &Texts<'_>) -> Result<Workloads, Error> {
+    let mut all: Vec<(usize, Named)> = Vec::new();
+    for (name, table) in tables {
+        let Some(place) = kinds.iter().position(|kind| kind.name() == name.get_ref()) else {
+            let known: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            return Err(texts.error(Some(name.span()), unknown_key(name.get_ref(), &known)));
+        };
+        let options = kinds[place].read(Table::new(table));
+        let explained = |TableError(error)| texts.error(error.span(), explain(error.message(), kinds));
+        all.push((place, (kinds[place].name(), options.map_err(explained)?)));
+    }
+    all.sort_by_key(|(place, _)| *place);
+    Ok(Workloads::new(all.into_iter().map(|(_, workload)| workload).collect()))
 }
 
 fn resolve_paths(plan: &mut Plan, folder: &Path) {

@@ -11,42 +11,42 @@ pub(crate) const COPIED_BYTES_PER_SECOND: f64 = 1e9;
 /// How fast a kind of server is taken to be, on a small machine with an SSD and with all data in memory. Guesses, good
 /// to a factor of about three; they decide nothing but the forecast.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Speed {
+pub struct Speed {
     /// Start with a fresh data directory, create tables, stop.
-    pub(crate) prepare_seconds: f64,
+    pub prepare_seconds: f64,
     /// Stop and start again on data that are there.
-    pub(crate) restart_seconds: f64,
+    pub restart_seconds: f64,
     /// One row of a multi-row insert into a table with its primary key only.
-    pub(crate) load_row_us: f64,
+    pub load_row_us: f64,
     /// One row for one secondary index, built over a full table.
-    pub(crate) index_row_us: f64,
+    pub index_row_us: f64,
     /// One row put into, or deleted from, one index or table in random order.
-    pub(crate) write_entry_us: f64,
+    pub write_entry_us: f64,
     /// One commit that waits for the disk.
-    pub(crate) commit_us: f64,
+    pub commit_us: f64,
     /// One row read by the check of a table's contents.
-    pub(crate) verify_row_us: f64,
+    pub verify_row_us: f64,
     /// Clients that make progress at the same time.
-    pub(crate) parallel_clients: u32,
+    pub parallel_clients: u32,
     /// Whether inserts and deletes of one client wait for each other.
-    pub(crate) is_one_writer: bool,
+    pub is_one_writer: bool,
 }
 
 /// Bytes on disk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Size {
+pub struct Size {
     /// A row with its primary key only.
-    pub(crate) row_bytes: f64,
+    pub row_bytes: f64,
     /// What one secondary index adds when it is built over a full table.
-    pub(crate) built_index_bytes: f64,
+    pub built_index_bytes: f64,
     /// What one secondary index costs in the steady state, after random inserts and deletes.
-    pub(crate) steady_index_bytes: f64,
+    pub steady_index_bytes: f64,
     /// Redo logs and the like, however few rows there are.
-    pub(crate) log_bytes: u64,
+    pub log_bytes: u64,
     /// Binlog of one written or deleted row.
-    pub(crate) binlog_row_bytes: u64,
+    pub binlog_row_bytes: u64,
     /// An initialised data directory, kept to be copied for each cell.
-    pub(crate) template_bytes: u64,
+    pub template_bytes: u64,
 }
 
 /// MariaDB and MySQL with InnoDB; PostgreSQL is taken to be like them. The load is near the original client's 182,000 rows a second on MariaDB 10.11.

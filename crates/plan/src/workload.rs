@@ -1,285 +1,239 @@
-//! Options of the workloads, with the original's values as defaults.
+//! What a plan knows of workloads: the kinds that read their tables, and the options that come of it. Which kinds there are, the
+//! caller says.
 
-use std::time::Duration;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
 
-use crate::{Cold, DataMode, PlanDuration, Settle, SettleWait};
+use crate::{Cold, DataMode, Forecast, Plan, Size, Speed, Table, TableError};
 
-/// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct InsertBenchmark {
-    /// Clients; each has its own table and its own insert, delete and query connections.
-    #[schemars(range(min = 1, max = 4_096))]
-    pub clients: u32,
-    /// Rows that l.i0 loads into each table.
-    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
-    pub load_rows: u64,
-    /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
-    #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
-    pub write_rows: u64,
-    /// Length of each read-write step.
-    pub read_write_time: PlanDuration,
-    /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
-    #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
-    pub rates: Vec<u32>,
-    pub rows_per_commit: RowsPerCommit,
-    /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
-    pub deletes: bool,
-    /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
-    pub resync_rounds: u32,
-    /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
-    /// statements of each second in one burst.
-    pub pacing: Pacing,
-    /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
-    /// The original goes on without a limit.
-    #[schemars(range(min = 1.0))]
-    pub time_cap: f64,
-    /// Query connections of each client in read-write steps.
-    #[schemars(range(min = 1, max = 1_024))]
-    pub query_connections: u32,
-    /// LIMIT of range queries.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub rows_per_query: u32,
-    /// Ids in the list of a point query.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub points_per_query: u32,
-    /// Point queries between two look-ups of the greatest id.
-    #[schemars(range(min = 1))]
-    pub max_id_every: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub cashregisters: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub products: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub customers: u32,
-    #[schemars(range(min = 1, max = 2_147_483_647))]
-    pub max_price: u32,
-    /// Least and greatest length of column `data`.
-    #[schemars(range(min = 0, max = 4_000))]
-    pub data_length_min: u32,
-    #[schemars(range(min = 0, max = 4_000))]
-    pub data_length_max: u32,
-    /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
-    #[schemars(range(min = 0, max = 100))]
-    pub data_random_percent: u32,
-    /// Secondary indexes, 1 to 3; range queries need one.
-    #[schemars(range(min = 1, max = 3))]
-    pub secondary_indexes: u32,
-    /// Text behind the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
-    pub create_table_options: String,
-    /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
-    /// original does not know, gets all of them prepared.
-    pub protocol: Protocol,
-    /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
-    /// takes the wall clock.
-    pub clock: Clock,
-    /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
-    /// original waits for a fixed time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle: Option<Settle>,
-    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub settle_wait: Option<SettleWait>,
-    /// When row counts and column sums are compared with what must be there. The original never does.
-    pub verify: Verify,
-    /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
-    pub data: DataMode,
-    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
-    pub cold: Cold,
-    /// Share of a background rate that counts as kept.
-    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
-    pub sla_share: f64,
-    /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
-    #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
-    pub first_id: u64,
+/// A workload that plans can name.
+pub trait WorkloadKind: Sync {
+    /// Name of its table: `[workload.NAME]`.
+    fn name(&self) -> &'static str;
+
+    /// Makes options of its table.
+    ///
+    /// # Errors
+    /// An unknown key or a value of the wrong type. What goes together is checked later.
+    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError>;
+
+    /// Its table in the JSON Schema.
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
 }
 
-/// Rows in one INSERT, which is one transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct RowsPerCommit {
-    /// l.i0 and l.x
-    #[schemars(range(min = 1, max = 100_000))]
-    pub load: u32,
-    /// l.i1
-    #[schemars(range(min = 1, max = 100_000))]
-    pub write_1: u32,
-    /// l.i2
-    #[schemars(range(min = 1, max = 100_000))]
-    pub write_2: u32,
-    /// Background writes of the read-write steps.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub read_write: u32,
-}
+/// A mistake in a workload's table: the dotted key inside it, and what to write.
+pub type Mistake = (&'static str, String);
 
-/// How an open-loop stream is spread over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pacing {
-    /// One statement at a time, at equal distances; a late stream catches up.
-    Even,
-    /// One statement at a time, at random times that do not depend on each other; a late stream catches up.
-    Poisson,
-    /// All statements of a second at its start, lost time not made up: nearest to the original's way.
-    Burst,
-}
+/// What a plan says of one workload.
+pub trait WorkloadOptions: Any + fmt::Debug + Send + Sync {
+    /// Every option with its value, as records keep them.
+    fn values(&self) -> Map<String, Value>;
 
-/// How statements travel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protocol {
-    Auto,
-    Text,
-    Prepared,
-}
+    /// The first mistake, in itself or together with the rest of the plan.
+    fn check(&self, plan: &Plan) -> Option<Mistake>;
 
-/// Where column `dateandtime` comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Clock {
-    /// A function of client and operation number: one second every 10,000 rows of a client.
-    Addressed,
-    /// The client's wall clock, whole seconds, one value a statement.
-    Wall,
-}
+    /// Writes short forms in the long form, so that a record tells what they stood for.
+    fn spell_out(&mut self);
 
-/// When table contents are checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verify {
-    /// After every step.
-    EachStep,
-    /// After the last step only.
-    End,
-    Off,
-}
-
-impl InsertBenchmark {
-    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
-    /// `qpR` (point queries).
-    pub fn step_names(&self) -> Vec<String> {
-        let write_steps = ["l.i0", "l.x", "l.i1", "l.i2"].map(str::to_owned);
-        let read_write_steps = self.rates.iter().flat_map(|rate| [format!("qr{rate}"), format!("qp{rate}")]);
-        write_steps.into_iter().chain(read_write_steps).collect()
+    /// Doubtful but legal: each a sentence to show before a run.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
     }
 
-    /// Steps that only make the data: `l.i0` and `l.x`.
-    pub const LOAD_STEPS: usize = 2;
+    /// What it asks of servers and of this machine.
+    fn needs(&self) -> Needs;
 
-    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at least 1.
-    pub fn write_split(&self) -> (u64, u64) {
-        // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
-        let tenths = |share: u64| {
-            let product = u128::from(self.write_rows) * u128::from(share);
-            u64::try_from((product + 5) / 10).unwrap_or(u64::MAX).max(1)
-        };
-        (tenths(8), tenths(2))
+    /// Prepared statements of the step that has the most, all connections together. `with_begin`: BEGIN is one where it is sent.
+    fn prepared_statements(&self, _with_begin: bool) -> u64 {
+        0
     }
 
-    /// Rows that l.i0 loads into all tables together.
-    pub fn loaded_rows(&self) -> u64 {
-        self.load_rows.saturating_mul(self.clients.into())
-    }
+    /// All steps in their order.
+    fn steps(&self) -> Vec<StepOutline>;
 
+    /// How long the steps take and how much disk they need on a kind of server.
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast;
+}
+
+/// What a workload asks for around its steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
     /// Connections that its largest step has open at once.
-    pub fn most_connections(&self) -> u32 {
-        let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
-        self.clients.saturating_mul(1 + u32::from(self.deletes) + queries)
-    }
+    pub connections: u32,
+    /// What a measured step finds.
+    pub data: DataMode,
+    /// Steps that begin with empty caches.
+    pub cold: Cold,
+    /// Its option `use_existing`: it runs on tables of somebody else and makes none.
+    pub existing_tables: bool,
+}
 
-    /// How the server is brought to rest, in the long form.
-    pub fn settling(&self) -> Settle {
-        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
-        self.settle.clone().unwrap_or_else(short)
-    }
+/// A step as a plan sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepOutline {
+    pub name: String,
+    /// It only makes the data. Such steps come first.
+    pub loads: bool,
+    /// Data may be put back before it, where the data mode says so.
+    pub begins_group: bool,
+    /// Its result is in no summary.
+    pub is_warm_up: bool,
+}
 
-    /// The original's pause between l.i2 and the first read-write step, counted from the start of cleanup:
-    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
-    pub fn original_wait(&self) -> Duration {
-        let millions = (self.loaded_rows() / 500_000).div_ceil(2);
-        Duration::from_secs(millions.saturating_add(60).min(1200))
+impl StepOutline {
+    /// Of steps of which the first `load_steps` only make the data; the others begin on data of their own and are measured.
+    pub fn of_names(names: Vec<String>, load_steps: usize) -> Vec<Self> {
+        let outline =
+            |(index, name)| Self { name, loads: index < load_steps, begins_group: true, is_warm_up: false };
+        names.into_iter().enumerate().map(outline).collect()
     }
 }
 
-impl Default for InsertBenchmark {
-    fn default() -> Self {
-        Self {
-            clients: 1,
-            load_rows: 10_000_000,
-            write_rows: 20_000_000,
-            read_write_time: PlanDuration::from_secs(1800),
-            rates: vec![100, 500, 1000],
-            rows_per_commit: RowsPerCommit::default(),
-            deletes: true,
-            resync_rounds: 1000,
-            pacing: Pacing::Even,
-            time_cap: 4.0,
-            query_connections: 1,
-            rows_per_query: 10,
-            points_per_query: 10,
-            max_id_every: 100,
-            cashregisters: 1000,
-            products: 10_000,
-            customers: 100_000,
-            max_price: 500,
-            data_length_min: 10,
-            data_length_max: 20,
-            data_random_percent: 50,
-            secondary_indexes: 3,
-            create_table_options: String::new(),
-            protocol: Protocol::Auto,
-            clock: Clock::Addressed,
-            settle: None,
-            settle_wait: None,
-            verify: Verify::EachStep,
-            data: DataMode::Preserve,
-            cold: Cold::All(false),
-            sla_share: 0.95,
-            first_id: 1,
+/// The options of any type as records keep them.
+pub fn values_of(options: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(options) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
+}
+
+/// A workload by name, with its options.
+pub(crate) type Named = (&'static str, Box<dyn WorkloadOptions>);
+
+/// The workloads of a plan; each is a table `[workload.NAME]`.
+#[derive(Debug, Default)]
+pub struct Workloads(Vec<Named>);
+
+impl Workloads {
+    /// In the order in which the caller's kinds are.
+    pub(crate) fn new(all: Vec<Named>) -> Self {
+        Self(all)
+    }
+
+    /// Names and options of the workloads that the plan asks for, in the order in which a cell list names them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &dyn WorkloadOptions)> {
+        self.0.iter().map(|(name, options)| (*name, &**options))
+    }
+
+    /// The options of the workload `name`.
+    pub fn get(&self, name: &str) -> Option<&dyn WorkloadOptions> {
+        self.iter().find(|(own, _)| *own == name).map(|(_, options)| options)
+    }
+
+    /// The options of type `T`: those of the workload that has them.
+    pub fn options<T: WorkloadOptions>(&self) -> Option<&T> {
+        self.iter().find_map(|(_, options)| (options as &dyn Any).downcast_ref())
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn WorkloadOptions>> {
+        self.0.iter_mut().map(|(_, options)| options)
+    }
+
+    /// Names of the workloads.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|(name, _)| name).collect()
+    }
+
+    /// `data` and `cold` of the workload `name`; the defaults of one that the plan lacks.
+    pub fn data_of(&self, name: &str) -> (DataMode, Cold) {
+        let needs = self.get(name).map_or_else(Needs::default, WorkloadOptions::needs);
+        (needs.data, needs.cold)
+    }
+
+    /// Whether some step of the plan begins with empty caches.
+    pub fn is_cold(&self) -> bool {
+        self.iter().any(|(_, options)| options.needs().cold.is_any())
+    }
+
+    fn values(&self) -> BTreeMap<&'static str, Map<String, Value>> {
+        self.iter().map(|(name, options)| (name, options.values())).collect()
+    }
+}
+
+impl PartialEq for Workloads {
+    fn eq(&self, other: &Self) -> bool {
+        self.values() == other.values()
+    }
+}
+
+/// Options that are not set are left out: TOML has no word for them.
+impl Serialize for Workloads {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut all = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, options) in self.iter() {
+            all.serialize_entry(name, &without_nulls(Value::Object(options.values())))?;
         }
+        all.end()
     }
 }
 
-impl Default for RowsPerCommit {
-    fn default() -> Self {
-        Self { load: 100, write_1: 50, write_2: 5, read_write: 50 }
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let set = map.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(set.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        value => value,
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The tables inside are read by their kinds, before this is: it finds none.
+impl<'de> Deserialize<'de> for Workloads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Tables;
+        impl<'de> Visitor<'de> for Tables {
+            type Value = Workloads;
 
-    #[test]
-    fn the_ten_steps_come_in_the_original_order() {
-        let names = InsertBenchmark::default().step_names().join(" ");
-        assert_eq!(names, "l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000");
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut tables: A) -> Result<Workloads, A::Error> {
+                match tables.next_entry::<String, IgnoredAny>()? {
+                    None => Ok(Workloads::default()),
+                    Some((name, _)) => Err(de::Error::custom(format!("nothing here reads workload {name}"))),
+                }
+            }
+        }
+        deserializer.deserialize_map(Tables)
+    }
+}
+
+/// Without the tables inside, which are those of the kinds.
+impl JsonSchema for Workloads {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Workloads".into()
     }
 
-    #[test]
-    fn write_rows_split_into_four_fifths_and_a_fifth_and_never_into_none() {
-        let split = |write_rows| InsertBenchmark { write_rows, ..InsertBenchmark::default() }.write_split();
-        assert_eq!(split(20_000_000), (16_000_000, 4_000_000));
-        assert_eq!(split(4), (3, 1));
-        assert_eq!(split(3), (2, 1));
-        assert_eq!(split(1), (1, 1));
-        assert_eq!(split(0), (1, 1));
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {},
+            "description": "The workloads of a plan; each is a table `[workload.NAME]`.",
+            "minProperties": 1
+        })
     }
+}
 
-    #[test]
-    fn the_settle_pause_is_the_originals() {
-        let settle = |clients, load_rows| {
-            let benchmark = InsertBenchmark { clients, load_rows, ..InsertBenchmark::default() };
-            benchmark.original_wait().as_secs()
-        };
-        assert_eq!(settle(4, 8_000_000), 92);
-        assert_eq!(settle(1, 200_000_000), 260);
-        assert_eq!(settle(4, 200_000_000), 860);
-        assert_eq!(settle(12, 300_000_000), 1200);
-        assert_eq!(settle(1, 499_999), 60);
-        assert_eq!(settle(1, 500_000), 61);
-    }
+/// The JSON Schema of plan files with the workloads of `kinds`: what editors and other programs check plans with.
+pub fn json_schema(kinds: &[&dyn WorkloadKind]) -> Value {
+    let mut generator = SchemaGenerator::default();
+    let mut schema = generator.root_schema_for::<Plan>();
+    let tables = kinds.iter().map(|kind| {
+        let table = kind.schema(&mut generator);
+        (kind.name().to_owned(), json!({ "anyOf": [table, { "type": "null" }], "default": null }))
+    });
+    let tables: Map<String, Value> = tables.collect();
+    let mut all = generator.take_definitions(true);
+    all["Workloads"]["properties"] = Value::Object(tables);
+    schema.insert("$defs".to_owned(), Value::Object(all));
+    schema.to_value()
 }

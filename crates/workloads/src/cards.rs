@@ -3,14 +3,10 @@
 use std::collections::BTreeMap;
 
 use dbdyno_drivers::{Endpoint, Target, null};
-use dbdyno_plan::{
-    InsertBenchmark as InsertOptions, MicroRung, MicroSequence, Microbenchmarks as MicroOptions,
-    Oltp as OltpOptions, OltpTest,
-};
 use dbdyno_record::StepSpec;
 use serde::Serialize;
 
-use crate::{Context, Workload, insert_benchmark, microbenchmarks, oltp};
+use crate::{Context, Steps};
 
 /// The steps of a workload in their order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -62,20 +58,6 @@ pub(crate) struct Words {
     pub(crate) trap: &'static str,
 }
 
-/// The steps of the workload called `name` with its default options, as they are on a database that is told nothing special;
-/// `None` for a name that is none of [`crate::ALL`].
-pub fn cards(name: &str) -> Option<Vec<Cards>> {
-    match name {
-        "insert-benchmark" => Some(vec![of_insert_benchmark()]),
-        "microbenchmarks" => Some(vec![
-            of_microbenchmarks("sequence 42", MicroSequence::FortyTwo),
-            of_microbenchmarks("sequence 32", MicroSequence::ThirtyTwo),
-        ]),
-        "oltp" => Some(vec![of_oltp()]),
-        _ => None,
-    }
-}
-
 /// A database that stores nothing.
 pub(crate) fn context() -> Context {
     let endpoint =
@@ -83,42 +65,17 @@ pub(crate) fn context() -> Context {
     Context { endpoint, owned: true, seed: 1, device: None }
 }
 
-fn of_insert_benchmark() -> Cards {
-    let workload = insert_benchmark::InsertBenchmark::new(&InsertOptions::default(), context());
-    let card = |spec: StepSpec| card(&spec, None, insert_benchmark::words(&spec.name));
-    Cards { workload: "insert-benchmark", title: "", steps: specs(&workload).map(card).collect() }
-}
-
-fn of_oltp() -> Cards {
-    let options = OltpOptions { tests: OltpTest::ALL.to_vec(), ..OltpOptions::default() };
-    let workload = oltp::Oltp::new(&options, context());
-    let card = |spec: StepSpec| card(&spec, None, oltp::words(&spec.name));
-    Cards { workload: "oltp", title: "", steps: specs(&workload).map(card).collect() }
-}
-
-fn of_microbenchmarks(title: &'static str, sequence: MicroSequence) -> Cards {
-    let options = MicroOptions { sequence, ..MicroOptions::default() };
-    let workload = microbenchmarks::Microbenchmarks::new(&options, context());
-    let rungs = options.rungs();
-    let card = |spec: StepSpec| {
-        let rung: Option<&MicroRung> = rungs.iter().find(|rung| rung.name == spec.name);
-        let words = rung
-            .map_or_else(|| oltp::words(&spec.name), |rung| microbenchmarks::entry(rung.step.test).words());
-        let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
-        card(&spec, published, words)
-    };
-    Cards { workload: "microbenchmarks", title, steps: specs(&workload).map(card).collect() }
-}
-
-fn specs<W: Workload>(workload: &W) -> impl Iterator<Item = StepSpec> {
+/// The steps of a workload, to make cards of.
+pub(crate) fn specs(workload: &impl Steps) -> impl Iterator<Item = StepSpec> {
     (0..workload.steps().len()).map(|index| workload.spec(index))
 }
 
-fn card(spec: &StepSpec, published_as: Option<String>, words: Words) -> Card {
+/// The card of a step.
+pub(crate) fn card(spec: &StepSpec, published_as: Option<String>, words: Words) -> Card {
     let operation = |kind: &dbdyno_record::KindSpec| CardOperation {
         kind: kind.kind.clone(),
         protocol: kind.protocol.clone(),
-        statements: microbenchmarks::shown(&kind.statement)
+        statements: shown(&kind.statement)
             .split("; ")
             .flat_map(|statement| statement.split(" | "))
             .map(|statement| {
@@ -138,14 +95,35 @@ fn card(spec: &StepSpec, published_as: Option<String>, words: Words) -> Card {
     }
 }
 
+/// Statements with lists cut short.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("(?, ?") {
+        let length = rest[start..].find(')').unwrap_or(rest.len() - start - 1);
+        let count = rest[start..start + length].matches('?').count();
+        shown.push_str(&rest[..start]);
+        if count > 4 {
+            shown.push_str(&format!("(?, ... {count} values)"));
+        } else {
+            shown.push_str(&rest[start..=start + length]);
+        }
+        rest = &rest[start + length + 1..];
+    }
+    shown + rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Workload;
+    use crate::microbenchmarks::Microbenchmarks;
 
     #[test]
     fn every_step_of_every_workload_has_a_purpose_statements_and_parameters() {
-        for (name, _) in crate::ALL {
-            for Cards { title, steps, .. } in cards(name).unwrap() {
+        for kind in crate::ALL {
+            let name = kind.name();
+            for Cards { title, steps, .. } in kind.cards() {
                 for card in &steps {
                     let about = format!("{name} {title} {}", card.step);
                     assert!(!card.purpose.is_empty() && !card.parameters.is_empty(), "{about}");
@@ -155,12 +133,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(cards("tpcc"), None);
     }
 
     #[test]
     fn a_card_holds_what_the_step_sends_and_its_published_name() {
-        let lists = cards("microbenchmarks").unwrap();
+        let lists = Microbenchmarks::cards();
         assert_eq!((lists[0].steps.len(), lists[1].steps.len()), (2 + 43, 2 + 38));
         let of = |name: &str| lists[0].steps.iter().find(|card| card.step == name).unwrap();
         let inlist = of("update-inlist");

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::settle::{Settle, SettleBy};
 use dbdyno_drivers::{AnySession, Bounds, Quiet, Rest, UpkeepReport, settle};
-use dbdyno_plan::{Settle, SettleBy};
 use dbdyno_record::{SETTLING, Settling, SettlingSample};
 use serde_json::{Map, Value, json};
 

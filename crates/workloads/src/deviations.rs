@@ -14,35 +14,31 @@ pub struct Surroundings {
     pub has_postgres_socket: bool,
 }
 
-/// Differences of `workload` that come of what is around it.
-pub fn of_surroundings(workload: &str, around: &Surroundings) -> Vec<Deviation> {
-    let is_insert_benchmark = workload == "insert-benchmark";
+/// What is around the steps of an original, as far as a plan decides otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Original {
+    /// Rest between two builds of servers, and in words.
+    pub rest: (Duration, &'static str),
+    /// How it reaches PostgreSQL.
+    pub postgres_transport: &'static str,
+}
+
+/// Differences from `original` that come of what is around a workload.
+pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec<Deviation> {
     let mut list = Vec::new();
-    let (original_rest, original) = match workload {
-        "insert-benchmark" => (Duration::from_secs(1200), "1200 s between builds of servers"),
-        "microbenchmarks" => (Duration::from_secs(600), "600 s between versions of servers"),
-        _ => (
-            Duration::ZERO,
-            "sysbench runs on one server; drivers of published reports rest for 600 s between versions",
-        ),
-    };
+    let (original_rest, rest) = original.rest;
     let is_original = around.rest == original_rest && !around.rest.is_zero();
     if !is_original {
         let here = match around.rest {
             Duration::ZERO => "none: the next cell begins at once".to_owned(),
             rest => format!("{} between cells", PlanDuration(rest)),
         };
-        list.push(deviation("rest", original, &here));
+        list.push(deviation("rest", rest, &here));
     }
     if around.has_postgres_socket {
-        let original = if is_insert_benchmark {
-            "PostgreSQL over TCP, 127.0.0.1"
-        } else {
-            "PostgreSQL over TCP by default, localhost"
-        };
         list.push(deviation(
             "transport",
-            original,
+            original.postgres_transport,
             "over a unix socket to a PostgreSQL that dbdyno started; with TLS over TCP",
         ));
     }
@@ -114,39 +110,43 @@ pub(crate) fn deviation(topic: &str, original: &str, here: &str) -> Deviation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Workload;
+    use crate::insert_benchmark::InsertBenchmark;
+    use crate::microbenchmarks::Microbenchmarks;
 
-    fn here(workload: &str, around: Surroundings, topic: &str) -> Option<String> {
-        let found = of_surroundings(workload, &around).into_iter().find(|found| found.topic == topic);
+    const ALL: [Original; 3] =
+        [InsertBenchmark::ORIGINAL, Microbenchmarks::ORIGINAL, crate::oltp::Oltp::ORIGINAL];
+
+    fn here(original: &Original, around: Surroundings, topic: &str) -> Option<String> {
+        let found = of_surroundings(original, &around).into_iter().find(|found| found.topic == topic);
         found.map(|found| found.here)
     }
 
     #[test]
     fn each_workload_says_that_nothing_rests_until_the_plan_has_the_originals_rest() {
-        let rest = |workload, seconds| {
+        let rest = |original: &Original, seconds| {
             let rest = Duration::from_secs(seconds);
-            here(workload, Surroundings { rest, ..Surroundings::default() }, "rest")
+            here(original, Surroundings { rest, ..Surroundings::default() }, "rest")
         };
-        for (workload, _) in crate::ALL {
-            assert_eq!(
-                rest(workload, 0).as_deref(),
-                Some("none: the next cell begins at once"),
-                "{workload}"
-            );
-            assert_eq!(rest(workload, 5).as_deref(), Some("5s between cells"), "{workload}");
+        assert_eq!(ALL.len(), crate::ALL.len());
+        for original in &ALL {
+            assert_eq!(rest(original, 0).as_deref(), Some("none: the next cell begins at once"));
+            assert_eq!(rest(original, 5).as_deref(), Some("5s between cells"));
         }
-        assert_eq!((rest("insert-benchmark", 1200), rest("microbenchmarks", 600)), (None, None));
-        assert!(rest("insert-benchmark", 600).is_some() && rest("microbenchmarks", 1200).is_some());
+        let [insert_benchmark, microbenchmarks, _] = &ALL;
+        assert_eq!((rest(insert_benchmark, 1200), rest(microbenchmarks, 600)), (None, None));
+        assert!(rest(insert_benchmark, 600).is_some() && rest(microbenchmarks, 1200).is_some());
     }
 
     #[test]
     fn a_unix_socket_to_postgresql_is_told_where_there_is_one() {
-        for (workload, _) in crate::ALL {
+        for original in &ALL {
             let transport = |has_postgres_socket| {
                 let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
-                here(workload, around, "transport")
+                here(original, around, "transport")
             };
             assert_eq!(transport(false), None);
-            assert!(transport(true).unwrap().contains("unix socket"), "{workload}");
+            assert!(transport(true).unwrap().contains("unix socket"));
         }
     }
 

@@ -7,33 +7,26 @@ mod deviations;
 mod digits;
 mod engine;
 mod error;
+mod kind;
+pub mod options;
+pub mod plans;
+pub mod settle;
 mod workload;
 
 pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
 
-pub use cards::{Card, CardOperation, Cards, cards};
+pub use cards::{Card, CardOperation, Cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
-pub use deviations::{Surroundings, of_surroundings};
+pub use deviations::{Original, Surroundings};
 pub use error::Error;
-pub use workload::{About, Context, Explained, Work, Workload};
+pub use kind::{AnyWorkload, Boxed, Entry, Kind};
+pub use workload::{Context, Explained, Listing, Steps, Work, Workload};
 
-/// Every workload: its name and what it is for, in the order in which they are listed to users.
-pub const ALL: &[(&str, &str)] = &[
-    (
-        "insert-benchmark",
-        "ten steps: load in key order, build indexes, random writes with deletes, then range and point queries \
-         beside writes at fixed rates",
-    ),
-    (
-        "microbenchmarks",
-        "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: \
-         what reads runs before the writes and again behind them",
-    ),
-    (
-        "oltp",
-        "the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over \
-         ladders of connections and rates",
-    ),
+/// Every workload, in the order in which they are listed to users.
+pub const ALL: &[&dyn Kind] = &[
+    &Entry::<insert_benchmark::InsertBenchmark>::NEW,
+    &Entry::<microbenchmarks::Microbenchmarks>::NEW,
+    &Entry::<oltp::Oltp>::NEW,
 ];

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, DeviceGauge, Endpoint};
 use dbdyno_loadgen::{Lane, LaneSpec, StepEnd};
+use dbdyno_plan::{Table, WorkloadOptions};
 use dbdyno_record::{Check, Deviation, StepSpec};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::Error;
+use crate::{Cards, Error, Original};
 
 /// Where a workload runs: one cell's database.
 #[derive(Debug, Clone)]
@@ -22,15 +25,13 @@ pub struct Context {
     pub device: Option<DeviceGauge>,
 }
 
-/// What a workload says of itself for the record.
-#[derive(Debug, Clone, PartialEq)]
-pub struct About {
-    pub name: &'static str,
-    pub version: u32,
-    pub follows: &'static str,
-    pub options: Map<String, Value>,
-    pub deviations: Vec<Deviation>,
-    pub steps: Vec<String>,
+/// What the list of all workloads says of a workload's steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing {
+    /// A line for each order of steps: `steps of NAME: ...`.
+    pub steps: String,
+    /// More of its own, where a line does not do; may be empty.
+    pub details: String,
 }
 
 /// Work between steps that is recorded but not part of any rate.
@@ -50,11 +51,8 @@ pub struct Explained {
     pub sql: String,
 }
 
-/// A workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
-pub trait Workload {
-    type Lane: Lane + 'static;
-    type Factory: FnOnce() -> Self::Lane + Send + 'static;
-
+/// The steps of a workload over one cell. It keeps what it must know from step to step (which rows exist, for instance).
+pub trait Steps {
     /// Names of the steps, in order.
     fn steps(&self) -> Vec<String>;
 
@@ -68,21 +66,14 @@ pub trait Workload {
         true
     }
 
-    /// What it knows of the data now (which rows there are), to be taken over by [`Workload::recall`].
+    /// What it knows of the data now (which rows there are), to be taken over by [`Steps::recall`].
     fn knowledge(&self) -> Value;
 
-    /// The database holds the data of which [`Workload::knowledge`] said this, perhaps in another cell.
+    /// The database holds the data of which [`Steps::knowledge`] said this, perhaps in another cell.
     ///
     /// # Errors
     /// [`Error::Knowledge`] when it was not said by the same workload.
     fn recall(&mut self, knowledge: &Value) -> Result<(), Error>;
-
-    /// Brings the database to where step `index` can begin.
-    fn before(
-        &mut self,
-        index: usize,
-        session: &mut AnySession,
-    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
 
     /// What step `index` is.
     fn spec(&self, index: usize) -> StepSpec;
@@ -95,12 +86,61 @@ pub trait Workload {
     /// Longest time that step `index` may take.
     fn time_cap(&self, index: usize) -> Option<Duration>;
 
-    /// The connections of step `index`.
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
-
     /// Statements of step `index` that look for rows. The server is asked how it executes them when the step is over and
     /// verified.
     fn explained(&self, index: usize) -> Vec<Explained>;
+
+    /// Why [`Workload::verify`] has compared nothing of `table`.
+    fn unchecked(&self, _table: &str) -> String {
+        "a connection was lost while a statement was on its way, or failed statements had done a part of their work; nobody knows what \
+         is in it"
+            .to_owned()
+    }
+}
+
+/// A workload: what it is, its options, and its way through a cell. A folder implements it and gets an entry in [`crate::ALL`].
+pub trait Workload: Steps + Sized + 'static {
+    /// Name in plans, records and lists.
+    const NAME: &'static str;
+    /// What it is for, in a sentence.
+    const PURPOSE: &'static str;
+    /// Rises with any change of rows, statements or order: runs of different versions are not comparable.
+    const VERSION: u32;
+    /// What is around the original's steps.
+    const ORIGINAL: Original;
+
+    /// Its table in a plan.
+    type Options: WorkloadOptions + DeserializeOwned + JsonSchema;
+    type Lane: Lane + 'static;
+    type Factory: FnOnce() -> Self::Lane + Send + 'static;
+
+    /// Lays defaults that depend on other keys under its table, before options are made of it.
+    fn lay_under(_table: &mut Table<'_>) {}
+
+    /// What the list of all workloads says of its steps.
+    fn listing() -> Listing;
+
+    /// Its steps with default options: one list for each order.
+    fn cards() -> Vec<Cards>;
+
+    /// Which original it follows with these options.
+    fn follows(options: &Self::Options) -> &'static str;
+
+    /// Every respect in which it differs from the original with these options.
+    fn deviations(options: &Self::Options) -> Vec<Deviation>;
+
+    /// The workload with `options` over the database of `context`.
+    fn new(options: &Self::Options, context: Context) -> Self;
+
+    /// Brings the database to where step `index` can begin.
+    fn before(
+        &mut self,
+        index: usize,
+        session: &mut AnySession,
+    ) -> impl Future<Output = Result<Vec<Work>, Error>>;
+
+    /// The connections of step `index`.
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Self::Factory)>;
 
     /// Compares the database with what must be there once step `index` has completed.
     fn verify(
@@ -109,13 +149,6 @@ pub trait Workload {
         end: &StepEnd,
         session: &mut AnySession,
     ) -> impl Future<Output = Result<Vec<Check>, Error>>;
-
-    /// Why [`Workload::verify`] has compared nothing of `table`.
-    fn unchecked(&self, _table: &str) -> String {
-        "a connection was lost while a statement was on its way, or failed statements had done a part of their work; nobody knows what \
-         is in it"
-            .to_owned()
-    }
 
     /// Work that belongs behind step `index` (cleanup before the next one).
     fn after(

@@ -10,6 +10,7 @@ mod links;
 mod mentions;
 mod sources;
 mod texts;
+mod workload_names;
 
 use std::fs;
 use std::path::Path;

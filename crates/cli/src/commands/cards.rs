@@ -1,19 +1,19 @@
 //! `dbdyno list workloads NAME`: every step with its statements, its parameters and what it is for.
 
-use dbdyno_workloads::{Card, Cards, cards};
+use dbdyno_workloads::{ALL, Card, Cards};
 
 use crate::exit::{Ended, OURS, USAGE};
 
 /// The steps of the workload called `name`, or of all.
 pub(crate) fn text(name: Option<&str>, json: bool) -> Result<String, Ended> {
-    let names: Vec<&str> = dbdyno_workloads::ALL.iter().map(|(known, _)| *known).collect();
+    let names: Vec<&str> = ALL.iter().map(|kind| kind.name()).collect();
     if let Some(unknown) = name.filter(|name| !names.contains(name)) {
         let message =
             format!("there is no workload {unknown:?}; its name must be one of: {}", names.join(", "));
         return Err(Ended::new(USAGE, message));
     }
-    let wanted = names.into_iter().filter(|known| name.is_none_or(|name| name == *known));
-    let lists: Vec<Cards> = wanted.filter_map(cards).flatten().collect();
+    let wanted = ALL.iter().filter(|kind| name.is_none_or(|name| name == kind.name()));
+    let lists: Vec<Cards> = wanted.flat_map(|kind| kind.cards()).collect();
     if json {
         let text = serde_json::to_string_pretty(&lists).map_err(|error| Ended::new(OURS, error))?;
         return Ok(format!("{text}\n"));

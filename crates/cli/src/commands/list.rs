@@ -2,10 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use dbdyno_plan::{InsertBenchmark, MicroSequence, MicroStep, OltpTest};
 use dbdyno_record::{Outcome, Run, RunEvent};
-
-use dbdyno_workloads::microbenchmarks;
+use dbdyno_workloads::{ALL, Listing};
 
 use crate::args::{ListArgs, Listed};
 use crate::commands::{cards, list_json};
@@ -34,24 +32,13 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
 }
 
 fn workloads() -> String {
-    let mut text = pairs(dbdyno_workloads::ALL.iter().map(|(name, what)| (*name, (*what).to_owned())));
-    let steps = InsertBenchmark::default().step_names().join(" ");
-    let tests = OltpTest::ALL.map(OltpTest::name).join(" ");
-    text.push_str(&format!("\nsteps of insert-benchmark: {steps}\n"));
-    text.push_str(&format!(
-        "steps of oltp: load index, then one for each test, number of connections and rate: {tests}\n"
-    ));
-    for (title, sequence) in [("42", MicroSequence::FortyTwo), ("32", MicroSequence::ThirtyTwo)] {
-        let steps: Vec<String> = sequence.steps().iter().map(MicroStep::name).collect();
-        text.push_str(&format!(
-            "steps of microbenchmarks, sequence {title}: load index {}\n",
-            steps.join(" ")
-        ));
-    }
-    text.push_str("\nwhat each microbenchmark is for, and what it sends:\n");
-    for entry in microbenchmarks::ALL.iter().flat_map(|family| family.iter()) {
-        let statement = microbenchmarks::statement(entry.test);
-        text.push_str(&format!("\n{}\n  {}\n  {statement}\n", entry.test.name(), entry.purpose));
+    let mut text = pairs(ALL.iter().map(|kind| (kind.name(), kind.purpose().to_owned())));
+    let mut listings: Vec<Listing> = ALL.iter().map(|kind| kind.listing()).collect();
+    // Whose details follow comes last.
+    listings.sort_by_key(|listing| !listing.details.is_empty());
+    for part in [|listing: &Listing| listing.steps.clone(), |listing: &Listing| listing.details.clone()] {
+        text.push('\n');
+        text.extend(listings.iter().map(part));
     }
     text.push_str("\neach step with its statements, parameters and traps: dbdyno list workloads NAME\n");
     text

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{
-    Estimate, Plan, QUICKSTART, VariantKind, WaitChoice, cells, estimate, json_schema, parse_with, read_with,
-};
+use dbdyno_plan::{Estimate, Plan, QUICKSTART, VariantKind, WaitChoice, cells, estimate};
 use dbdyno_report::{TerminalOptions, parity_terminal};
+use dbdyno_workloads::plans::{json_schema, parse_with, read_with};
 
 use crate::args::PlanArgs;
 use crate::commands::run::{manifest, warn_of_margins};

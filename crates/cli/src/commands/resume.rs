@@ -38,7 +38,7 @@ pub(super) fn resume(
     let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
     let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
-    let mut plan = dbdyno_plan::parse(&manifest.plan_toml, "the run's plan")?;
+    let mut plan = dbdyno_workloads::plans::parse(&manifest.plan_toml, "the run's plan")?;
     let exchanged = other_program(&record, &plan, anyway)?;
     let data_root = data_root(&plan, dir);
     if !cells.is_empty() || plan.budget.is_some() {

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, QUICKSTART, WaitChoice, cells, estimate, parse_with, read_with};
+use dbdyno_plan::{Plan, QUICKSTART, WaitChoice, cells, estimate};
 use dbdyno_record::{
     CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Run, RunEvent, RunWriter,
     ToolInfo, VariantInfo, WorkloadInfo,
 };
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
-use dbdyno_workloads::{About, Surroundings, insert_benchmark, microbenchmarks, of_surroundings, oltp};
+use dbdyno_workloads::plans::{parse_with, read_with};
+use dbdyno_workloads::{ALL, Surroundings};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -315,23 +316,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
 pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
     let has_postgres_socket = variants.iter().any(Prepared::is_postgres_on_a_socket);
     let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
-    let insert_benchmark = plan.workload.insert_benchmark.as_ref().map(insert_benchmark::about);
-    let oltp = plan.workload.oltp.as_ref().map(oltp::about);
-    let microbenchmarks = plan.workload.microbenchmarks.as_ref().map(microbenchmarks::about);
-    let all = [insert_benchmark, microbenchmarks, oltp].into_iter().flatten();
-    all.map(|about| info(about, &around)).collect()
-}
-
-fn info(about: About, around: &Surroundings) -> WorkloadInfo {
-    let deviations = about.deviations.into_iter().chain(of_surroundings(about.name, around)).collect();
-    WorkloadInfo {
-        name: about.name.to_owned(),
-        version: about.version,
-        follows: about.follows.to_owned(),
-        options: about.options,
-        deviations,
-        steps: about.steps,
-    }
+    ALL.iter().filter_map(|kind| kind.info(&plan.workload, &around)).collect()
 }
 
 /// Which build this is.

@@ -6,18 +6,13 @@ use std::sync::Arc;
 use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
 use dbdyno_provision::{Cgroup, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::microbenchmarks::Microbenchmarks;
-use dbdyno_workloads::oltp::Oltp;
-use dbdyno_workloads::{Context, Work};
+use dbdyno_workloads::{ALL, Context, Work};
 
 use crate::conductor::database::{Database, Place};
+use crate::conductor::stop::{Ending, Stop, ending};
 use crate::conductor::{Conductor, Prepared};
 use crate::exit::{Ended, OURS};
 use crate::{limits, option_files, time};
-
-/// How a cell or step ended, with the reason if it did not complete.
-pub(crate) type Ending = (Outcome, Option<String>);
 
 impl Conductor<'_> {
     /// Runs one cell and writes its record.
@@ -30,7 +25,7 @@ impl Conductor<'_> {
         self.progress.cell(id, self.plan.blocks.max(id.block));
         // The look at the variant before the run is no part of its first cell.
         self.connections(id);
-        let mut ending = self.held_cell(id, &mut writer)?;
+        let mut ending = ending(self.held_cell(id, &mut writer))?;
         // A signal for everybody (a shutdown, a job's end) stops the server too: what fails then is not the server's fault, and
         // the cell is to run again.
         if ending.0 == Outcome::Failed && self.cancelled() {
@@ -59,15 +54,12 @@ impl Conductor<'_> {
     }
 
     /// A cell in a database that nobody else uses meanwhile.
-    fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
+    fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Stop> {
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
-        match held {
-            Ok(lost) => self.warn(writer, lost)?,
-            Err(message) => return Ok((Outcome::Failed, Some(message))),
-        }
+        self.warn(writer, held.map_err(Stop::failed)?)?;
         let company = self.runtime.block_on(self.holds.company(&id.variant));
         self.warn(writer, company)?;
-        let (outcome, message) = self.provided_cell(id, writer)?;
+        let (outcome, message) = ending(self.provided_cell(id, writer))?;
         if self.cancelled() {
             return Ok((outcome, message));
         }
@@ -97,24 +89,21 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
+    fn provided_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Stop> {
         let snapshot = self.snapshot(id);
         self.progress.busy(if snapshot.is_some() { "restoring data" } else { "starting on fresh data" });
-        let mut database = match self.provide(id, writer, snapshot.as_ref())? {
-            Ok(database) => database,
-            Err(message) => {
-                if !self.plan.host.keep_data {
-                    let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
-                        // It stays; that the cell failed because of it is said already.
-                        Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
-                        Err(error) => Some(error.to_string()),
-                    };
-                    self.warn(writer, left)?;
-                }
-                return Ok((Outcome::Failed, Some(message)));
-            }
-        };
-        let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
+        let provided = self.provide(id, writer, snapshot.as_ref());
+        if provided.is_err() && !self.plan.host.keep_data {
+            let left = match dbdyno_provision::remove_data(&self.data_dir(id)) {
+                // It stays; that the cell failed because of it is said already.
+                Ok(()) | Err(dbdyno_provision::Error::NotOurs { .. }) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            self.warn(writer, left)?;
+        }
+        let mut database = provided?;
+        let described = self.described_cell(id, writer, &mut database, snapshot.as_ref());
+        let mut ending = ending(described.map(|()| (Outcome::Completed, None)))?;
         let obituary = database.obituary();
         if !database.owned {
             // Of a check or a pause that was cut off; those of a step are told with it.
@@ -184,7 +173,7 @@ impl Conductor<'_> {
         writer: &mut CellWriter,
         database: &mut Database,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<(), Stop> {
         for text in database.notes() {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
@@ -194,66 +183,47 @@ impl Conductor<'_> {
             let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
             Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
-        let Some(described) = described else {
-            let message = "interrupted by the user before the first step".to_owned();
-            return Ok((Outcome::Interrupted, Some(message)));
-        };
-        let (session, description, room) = match described {
-            Ok(described) => described,
-            Err(error) => return Ok((Outcome::Failed, Some(error.to_string()))),
-        };
+        let described = described.ok_or_else(|| Stop::interrupted("before the first step"))?;
+        let (session, description, room) = described.map_err(Stop::failed)?;
         let server = server_info(description, database);
         if let Some(text) = self.warming_note(id, &server) {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
         writer.event(&CellEvent::Server { at: time::now(), server })?;
-        if let Err(message) = room {
-            return Ok((Outcome::Failed, Some(message)));
-        }
+        room.map_err(Stop::failed)?;
         let context = Context {
             endpoint: database.endpoint.clone(),
             owned: database.owned,
             seed: self.plan.seed,
             device: database.device_gauge(),
         };
-        let workloads = &self.plan.workload;
-        match (id.workload.as_str(), &workloads.insert_benchmark, &workloads.microbenchmarks, &workloads.oltp)
-        {
-            ("insert-benchmark", Some(options), ..) => {
-                let workload = InsertBenchmark::new(options, context);
-                self.steps(id, writer, database, workload, session, snapshot)
-            }
-            ("microbenchmarks", _, Some(options), _) => {
-                let workload = Microbenchmarks::new(options, context);
-                self.steps(id, writer, database, workload, session, snapshot)
-            }
-            ("oltp", .., Some(options)) => {
-                self.steps(id, writer, database, Oltp::new(options, context), session, snapshot)
-            }
-            (name, ..) => {
-                Err(Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")))
-            }
-        }
+        let kind = ALL.iter().find(|kind| kind.name() == id.workload);
+        let Some(workload) = kind.and_then(|kind| kind.open(&self.plan.workload, context)) else {
+            let name = &id.workload;
+            return Err(
+                Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")).into()
+            );
+        };
+        self.steps(id, writer, database, workload, session, snapshot)
     }
 
-    /// Writes work beside the clock down, and tells of a server that did not come to rest; an ending if it failed.
+    /// Writes work beside the clock down, and tells of a server that did not come to rest.
+    ///
+    /// # Errors
+    /// Why the work failed; a record that cannot be written.
     pub(crate) fn write_works(
         &self,
         writer: &mut CellWriter,
         works: Result<Vec<Work>, dbdyno_workloads::Error>,
-    ) -> Result<Option<Ending>, Ended> {
-        let works = match works {
-            Ok(works) => works,
-            Err(error) => return Ok(Some((Outcome::Failed, Some(error.to_string())))),
-        };
-        for Work { name, duration, details } in works {
+    ) -> Result<(), Stop> {
+        for Work { name, duration, details } in works.map_err(Stop::failed)? {
             if let Some(text) = dbdyno_analyse::restless(&details) {
                 self.progress.line(&format!("warning: {text}"));
             }
             let duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
             writer.event(&CellEvent::Work { at: time::now(), name, duration_us, details })?;
         }
-        Ok(None)
+        Ok(())
     }
 }
 

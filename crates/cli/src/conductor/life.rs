@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::Database;
-use crate::exit::Ended;
+use crate::conductor::stop::Stop;
 use crate::{cold, time};
 
 /// Why a start came to nothing that the user did not wait for.
@@ -106,62 +106,51 @@ impl Conductor<'_> {
     /// set and the plan says to go on, the record warns of it.
     ///
     /// # Errors
-    /// The inner one is a sentence for the cell, the outer one a record that cannot be written.
-    fn limited_home(
-        &self,
-        id: &CellId,
-        writer: &mut CellWriter,
-    ) -> Result<Result<Option<Home>, String>, Ended> {
-        let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(Ok(None)) };
+    /// Why there is none; a record that cannot be written.
+    fn limited_home(&self, id: &CellId, writer: &mut CellWriter) -> Result<Option<Home>, Stop> {
+        let Some(limit) = self.plan.server_memory(&id.variant) else { return Ok(None) };
         match Home::new().and_then(|home| home.with_memory_limit(limit.0)) {
-            Ok(home) => Ok(Ok(Some(home))),
+            Ok(home) => Ok(Some(home)),
             Err(error @ dbdyno_provision::Error::Cgroup { .. })
                 if self.plan.host.no_memory_limit == NoLimit::Warn =>
             {
                 let text = format!("the server ran without the memory limit that the plan asks for: {error}");
                 writer.event(&CellEvent::Warning { at: time::now(), text })?;
-                Ok(Ok(None))
+                Ok(None)
             }
-            Err(error) => Ok(Err(error.to_string())),
+            Err(error) => Err(Stop::failed(error)),
         }
     }
 
     /// A database for the cell: on a copy of the snapshot where there is one, else on fresh data.
     ///
     /// # Errors
-    /// The inner one is a sentence for the cell, the outer one a record that cannot be written.
+    /// Why there is none; a record that cannot be written.
     pub(crate) fn provide(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Result<Database, String>, Ended> {
-        let home = match self.limited_home(id, writer)? {
-            Ok(home) => home,
-            Err(message) => return Ok(Err(message)),
-        };
+    ) -> Result<Database, Stop> {
+        let home = self.limited_home(id, writer)?;
         let place = self.place(id, self.log_file(id));
         let mut data = Data::Fresh;
         if let Some(snapshot) = snapshot {
             let began = Instant::now();
-            match snapshot.restore(&place.data_dir, &self.cancel) {
-                Ok(figures) => {
-                    self.write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
-                }
-                Err(error) => return Ok(Err(error.to_string())),
-            }
+            let figures = snapshot.restore(&place.data_dir, &self.cancel).map_err(Stop::failed)?;
+            self.write_works(writer, Ok(vec![work("restore", began, copied(figures))]))?;
             data = Data::AsItIs;
         }
         let variant = self.prepared(id)?;
         let provided = self.unless_cancelled(Database::provide(variant, &place, home, data));
-        Ok(provided.unwrap_or_else(|| Err(STOPPED.to_owned())))
+        provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
     }
 
     /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session beside
     /// the load.
     ///
     /// # Errors
-    /// As [`Conductor::provide`]. When the inner error comes back, the server does not run.
+    /// As [`Conductor::provide`]; the server does not run then.
     pub(crate) fn turn(
         &mut self,
         id: &CellId,
@@ -170,7 +159,7 @@ impl Conductor<'_> {
         session: AnySession,
         turn: Turn,
         knowledge: Value,
-    ) -> Result<Result<AnySession, String>, Ended> {
+    ) -> Result<AnySession, Stop> {
         self.progress.busy("between steps");
         self.runtime.block_on(session.close());
         let mut works = Vec::new();
@@ -187,19 +176,14 @@ impl Conductor<'_> {
         turn: Turn,
         knowledge: Value,
         works: &mut Vec<Work>,
-    ) -> Result<Result<AnySession, String>, Ended> {
+    ) -> Result<AnySession, Stop> {
         let limit = self.plan.host.stop_timeout.0;
         let began = Instant::now();
-        let home = match database.halt(limit) {
-            Ok(home) => home,
-            Err(message) => return Ok(Err(message)),
-        };
+        let home = database.halt(limit).map_err(Stop::failed)?;
         if home.is_some() {
             works.push(work("stop", began, Value::Null));
         }
-        if let Err(message) = self.change(id, turn, knowledge, works) {
-            return Ok(Err(message));
-        }
+        self.change(id, turn, knowledge, works).map_err(Stop::failed)?;
         // The log of the cell goes on.
         let place = self.place(id, self.last_log_file(id));
         let data = if turn.data == Change::Anew { Data::Fresh } else { Data::AsItIs };
@@ -213,7 +197,7 @@ impl Conductor<'_> {
         if started.is_ok() && database.pid().is_some() {
             works.push(work("start", began, json!({ "pid": database.pid() })));
         }
-        Ok(started)
+        started.map_err(Stop::failed)
     }
 
     /// Does to the data of a stopped server what `turn` says.

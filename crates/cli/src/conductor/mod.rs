@@ -11,6 +11,7 @@ mod loaded;
 mod look;
 mod step;
 mod steps;
+mod stop;
 mod variants;
 mod waiting;
 

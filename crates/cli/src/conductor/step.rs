@@ -13,12 +13,12 @@ use dbdyno_record::{
     CellId, CellWriter, Check, Manifest, Outcome, QueryPlan, StepEvent, StepRecord, StepWriter,
 };
 use dbdyno_sample::{Config, Mark, Sampler};
-use dbdyno_workloads::{Explained, Workload};
+use dbdyno_workloads::{AnyWorkload, Explained};
 
 use crate::conductor::Conductor;
-use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::debt;
+use crate::conductor::stop::Ending;
 use crate::exit::{Ended, MACHINE, OURS};
 use crate::progress::Watcher;
 use crate::silence::{FIRST_WORD, Silence};
@@ -48,10 +48,10 @@ pub(crate) struct Ran {
 
 impl StepRun<'_, '_> {
     /// Runs the step and writes everything it leaves behind; synced when this returns.
-    pub(crate) fn run<W: Workload>(
+    pub(crate) fn run(
         &self,
         cell: &CellWriter,
-        workload: &mut W,
+        workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
     ) -> Result<Ran, Ended> {
         let spec = workload.spec(self.index);
@@ -66,7 +66,6 @@ impl StepRun<'_, '_> {
         conductor.progress.busy(self.name);
         let step = Step {
             spec: &spec,
-            lanes: workload.lanes(self.index),
             threads: self.threads(polled_ns),
             connections: self.connections(),
             warmup,
@@ -82,7 +81,7 @@ impl StepRun<'_, '_> {
             mark: Mark::default(),
             silence: Silence::default(),
         };
-        let end = dbdyno_loadgen::run(step, &mut writer, &mut watcher).map_err(|error| match error {
+        let end = workload.run(self.index, step, &mut writer, &mut watcher).map_err(|error| match error {
             dbdyno_loadgen::Error::Record(error) => Ended::from(error),
             dbdyno_loadgen::Error::Thread(_) => Ended::new(MACHINE, error),
             dbdyno_loadgen::Error::Panicked(_) | dbdyno_loadgen::Error::MixedSchedules { .. } => {
@@ -182,10 +181,10 @@ impl StepRun<'_, '_> {
     }
 
     /// Verification, for a step that ran to its end.
-    fn finish<W: Workload>(
+    fn finish(
         &self,
         writer: &mut StepWriter,
-        workload: &mut W,
+        workload: &mut dyn AnyWorkload,
         session: &mut AnySession,
         end: &StepEnd,
     ) -> Result<Ran, Ended> {
@@ -232,10 +231,10 @@ impl StepRun<'_, '_> {
     }
 
     /// Asks the server how it executes the step's statements. Behind the clock, so that the question warms no cache.
-    fn explain<W: Workload>(
+    fn explain(
         &self,
         writer: &mut StepWriter,
-        workload: &W,
+        workload: &dyn AnyWorkload,
         session: &mut AnySession,
     ) -> Result<(), Ended> {
         for Explained { statement, sql } in workload.explained(self.index) {

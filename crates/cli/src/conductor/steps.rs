@@ -3,26 +3,25 @@
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellId, CellWriter, Outcome};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::AnyWorkload;
 use serde_json::Value;
 
 use crate::conductor::Conductor;
-use crate::conductor::cell::Ending;
 use crate::conductor::database::Database;
 use crate::conductor::life::{Change, Measured, Turn, turn};
 use crate::conductor::loaded::Loaded;
 use crate::conductor::step::{Ran, StepRun};
-use crate::exit::Ended;
+use crate::conductor::stop::Stop;
 
 /// Place for the name of a step in the line that tells of it.
 const LEAST_WIDTH: usize = 8;
 
 /// A workload on its way through a cell.
-struct Walk<'a, W> {
+struct Walk<'a> {
     id: &'a CellId,
     writer: &'a mut CellWriter,
     database: &'a mut Database,
-    workload: W,
+    workload: Box<dyn AnyWorkload>,
     names: Vec<String>,
     name_width: usize,
     /// What the workload knew before anything was there.
@@ -37,16 +36,16 @@ impl Conductor<'_> {
     /// Runs the steps of a cell; those of the load are left out on a copy of loaded data.
     ///
     /// # Errors
-    /// When the record cannot be written.
-    pub(crate) fn steps<W: Workload>(
+    /// Why the cell did not complete; a record that cannot be written.
+    pub(crate) fn steps(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
         database: &mut Database,
-        mut workload: W,
+        mut workload: Box<dyn AnyWorkload>,
         mut session: AnySession,
         snapshot: Option<&Snapshot>,
-    ) -> Result<Ending, Ended> {
+    ) -> Result<(), Stop> {
         let names = workload.steps();
         let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
         let blank = workload.knowledge();
@@ -54,9 +53,7 @@ impl Conductor<'_> {
         let mut misloaded = Vec::new();
         if let Some(snapshot) = snapshot {
             let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
-            if let Err(error) = workload.recall(&knowledge) {
-                return Ok((Outcome::Failed, Some(error.to_string())));
-            }
+            workload.recall(&knowledge).map_err(Stop::failed)?;
             first = workload.load_steps();
             misloaded = faults;
         }
@@ -64,28 +61,18 @@ impl Conductor<'_> {
         let mut walk =
             Walk { id, writer, database, workload, names, name_width, blank, began_on_copy, misloaded };
         for index in first..walk.names.len() {
-            session = match self.ready(&mut walk, index, session)? {
-                Ok(session) => session,
-                Err(failed) => return Ok(failed),
-            };
-            if let Some(ending) = self.one_step(&mut walk, index, &mut session, false)? {
-                return Ok(ending);
-            }
+            session = self.ready(&mut walk, index, session)?;
+            self.one_step(&mut walk, index, &mut session, false)?;
         }
         self.runtime.block_on(session.close());
-        Ok((Outcome::Completed, None))
+        Ok(())
     }
 
     /// Gives step `index` the server and the data that the plan asks for.
-    fn ready<W: Workload>(
-        &mut self,
-        walk: &mut Walk<'_, W>,
-        index: usize,
-        session: AnySession,
-    ) -> Result<Result<AnySession, Ending>, Ended> {
+    fn ready(&mut self, walk: &mut Walk<'_>, index: usize, session: AnySession) -> Result<AnySession, Stop> {
         let loads = walk.workload.load_steps();
         if loads == 0 || index < loads || !walk.database.can_turn() {
-            return Ok(Ok(session));
+            return Ok(session);
         }
         let (mode, cold) = self.plan.workload.data_of(&walk.id.workload);
         let step = Measured {
@@ -94,69 +81,55 @@ impl Conductor<'_> {
             begins_group: walk.workload.begins_group(index),
             is_cold: cold.holds(&walk.names[index]),
         };
-        let Some(turn) = turn(mode, step) else { return Ok(Ok(session)) };
-        let name = walk.names[index].clone();
-        let failed = move |message: String| (Outcome::Failed, Some(format!("before step {name}: {message}")));
+        let Some(turn) = turn(mode, step) else { return Ok(session) };
+        let place = format!("before step {}", walk.names[index]);
+        let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
         // Behind a repeated load nothing would be cold.
         let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
-        let mut session =
-            match self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json())? {
-                Ok(session) => session,
-                Err(message) => return Ok(Err(failed(message))),
-            };
+        let turned = self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
+        let mut session = turned.map_err(here)?;
         if turn.data == Change::Restore
             && let Some(snapshot) = self.snapshot(walk.id)
         {
             let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
-            if let Err(error) = walk.workload.recall(&knowledge) {
-                return Ok(Err(failed(error.to_string())));
-            }
+            walk.workload.recall(&knowledge).map_err(|error| here(Stop::failed(error)))?;
             walk.misloaded = faults;
         }
         if turn.data == Change::Anew {
             walk.misloaded.clear();
-            if let Err(error) = walk.workload.recall(&walk.blank) {
-                return Ok(Err(failed(error.to_string())));
-            }
+            walk.workload.recall(&walk.blank).map_err(|error| here(Stop::failed(error)))?;
             for load in 0..loads {
-                if let Some(ending) = self.one_step(walk, load, &mut session, true)? {
-                    return Ok(Err(ending));
-                }
+                self.one_step(walk, load, &mut session, true)?;
             }
             if turn.is_cold {
                 let then = Turn { data: Change::AsItIs, is_cold: true };
-                let turned = self.turn(walk.id, walk.writer, walk.database, session, then, Value::Null)?;
-                return Ok(turned.map_err(failed));
+                let turned = self.turn(walk.id, walk.writer, walk.database, session, then, Value::Null);
+                return turned.map_err(here);
             }
         }
-        Ok(Ok(session))
+        Ok(session)
     }
 
-    /// One step with the work before and behind it; an ending if it is the cell's last. `is_repeated`: only to make the data
-    /// again.
-    fn one_step<W: Workload>(
+    /// One step with the work before and behind it. `is_repeated`: only to make the data again.
+    fn one_step(
         &mut self,
-        walk: &mut Walk<'_, W>,
+        walk: &mut Walk<'_>,
         index: usize,
         session: &mut AnySession,
         is_repeated: bool,
-    ) -> Result<Option<Ending>, Ended> {
+    ) -> Result<(), Stop> {
         let name = &walk.names[index];
-        let interrupted =
-            |when: &str| (Outcome::Interrupted, Some(format!("interrupted by the user {when} step {name}")));
+        let interrupted = |when: &str| Stop::interrupted(&format!("{when} step {name}"));
         self.let_work(session);
         let before = self.answered(&format!("preparing {name}"), walk.workload.before(index, session));
-        let Some(before) = before else { return Ok(Some(interrupted("before"))) };
-        if let Some(failed) = self.write_works(walk.writer, before)? {
-            return Ok(Some(failed));
-        }
+        self.write_works(walk.writer, before.ok_or_else(|| interrupted("before"))?)?;
         let (cell, database, name_width) = (walk.id, &*walk.database, walk.name_width);
         let misloaded = &walk.misloaded[..];
         let step =
             StepRun { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
         let Ran { ending: (outcome, message), mismatches } =
-            step.run(walk.writer, &mut walk.workload, session)?;
+            step.run(walk.writer, &mut *walk.workload, session)?;
         if index < walk.workload.load_steps() {
             walk.misloaded.extend(mismatches);
             // Building an index may find the same rows missing as the load before it.
@@ -164,8 +137,7 @@ impl Conductor<'_> {
             walk.misloaded.dedup();
         }
         if outcome != Outcome::Completed {
-            let message = message.map(|message| format!("step {name}: {message}"));
-            return Ok(Some((outcome, message)));
+            return Err(Stop::Cell((outcome, message)).at(&format!("step {name}")));
         }
         if !is_repeated {
             self.progress.passed(name);
@@ -173,11 +145,9 @@ impl Conductor<'_> {
         self.progress.busy("between steps");
         // The pause in it may last many minutes: Ctrl-C does not wait for its end.
         let after = self.unless_cancelled(walk.workload.after(index, session));
-        if let Some(after) = after
-            && let Some(failed) = self.write_works(walk.writer, after)?
-        {
-            return Ok(Some(failed));
+        if let Some(after) = after {
+            self.write_works(walk.writer, after)?;
         }
-        Ok(self.cancelled().then(|| interrupted("after")))
+        if self.cancelled() { Err(interrupted("after")) } else { Ok(()) }
     }
 }

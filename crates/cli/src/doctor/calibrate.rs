@@ -7,6 +7,7 @@ use std::time::Duration;
 use dbdyno_analyse::{Findings, StepRun, Validity};
 use dbdyno_plan::{Plan, cells, estimate};
 use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, RunWriter};
+use dbdyno_workloads::plans::parse;
 
 use crate::args::DoctorArgs;
 use crate::commands::run::manifest;
@@ -114,23 +115,24 @@ fn plan(args: &DoctorArgs, folder: &Folder) -> Result<Plan, Ended> {
     let threads = args.client_threads.map_or_else(String::new, |count| format!("client_threads = {count}\n"));
     let wait =
         args.client_wait.as_ref().map_or_else(String::new, |wait| format!("client_wait = \"{wait}\"\n"));
-    let mut text = format!(
-        "name = \"client-calibration\"\nblocks = 1\n[host]\n{}{}{threads}{wait}",
-        cpus("client_cpus", &args.client_cpus),
-        cpus("server_cpus", &args.server_cpus)
-    );
-    for driver in DRIVERS {
+    let host =
+        [cpus("client_cpus", &args.client_cpus), cpus("server_cpus", &args.server_cpus), threads, wait]
+            .concat();
+    let variants = DRIVERS.map(|driver| {
         let socket = escaped(&folder.socket(driver));
-        text.push_str(&format!(
+        format!(
             "[[variant]]\nname = \"{driver}\"\naddress = \"{driver}://any@localhost/any?socket={socket}\"\n"
-        ));
-    }
-    text.push_str(&format!(
-        "[workload.oltp]\ntests = [\"{TEST}\"]\ntables = 1\ntable_size = 1\nconnections = {:?}\ntime = \"{}\"\n\
-         create_secondary = false\nsettle_wait = \"0s\"\nverify = \"off\"\n",
-        args.connections, args.time
-    ));
-    dbdyno_plan::parse(&text, "the plan of the calibration").map_err(|error| Ended::new(USAGE, error))
+        )
+    });
+    let text = format!(
+        include_str!("calibration_plan.txt"),
+        host = host,
+        variants = variants.concat(),
+        TEST = TEST,
+        connections = args.connections,
+        time = args.time
+    );
+    parse(&text, "the plan of the calibration").map_err(|error| Ended::new(USAGE, error))
 }
 
 /// A path as a part of an address.

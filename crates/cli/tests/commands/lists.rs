@@ -96,7 +96,11 @@ fn the_schema_is_one_json_document() {
 fn workloads_are_listed() {
     let out = Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out.clone();
     let (steps, tests) = out.split_once("\nwhat each microbenchmark is for").unwrap();
-    assert_eq!(tests.matches("\n\n").count(), dbdyno_plan::MicroTest::ALL.len() + 1, "{tests}");
+    assert_eq!(
+        tests.matches("\n\n").count(),
+        dbdyno_workloads::microbenchmarks::options::MicroTest::ALL.len() + 1,
+        "{tests}"
+    );
     assert!(tests.contains(
         "\nhot-points\n  the same 100 rows read by every connection: contention on a few pages\n  SELECT c"
     ));

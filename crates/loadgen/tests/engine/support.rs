@@ -295,13 +295,13 @@ pub(crate) fn run_opened(
     let end = run(
         Step {
             spec,
-            lanes,
             threads: options.threads,
             connections: options.connections,
             warmup: Duration::ZERO,
             time_cap: options.cap,
             cancel: &options.cancel,
         },
+        lanes,
         &mut step,
         &mut Looking { takes: options.looking, since: None, barrier, window_ended },
     )

@@ -1,8 +1,8 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{
-    Clock, InsertBenchmark as Options, Pacing, Protocol, Settle, SettleAfter, SettleWait, Verify,
-};
+use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options, Pacing};
+use crate::options::{Protocol, Verify};
+use crate::settle::{Settle, SettleAfter, SettleWait};
 use dbdyno_record::Deviation;
 use serde_json::{Map, Value};
 

@@ -42,8 +42,8 @@ pub(crate) fn explained(step: &StepPlan, setup: &Setup, history: &History) -> Ve
 
 #[cfg(test)]
 mod tests {
+    use crate::insert_benchmark::options::InsertBenchmark as Options;
     use dbdyno_drivers::{Endpoint, Target, null, postgres};
-    use dbdyno_plan::InsertBenchmark as Options;
 
     use super::*;
     use crate::Context;

@@ -148,8 +148,8 @@ impl Inserted {
 
 #[cfg(test)]
 mod tests {
+    use crate::insert_benchmark::options::InsertBenchmark as Options;
     use dbdyno_loadgen::LaneEnd;
-    use dbdyno_plan::InsertBenchmark as Options;
     use dbdyno_record::Outcome;
 
     use super::*;

@@ -3,10 +3,13 @@
 //! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023). Shapes, distributions,
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
 
+mod check;
 mod deviations;
+mod estimate;
 mod explained;
 mod history;
 mod lanes;
+pub mod options;
 mod rows;
 mod sql;
 mod steps;
@@ -16,10 +19,12 @@ mod words;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::insert_benchmark::options::{Clock, InsertBenchmark as Options};
+use crate::options::{Protocol, Verify};
+use crate::settle::SettleAfter;
 use dbdyno_drivers::{AnySession, Capabilities, Session, drop_binlog};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Clock, InsertBenchmark as Options, Protocol, SettleAfter, Verify};
-use dbdyno_record::{Check, StepSpec};
+use dbdyno_record::{Check, Deviation, StepSpec};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -28,13 +33,9 @@ use crate::engine::{Origin, read_back};
 use crate::insert_benchmark::history::History;
 use crate::insert_benchmark::lanes::{AnyLane, Client};
 use crate::insert_benchmark::steps::{StepKind, StepPlan};
-use crate::{About, Context, Error, Explained, Work, Workload};
+use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
 
 pub use lanes::LaneFactory;
-pub(crate) use words::words;
-
-/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
-pub const VERSION: u32 = 3;
 
 /// The workload over one cell.
 pub struct InsertBenchmark {
@@ -82,31 +83,7 @@ impl Setup {
     }
 }
 
-/// What the record says of the workload with these options.
-pub fn about(options: &Options) -> About {
-    let options_map = match serde_json::to_value(options) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    About {
-        name: "insert-benchmark",
-        version: VERSION,
-        follows: "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023",
-        options: options_map,
-        deviations: deviations::deviations(options),
-        steps: steps::plan(options).into_iter().map(|step| step.name).collect(),
-    }
-}
-
 impl InsertBenchmark {
-    /// The workload with `options` over the database of `context`.
-    pub fn new(options: &Options, context: Context) -> Self {
-        let prepared = Prepared::new(options.protocol, &context.endpoint.capabilities);
-        let steps = steps::plan(options);
-        let history = History::new(options.clients);
-        Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
-    }
-
     async fn create_tables(&self, session: &mut AnySession) -> Result<Work, Error> {
         let began = Instant::now();
         let capabilities = &self.shared.context.endpoint.capabilities;
@@ -164,10 +141,7 @@ impl InsertBenchmark {
     }
 }
 
-impl Workload for InsertBenchmark {
-    type Lane = AnyLane;
-    type Factory = LaneFactory;
-
+impl Steps for InsertBenchmark {
     fn steps(&self) -> Vec<String> {
         self.steps.iter().map(|step| step.name.clone()).collect()
     }
@@ -186,15 +160,6 @@ impl Workload for InsertBenchmark {
         Ok(())
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
-            works.push(self.create_tables(session).await?);
-        }
-        self.drop_binlog(session).await?;
-        Ok(works)
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         steps::spec(index, &self.steps[index], &self.shared)
     }
@@ -204,14 +169,70 @@ impl Workload for InsertBenchmark {
         self.steps[index].rate.map(|_| options.read_write_time.0.mul_f64(options.time_cap))
     }
 
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        explained::explained(&self.steps[index], &self.shared, &self.history)
+    }
+
+    fn unchecked(&self, table: &str) -> String {
+        let clients = 1..=self.shared.options.clients;
+        let reasons = clients.filter(|client| Setup::table(*client) == table);
+        reasons.filter_map(|client| self.history.of(client).unknown()).map(str::to_owned).collect()
+    }
+}
+
+impl Workload for InsertBenchmark {
+    const NAME: &'static str = "insert-benchmark";
+    const PURPOSE: &'static str = "ten steps: load in key order, build indexes, random writes with deletes, then range and point \
+                                   queries beside writes at fixed rates";
+    const VERSION: u32 = 3;
+    const ORIGINAL: Original = Original {
+        rest: (Duration::from_secs(1200), "1200 s between builds of servers"),
+        postgres_transport: "PostgreSQL over TCP, 127.0.0.1",
+    };
+
+    type Options = Options;
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn listing() -> Listing {
+        let steps = Options::default().step_names().join(" ");
+        Listing { steps: format!("steps of {}: {steps}\n", Self::NAME), details: String::new() }
+    }
+
+    fn cards() -> Vec<Cards> {
+        let workload = Self::new(&Options::default(), cards::context());
+        let card = |spec: StepSpec| cards::card(&spec, None, words::words(&spec.name));
+        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+    }
+
+    fn follows(_: &Options) -> &'static str {
+        "Insert Benchmark (mdcallag/mytools, bench/ibench), schema and steps of December 2023"
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        let prepared = Prepared::new(options.protocol, &context.endpoint.capabilities);
+        let steps = steps::plan(options);
+        let history = History::new(options.clients);
+        Self { shared: Arc::new(Setup { options: options.clone(), context, prepared }), steps, history }
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = Vec::new();
+        if self.steps[index].kind == StepKind::Load {
+            works.push(self.create_tables(session).await?);
+        }
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         (1..=self.shared.options.clients)
             .flat_map(|client| lanes::of_client(&self.client(index, client), &self.steps[index]))
             .collect()
-    }
-
-    fn explained(&self, index: usize) -> Vec<Explained> {
-        explained::explained(&self.steps[index], &self.shared, &self.history)
     }
 
     async fn verify(
@@ -233,12 +254,6 @@ impl Workload for InsertBenchmark {
         let checks = verify::verify(&self.shared, &self.history, session).await?;
         self.history.deletes_checked();
         Ok(checks)
-    }
-
-    fn unchecked(&self, table: &str) -> String {
-        let clients = 1..=self.shared.options.clients;
-        let reasons = clients.filter(|client| Setup::table(*client) == table);
-        reasons.filter_map(|client| self.history.of(client).unknown()).map(str::to_owned).collect()
     }
 
     async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {

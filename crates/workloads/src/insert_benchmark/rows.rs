@@ -1,6 +1,6 @@
 //! Row contents: every column a pure function of (seed, step, client, operation number, row).
 
-use dbdyno_plan::InsertBenchmark as Options;
+use crate::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::digits::push_part;
 use crate::{Philox, draw_below};

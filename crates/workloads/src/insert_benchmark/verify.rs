@@ -139,9 +139,9 @@ fn expected(setup: &Setup, client: u32, history: &TableHistory) -> Sums {
 mod tests {
     use std::sync::Arc;
 
+    use crate::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
     use dbdyno_drivers::{Endpoint, Target, null};
     use dbdyno_loadgen::{LaneEnd, StepEnd};
-    use dbdyno_plan::{InsertBenchmark as Options, RowsPerCommit};
     use dbdyno_record::Outcome;
 
     use super::*;

@@ -1,7 +1,8 @@
 //! The original's acceptance checks that need no server, by their numbers. Their figures are written down here, not computed.
 
+use crate::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use crate::oltp::options::{Distribution as Law, Oltp};
 use dbdyno_drivers::Param;
-use dbdyno_plan::{Distribution as Law, MicroSequence, Microbenchmarks as Options, Oltp};
 
 use crate::Philox;
 use crate::cards::context;

@@ -1,6 +1,7 @@
 //! Every microbenchmark with what it is for; one more test is one more entry in the file of its family.
 
-use dbdyno_plan::{MicroStep, MicroTest, Microbenchmarks as Options, Oltp};
+use crate::microbenchmarks::options::{MicroStep, MicroTest, Microbenchmarks as Options};
+use crate::oltp::options::Oltp;
 
 use crate::cards::Words;
 use crate::microbenchmarks::{points, ranges, transactions, writes};

@@ -1,6 +1,9 @@
 //! Every respect in which this implementation differs from the original, for the record and the report.
 
-use dbdyno_plan::{Microbenchmarks as Options, OltpProfile, Protocol, SettleAfter, SettleWait, Verify};
+use crate::microbenchmarks::options::Microbenchmarks as Options;
+use crate::oltp::options::OltpProfile;
+use crate::options::{Protocol, Verify};
+use crate::settle::{SettleAfter, SettleWait};
 use dbdyno_record::Deviation;
 
 use crate::deviations::{binary_logs, deviation, time_cap};

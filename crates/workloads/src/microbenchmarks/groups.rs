@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dbdyno_plan::{MicroStep, MicroTest as Test, Moment};
+use crate::microbenchmarks::options::{MicroStep, MicroTest as Test, Moment};
 
 /// Five groups of the reports of 2023 and 2024, over 42 steps.
 pub(crate) const BY_PART: &str = "2024";
@@ -69,7 +69,7 @@ fn by_sequence(step: &MicroStep) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use dbdyno_plan::MicroSequence;
+    use crate::microbenchmarks::options::MicroSequence;
 
     use super::*;
 

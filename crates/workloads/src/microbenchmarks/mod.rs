@@ -7,39 +7,48 @@
 #[cfg(test)]
 mod acceptance;
 mod catalogue;
+mod check;
 mod deviations;
+mod estimate;
 mod groups;
+mod micro_test;
+pub mod options;
 mod page;
+mod pattern;
 mod points;
+mod prepared;
 mod ranges;
 mod refill;
+mod sequence;
+mod sequence_steps;
 mod steps;
 mod transactions;
+mod turns;
 mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::microbenchmarks::options::{
+    MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
+};
+use crate::oltp::options::OltpTest;
+use crate::options::Verify;
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Verify};
-use dbdyno_record::{Check, StepSpec};
-use serde_json::{Map, Value};
+use dbdyno_record::{Check, Deviation, StepSpec};
+use serde_json::Value;
 
 use crate::cleanup::cleanup;
 use crate::microbenchmarks::steps::Step;
 use crate::oltp::lanes::{AnyLane, LaneFactory};
 use crate::oltp::steps::StepKind;
 use crate::oltp::verify::Contents;
-use crate::oltp::{Oltp, verify};
-use crate::{About, Context, Error, Explained, Work, Workload};
+use crate::oltp::{self, Oltp, verify};
+use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
 
 pub use catalogue::{ALL, Entry, entry};
 pub use page::{page, statement};
-pub(crate) use steps::shown;
-
-/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
-pub const VERSION: u32 = 4;
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -60,38 +69,7 @@ pub struct Microbenchmarks {
     found_rows: Arc<[u64]>,
 }
 
-/// What the record says of the workload with these options.
-pub fn about(options: &Options) -> About {
-    let options_map = match serde_json::to_value(options) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    About {
-        name: "microbenchmarks",
-        version: VERSION,
-        follows: "sysbench.lua and its drivers, as used for the reports of 2023 to 2026",
-        options: options_map,
-        deviations: deviations::deviations(options),
-        steps: options.step_names(),
-    }
-}
-
 impl Microbenchmarks {
-    /// The workload with `options` over the database of `context`.
-    pub fn new(options: &Options, context: Context) -> Self {
-        let tables = Oltp::new(&options.tables_part(), context.clone());
-        Self {
-            before: tables.steps().len(),
-            tables,
-            rungs: options.rungs(),
-            options: options.clone(),
-            context,
-            contents: Contents::default(),
-            first_new_id: 0,
-            found_rows: Arc::default(),
-        }
-    }
-
     /// The test of step `index`; `None` for load and index.
     fn step(&self, index: usize) -> Option<Step<'_>> {
         self.rung(index).map(|rung| Step::new(&self.options, rung, &self.context))
@@ -129,10 +107,7 @@ impl Microbenchmarks {
     }
 }
 
-impl Workload for Microbenchmarks {
-    type Lane = AnyLane;
-    type Factory = LaneFactory;
-
+impl Steps for Microbenchmarks {
     fn steps(&self) -> Vec<String> {
         let tests = self.rungs.iter().map(|rung| rung.name.clone());
         self.tables.steps().into_iter().chain(tests).collect()
@@ -157,6 +132,85 @@ impl Workload for Microbenchmarks {
         Ok(())
     }
 
+    fn spec(&self, index: usize) -> StepSpec {
+        match self.step(index) {
+            Some(step) => step.spec(),
+            None => steps::grouped_load(self.tables.spec(index)),
+        }
+    }
+
+    fn warmup(&self, index: usize) -> Duration {
+        self.step(index).map_or(Duration::ZERO, |step| self.options.warmup_of(&step.rung.step))
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let step = self.step(index)?;
+        let length = self.options.length(&step.rung.step)? + self.options.warmup_of(&step.rung.step);
+        Some(length.mul_f64(self.options.time_cap) + PATIENCE)
+    }
+
+    fn explained(&self, index: usize) -> Vec<Explained> {
+        self.step(index).map_or_else(Vec::new, |step| step.explained())
+    }
+}
+
+impl Workload for Microbenchmarks {
+    const NAME: &'static str = "microbenchmarks";
+    const PURPOSE: &'static str = "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the \
+                                   32 of 2025: what reads runs before the writes and again behind them";
+    const VERSION: u32 = 4;
+    const ORIGINAL: Original = Original {
+        rest: (Duration::from_secs(600), "600 s between versions of servers"),
+        postgres_transport: "PostgreSQL over TCP by default, localhost",
+    };
+
+    type Options = Options;
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn listing() -> Listing {
+        let line = |sequence: MicroSequence| {
+            let steps: Vec<String> = sequence.steps().iter().map(MicroStep::name).collect();
+            format!("steps of {}, {}: load index {}\n", Self::NAME, sequence.title(), steps.join(" "))
+        };
+        let tests = ALL.iter().flat_map(|family| family.iter()).map(|entry| {
+            format!("\n{}\n  {}\n  {}\n", entry.test.name(), entry.purpose, statement(entry.test))
+        });
+        Listing {
+            steps: MicroSequence::ALL.map(line).concat(),
+            details: format!(
+                "what each microbenchmark is for, and what it sends:\n{}",
+                tests.collect::<String>()
+            ),
+        }
+    }
+
+    fn cards() -> Vec<Cards> {
+        MicroSequence::ALL.map(cards_of).into()
+    }
+
+    fn follows(_: &Options) -> &'static str {
+        "sysbench.lua and its drivers, as used for the reports of 2023 to 2026"
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        let tables = Oltp::new(&options.tables_part(), context.clone());
+        Self {
+            before: tables.steps().len(),
+            tables,
+            rungs: options.rungs(),
+            options: options.clone(),
+            context,
+            contents: Contents::default(),
+            first_new_id: 0,
+            found_rows: Arc::default(),
+        }
+    }
+
     async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
         if index < self.before {
             return self.tables.before(index, session).await;
@@ -176,32 +230,11 @@ impl Workload for Microbenchmarks {
         Ok(works)
     }
 
-    fn spec(&self, index: usize) -> StepSpec {
-        match self.step(index) {
-            Some(step) => step.spec(),
-            None => steps::grouped_load(self.tables.spec(index)),
-        }
-    }
-
-    fn warmup(&self, index: usize) -> Duration {
-        self.step(index).map_or(Duration::ZERO, |step| self.options.warmup_of(&step.rung.step))
-    }
-
-    fn time_cap(&self, index: usize) -> Option<Duration> {
-        let step = self.step(index)?;
-        let length = self.options.length(&step.rung.step)? + self.options.warmup_of(&step.rung.step);
-        Some(length.mul_f64(self.options.time_cap) + PATIENCE)
-    }
-
     fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
         match self.step(index) {
             Some(step) => step.lanes(self.first_new_id, &self.found_rows),
             None => self.tables.lanes(index),
         }
-    }
-
-    fn explained(&self, index: usize) -> Vec<Explained> {
-        self.step(index).map_or_else(Vec::new, |step| step.explained())
     }
 
     async fn verify(
@@ -246,4 +279,18 @@ impl Workload for Microbenchmarks {
         }
         Ok(works)
     }
+}
+
+fn cards_of(sequence: MicroSequence) -> Cards {
+    let options = Options { sequence, ..Options::default() };
+    let workload = Microbenchmarks::new(&options, cards::context());
+    let rungs = options.rungs();
+    let card = |spec: StepSpec| {
+        let rung = rungs.iter().find(|rung| rung.name == spec.name);
+        let words = rung.map_or_else(|| oltp::words(&spec.name), |rung| entry(rung.step.test).words());
+        let published = rung.map(|rung| rung.step.published_name()).filter(|name| *name != spec.name);
+        cards::card(&spec, published, words)
+    };
+    let steps = cards::specs(&workload).map(card).collect();
+    Cards { workload: Microbenchmarks::NAME, title: sequence.title(), steps }
 }

@@ -2,16 +2,20 @@
 
 use std::fmt::Write;
 
-use dbdyno_plan::{
-    Cold, DataMode, IdType, LoadMethod, MicroRung, MicroSequence, MicroStep, MicroTest,
-    Microbenchmarks as Options, OltpProfile, PlanDuration, Protocol, Settle, SettleAfter, SettleWait,
+use crate::microbenchmarks::options::{
+    MicroConnections, MicroLength, MicroRung, MicroSequence, MicroStep, MicroTest, Microbenchmarks as Options,
 };
+use crate::oltp::options::{IdType, LoadMethod, OltpProfile};
+use crate::options::Protocol;
+use crate::settle::{Settle, SettleAfter, SettleWait};
+use dbdyno_plan::{Cold, DataMode, PlanDuration};
 use dbdyno_record::Deviation;
 
-use crate::cards::context;
+use crate::Workload;
+use crate::cards::{context, shown};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::catalogue::{ALL, Entry};
-use crate::microbenchmarks::{deviations, groups, steps, writes};
+use crate::microbenchmarks::{Microbenchmarks, deviations, groups, steps, writes};
 
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
 const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
@@ -40,9 +44,9 @@ pub fn statement(test: MicroTest) -> String {
     let step = both
         .into_iter()
         .find(|step| step.test == test)
-        .expect("a test of the plan crate holds that it is there");
+        .expect("a test of the sequences holds that it is there");
     let rung = MicroRung { name: step.name(), step, place: 0, connections: 1 };
-    steps::shown(&steps::statements(&Options::default(), &rung, &context()))
+    shown(&steps::statements(&Options::default(), &rung, &context()))
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
@@ -56,8 +60,8 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
             number.to_string()
         };
         let connections = match step.connections {
-            dbdyno_plan::MicroConnections::Each => "",
-            dbdyno_plan::MicroConnections::Tables => ", one connection a table",
+            MicroConnections::Each => "",
+            MicroConnections::Tables => ", one connection a table",
         };
         let settles = if step.settles { ", then rest" } else { "" };
         let _ = writeln!(
@@ -112,10 +116,10 @@ fn heading(sequence: MicroSequence) -> &'static str {
 /// The length, where it is not `read_time` of a step that reads and `write_time` of one that writes.
 fn length(step: &MicroStep) -> &'static str {
     match step.length {
-        dbdyno_plan::MicroLength::Read if step.test.writes() => ", for `read_time`",
-        dbdyno_plan::MicroLength::Read | dbdyno_plan::MicroLength::Write => "",
-        dbdyno_plan::MicroLength::WarmScan => ", for `warm_scan_time`",
-        dbdyno_plan::MicroLength::OneScan => ", one scan",
+        MicroLength::Read if step.test.writes() => ", for `read_time`",
+        MicroLength::Read | MicroLength::Write => "",
+        MicroLength::WarmScan => ", for `warm_scan_time`",
+        MicroLength::OneScan => ", one scan",
     }
 }
 
@@ -150,7 +154,7 @@ fn write_deviations(out: &mut String) {
     default.iter().for_each(|found| line("defaults", found));
     let around = |has_postgres_socket| {
         let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
-        of_surroundings("microbenchmarks", &around)
+        of_surroundings(&Microbenchmarks::ORIGINAL, &around)
     };
     around(false).iter().for_each(|found| line("defaults", found));
     let of_socket = around(true).into_iter().filter(|found| !around(false).contains(found));
@@ -240,6 +244,6 @@ mod tests {
     #[test]
     fn long_lists_are_cut_short() {
         assert_eq!(statement(MicroTest::HotPoints), "SELECT c FROM sbtestN WHERE id IN (?, ... 100 values)");
-        assert_eq!(steps::shown("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
+        assert_eq!(shown("VALUES (?, ?, ?, ?)"), "VALUES (?, ?, ?, ?)");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests that look up single values: one, or a list of them, over the primary key or the secondary index.
 
-use dbdyno_plan::MicroTest as Test;
+use crate::microbenchmarks::options::MicroTest as Test;
 
 use crate::microbenchmarks::catalogue::{Entry, Shape};
 use crate::oltp::mix::Place;

@@ -1,6 +1,6 @@
 //! Tests that read ranges, over the primary key or the secondary index, and the scan of a whole table.
 
-use dbdyno_plan::MicroTest as Test;
+use crate::microbenchmarks::options::MicroTest as Test;
 
 use crate::microbenchmarks::catalogue::{Entry, Shape};
 use crate::microbenchmarks::points::one;

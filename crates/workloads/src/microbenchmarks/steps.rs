@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::microbenchmarks::options::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options};
+use crate::oltp::options::OltpTest;
+use crate::options::Protocol;
 use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
-use dbdyno_plan::{MicroLength, MicroRung, MicroTest, Microbenchmarks as Options, OltpTest, Protocol};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
@@ -179,22 +181,4 @@ pub(crate) fn statements(options: &Options, rung: &MicroRung, context: &Context)
     let step = Step::new(options, rung, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);
     text.replace("sbtest?", "sbtestN")
-}
-
-/// The statements with lists cut short, by test.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("(?, ?") {
-        let length = rest[start..].find(')').unwrap_or(rest.len() - start - 1);
-        let count = rest[start..start + length].matches('?').count();
-        shown.push_str(&rest[..start]);
-        if count > 4 {
-            shown.push_str(&format!("(?, ... {count} values)"));
-        } else {
-            shown.push_str(&rest[start..=start + length]);
-        }
-        rest = &rest[start + length + 1..];
-    }
-    shown + rest
 }

@@ -1,6 +1,7 @@
 //! Transactions that read: ten point selects and ranges, all or one kind of them.
 
-use dbdyno_plan::{MicroTest as Test, OltpTest};
+use crate::microbenchmarks::options::MicroTest as Test;
+use crate::oltp::options::OltpTest;
 
 use crate::microbenchmarks::catalogue::{Entry, Shape};
 use crate::oltp::mix::{Place, places};

@@ -1,6 +1,7 @@
 //! Tests that change rows: single statements, and transactions of the classic mix.
 
-use dbdyno_plan::{MicroTest as Test, OltpTest};
+use crate::microbenchmarks::options::MicroTest as Test;
+use crate::oltp::options::OltpTest;
 
 use crate::microbenchmarks::catalogue::Entry;
 use crate::microbenchmarks::points::one;

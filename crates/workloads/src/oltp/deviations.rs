@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{
-    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest, Protocol,
-    SettleAfter, Verify,
+use crate::oltp::options::{
+    Distribution, IdType, LoadMethod, Oltp as Options, OltpPace, OltpProfile, OltpTest,
 };
+use crate::options::{Protocol, Verify};
+use crate::settle::SettleAfter;
 use dbdyno_record::Deviation;
 
 use crate::deviations::{binary_logs, deviation, of_state, time_cap};

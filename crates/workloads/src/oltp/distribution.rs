@@ -5,7 +5,7 @@
 //! upper three quarters of its band in version 1.0, which uses one random number twice, and the whole band before 1.0;
 //! both are offered.
 
-use dbdyno_plan::{Distribution as Kind, Oltp as Options};
+use crate::oltp::options::{Distribution as Kind, Oltp as Options};
 
 use crate::oltp::draws::Draws;
 use crate::oltp::scramble::Scramble;

@@ -53,8 +53,8 @@ fn values(setup: &Setup, kind: Kind) -> Option<Vec<Param>> {
 
 #[cfg(test)]
 mod tests {
+    use crate::oltp::options::{IdType, Oltp as Options, OltpProfile, OltpTest};
     use dbdyno_drivers::{Endpoint, Target, mysql, null};
-    use dbdyno_plan::{IdType, Oltp as Options, OltpProfile, OltpTest};
 
     use super::*;
     use crate::Context;

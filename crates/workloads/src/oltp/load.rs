@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::oltp::options::LoadMethod;
+use crate::options::Protocol;
 use dbdyno_drivers::RowStream;
-use dbdyno_plan::{LoadMethod, Protocol};
 
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH, RowSource, push_c, push_pad};
 use crate::oltp::{Setup, sql};
@@ -209,8 +210,8 @@ impl LoadPlan {
 
 #[cfg(test)]
 mod tests {
+    use crate::oltp::options::Oltp as Options;
     use dbdyno_drivers::{Capabilities, Endpoint, Target, mysql, null, postgres, sqlite};
-    use dbdyno_plan::Oltp as Options;
 
     use super::*;
     use crate::Context;

@@ -1,6 +1,6 @@
 //! Which statements an operation of a test consists of, in order.
 
-use dbdyno_plan::{Oltp as Options, OltpTest as Test};
+use crate::oltp::options::{Oltp as Options, OltpTest as Test};
 
 use crate::oltp::sql::Kind;
 

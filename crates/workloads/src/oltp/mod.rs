@@ -3,14 +3,22 @@
 //! Follows sysbench's oltp_*.lua as of 1.0.20 and 1.1: tables, statements, their mix, order and distributions. Where this
 //! differs, [`deviations`] says so in every record.
 
+pub(crate) mod check;
+pub(crate) mod check_tables;
 pub(crate) mod deviations;
 pub(crate) mod distribution;
 pub(crate) mod draws;
+pub(crate) mod estimate;
 pub(crate) mod explained;
+pub(crate) mod ladder;
 pub(crate) mod lanes;
 mod load;
 pub(crate) mod mix;
 pub(crate) mod operation;
+mod option_words;
+pub mod options;
+pub(crate) mod prepared;
+mod profile;
 pub(crate) mod rows;
 mod sample;
 mod scramble;
@@ -25,24 +33,24 @@ mod zipf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::oltp::options::{Oltp as Options, OltpProfile, OltpTest as Test};
+use crate::options::{Protocol, Verify};
+use crate::settle::SettleAfter;
 use dbdyno_drivers::{AnySession, KeySource, Session, drop_binlog, first_i64};
 use dbdyno_loadgen::{LaneSpec, StepEnd};
-use dbdyno_plan::{Oltp as Options, OltpProfile, OltpTest as Test, Protocol, SettleAfter, Verify};
-use dbdyno_record::{Check, StepSpec};
-use serde_json::{Map, Value};
+use dbdyno_plan::Table;
+use dbdyno_record::{Check, Deviation, StepSpec};
+use serde_json::Value;
 
 use crate::cleanup::cleanup;
 use crate::oltp::lanes::AnyLane;
 use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::verify::Contents;
-use crate::{About, Context, Error, Explained, Work, Workload};
+use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
 
 pub use lanes::LaneFactory;
 pub(crate) use words::words;
-
-/// Rises with any change of rows, statements or order: runs of different versions are not comparable.
-pub const VERSION: u32 = 4;
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -94,32 +102,7 @@ impl Setup {
     }
 }
 
-/// What the record says of the workload with these options.
-pub fn about(options: &Options) -> About {
-    let options_map = match serde_json::to_value(options) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
-    };
-    About {
-        name: "oltp",
-        version: VERSION,
-        follows: match options.profile {
-            OltpProfile::Sysbench1 => "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
-            OltpProfile::Sysbench05 => "sysbench oltp.lua, version 0.5",
-        },
-        options: options_map,
-        deviations: deviations::deviations(options),
-        steps: options.step_names(),
-    }
-}
-
 impl Oltp {
-    /// The workload with `options` over the database of `context`.
-    pub fn new(options: &Options, context: Context) -> Self {
-        let shared = Arc::new(Setup { options: options.clone(), context });
-        Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
-    }
-
     /// Looks for the greatest id, where the next test numbers its own rows.
     async fn find_new_ids(&mut self, index: usize, session: &mut AnySession) -> Result<(), Error> {
         if !self.shared.client_ids() || self.steps[index].test().0 != Test::Insert {
@@ -202,10 +185,7 @@ impl Oltp {
     }
 }
 
-impl Workload for Oltp {
-    type Lane = AnyLane;
-    type Factory = LaneFactory;
-
+impl Steps for Oltp {
     fn steps(&self) -> Vec<String> {
         self.steps.iter().map(|step| step.name.clone()).collect()
     }
@@ -225,18 +205,6 @@ impl Workload for Oltp {
         Ok(())
     }
 
-    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
-        let mut works = Vec::new();
-        if self.steps[index].kind == StepKind::Load {
-            works = tables::make(&self.shared, session).await?;
-        } else if index == 0 {
-            works.push(self.find(session, false).await?.1);
-        }
-        self.find_new_ids(index, session).await?;
-        self.drop_binlog(session).await?;
-        Ok(works)
-    }
-
     fn spec(&self, index: usize) -> StepSpec {
         steps::spec(&self.steps[index], &self.shared)
     }
@@ -254,10 +222,6 @@ impl Workload for Oltp {
         Some(length.mul_f64(options.time_cap) + PATIENCE)
     }
 
-    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
-        lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
-    }
-
     fn explained(&self, index: usize) -> Vec<Explained> {
         match self.steps[index].kind {
             StepKind::Load | StepKind::Index => Vec::new(),
@@ -266,6 +230,76 @@ impl Workload for Oltp {
                 explained::explained(&self.shared, &places)
             }
         }
+    }
+}
+
+impl Workload for Oltp {
+    const NAME: &'static str = "oltp";
+    const PURPOSE: &'static str = "the classic tests on sbtest tables: point selects, read-only and read-write transactions, single \
+                                   writes, over ladders of connections and rates";
+    const VERSION: u32 = 4;
+    const ORIGINAL: Original = Original {
+        rest: (
+            Duration::ZERO,
+            "sysbench runs on one server; drivers of published reports rest for 600 s between versions",
+        ),
+        postgres_transport: "PostgreSQL over TCP by default, localhost",
+    };
+
+    type Options = Options;
+    type Lane = AnyLane;
+    type Factory = LaneFactory;
+
+    fn lay_under(table: &mut Table<'_>) {
+        profile::lay_under(table);
+    }
+
+    fn listing() -> Listing {
+        let tests = Test::ALL.map(Test::name).join(" ");
+        let each = "one for each test, number of connections and rate";
+        Listing {
+            steps: format!("steps of {}: load index, then {each}: {tests}\n", Self::NAME),
+            details: String::new(),
+        }
+    }
+
+    fn cards() -> Vec<Cards> {
+        let options = Options { tests: Test::ALL.to_vec(), ..Options::default() };
+        let workload = Self::new(&options, cards::context());
+        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
+        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+    }
+
+    fn follows(options: &Options) -> &'static str {
+        match options.profile {
+            OltpProfile::Sysbench1 => "sysbench oltp_*.lua, versions 1.0.20 and 1.1",
+            OltpProfile::Sysbench05 => "sysbench oltp.lua, version 0.5",
+        }
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        let shared = Arc::new(Setup { options: options.clone(), context });
+        Self { shared, steps: steps::plan(options), contents: Contents::default(), first_new_id: 0 }
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = Vec::new();
+        if self.steps[index].kind == StepKind::Load {
+            works = tables::make(&self.shared, session).await?;
+        } else if index == 0 {
+            works.push(self.find(session, false).await?.1);
+        }
+        self.find_new_ids(index, session).await?;
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, LaneFactory)> {
+        lanes::of_step(&self.shared, &self.steps[index], self.first_new_id)
     }
 
     async fn verify(

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::oltp::options::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Arrivals, Draws, Limit, Pace, Schedule, ThinkTime};
-use dbdyno_plan::{IdType, Oltp as Options, OltpPace, OltpTest as Test, Think};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 

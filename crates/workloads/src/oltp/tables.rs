@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use crate::options::Verify;
 use dbdyno_drivers::{AnySession, KeySource, RowStream, Session, first_i64};
-use dbdyno_plan::Verify;
 use serde_json::{Map, json};
 
 use crate::engine::{Origin, read_back};

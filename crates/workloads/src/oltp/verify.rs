@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use crate::oltp::options::OltpTest as Test;
 use dbdyno_drivers::{AnySession, Session};
 use dbdyno_loadgen::StepEnd;
-use dbdyno_plan::OltpTest as Test;
 use dbdyno_record::{Check, CheckPart};
 use serde_json::{Value, json};
 
@@ -154,9 +154,9 @@ fn part(name: &str, expected: i128, actual: i128) -> CheckPart {
 
 #[cfg(test)]
 mod tests {
+    use crate::oltp::options::Oltp as Options;
     use dbdyno_drivers::{Endpoint, Target, null};
     use dbdyno_loadgen::LaneEnd;
-    use dbdyno_plan::Oltp as Options;
     use dbdyno_record::Outcome;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! What each step is for, and what its parameters are, in words.
 
-use dbdyno_plan::OltpTest as Test;
+use crate::oltp::options::OltpTest as Test;
 
 use crate::cards::Words;
 

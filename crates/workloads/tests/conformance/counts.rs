@@ -5,8 +5,11 @@ use std::time::Duration;
 use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Asked;
 use dbdyno_loadgen::{Limit, Pace, Role};
-use dbdyno_plan::{InsertBenchmark as Options, Pacing, PlanDuration, SettleWait};
-use dbdyno_workloads::Workload;
+use dbdyno_plan::PlanDuration;
+use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, Pacing};
+use dbdyno_workloads::settle::SettleWait;
+use dbdyno_workloads::{Steps, Workload};
 
 use crate::engine::{record_step, run_step};
 use crate::recorded::{Recorded, rows_of_text};
@@ -187,8 +190,8 @@ fn length_of_a_second_of_random_writers_us() -> u64 {
 #[test]
 fn every_pacing_says_how_it_differs_from_the_original() {
     let told = |pacing| {
-        let about = dbdyno_workloads::insert_benchmark::about(&Options { pacing, ..Options::default() });
-        let found: Vec<_> = about.deviations.into_iter().filter(|one| one.topic == "pacing").collect();
+        let all = InsertBenchmark::deviations(&Options { pacing, ..Options::default() });
+        let found: Vec<_> = all.into_iter().filter(|one| one.topic == "pacing").collect();
         assert_eq!(found.len(), 1, "{pacing:?}");
         found[0].here.clone()
     };

@@ -2,7 +2,7 @@
 
 use dbdyno_drivers::mysql;
 use dbdyno_drivers::null::Asked;
-use dbdyno_plan::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::recorded::{Lanes, Recorded, number_between};
 

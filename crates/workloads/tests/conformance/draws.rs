@@ -1,7 +1,7 @@
 //! Parameters of queries: kinds, domains, ids.
 
 use dbdyno_drivers::mysql;
-use dbdyno_plan::InsertBenchmark as Options;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
 
 use crate::recorded::Recorded;
 

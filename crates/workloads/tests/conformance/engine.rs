@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use dbdyno_drivers::AnySession;
 use dbdyno_loadgen::{Connections, Observer, Step, StepEnd, Threads};
 use dbdyno_record::{CellId, Check, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
-use dbdyno_workloads::Workload;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::{Steps, Workload};
 use tokio::runtime::Runtime;
 
 struct Quiet;
@@ -65,14 +65,13 @@ pub(crate) fn record_step(
     let cancel = AtomicBool::new(false);
     let step = Step {
         spec: &spec,
-        lanes: workload.lanes(index),
         threads: Threads { count: Some(2), blocking, ..Threads::default() },
         connections: Connections::default(),
         warmup: workload.warmup(index),
         time_cap: workload.time_cap(index),
         cancel: &cancel,
     };
-    let end = dbdyno_loadgen::run(step, &mut writer, &mut Quiet).unwrap();
+    let end = dbdyno_loadgen::run(step, workload.lanes(index), &mut writer, &mut Quiet).unwrap();
     assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
     let checks = runtime.block_on(workload.verify(index, &end, session)).unwrap();
     runtime.block_on(workload.after(index, session)).unwrap();

@@ -3,9 +3,9 @@
 use dbdyno_drivers::null::{self, Asked, Journal};
 use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Lane, LaneSpec, Notes};
-use dbdyno_plan::InsertBenchmark as Options;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
-use dbdyno_workloads::{Context, Workload};
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::{Context, Steps, Workload};
 use tokio::runtime::{Builder, Runtime};
 
 /// Lane of the workload, whatever its kind.

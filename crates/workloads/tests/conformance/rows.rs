@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use dbdyno_drivers::null::Asked;
 use dbdyno_drivers::{Capabilities, mysql, sqlite};
-use dbdyno_plan::{InsertBenchmark as Options, Protocol, RowsPerCommit};
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
+use dbdyno_workloads::options::Protocol;
 
 use crate::recorded::{Recorded, Row, rows_of_params, rows_of_text};
 

@@ -2,8 +2,9 @@
 
 use dbdyno_drivers::null::Asked;
 use dbdyno_drivers::{Capabilities, Param, mysql, postgres, sqlite};
-use dbdyno_plan::{InsertBenchmark as Options, Protocol, RowsPerCommit};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::insert_benchmark::options::{InsertBenchmark as Options, RowsPerCommit};
+use dbdyno_workloads::options::Protocol;
+use dbdyno_workloads::{Steps, Workload};
 
 use crate::recorded::{Recorded, number_between};
 
@@ -25,7 +26,7 @@ fn the_first_inserts_of_seed_1_are_these() {
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',187,88682,2740,128.00,'aaaaaaaaaaalvdHyS'),('2024-01-01 00:00:00',183,27620,6022,245.00,'aaaaaaaaaaaaODtnM6J')
         INSERT INTO pi1 (dateandtime,cashregisterid,customerid,productid,price,data) VALUES ('2024-01-01 00:00:00',645,670,5848,266.00,'aaaaaaaaaaaamHPzqZJ'),('2024-01-01 00:00:00',12,63364,5065,283.00,'aaaaaaaaaaRMhND')
     ");
-    assert_eq!(dbdyno_workloads::insert_benchmark::VERSION, 3);
+    assert_eq!(dbdyno_workloads::insert_benchmark::InsertBenchmark::VERSION, 3);
 }
 
 /// Frozen for the same reason: other steps, clients and kinds of draws.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
-use dbdyno_plan::{InsertBenchmark as Options, PlanDuration, SettleWait};
+use dbdyno_plan::PlanDuration;
 use dbdyno_record::Check;
-use dbdyno_workloads::Context;
 use dbdyno_workloads::insert_benchmark::InsertBenchmark;
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark as Options;
+use dbdyno_workloads::settle::SettleWait;
+use dbdyno_workloads::{Context, Workload};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::engine::run_step;

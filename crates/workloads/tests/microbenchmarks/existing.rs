@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use dbdyno_drivers::{AnySession, Endpoint, Session, Target, sqlite};
 use dbdyno_loadgen::{Lane, Notes};
-use dbdyno_plan::{MicroSequence, Microbenchmarks as Options, Verify};
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
-use dbdyno_workloads::{Context, Workload};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::options::Verify;
+use dbdyno_workloads::{Context, Steps, Workload};
 
 /// Rows that each connection's scan counts, on two tables of so many rows.
 async fn scanned(rows: [u32; 2], verify: Verify) -> Vec<u64> {

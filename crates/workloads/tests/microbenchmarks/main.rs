@@ -12,8 +12,9 @@ mod shapes;
 mod steps;
 
 use dbdyno_drivers::mysql;
-use dbdyno_plan::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::Workload;
 use dbdyno_workloads::microbenchmarks::Microbenchmarks;
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
 
 use crate::desk::Desk;
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use dbdyno_plan::{IdType, MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::oltp::options::IdType;
 
 use crate::{desk, numbers, options};
 

@@ -1,7 +1,8 @@
 //! Statements of each step: shapes, order, number, protocol.
 
-use dbdyno_plan::{MicroSequence, Protocol};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::Steps;
+use dbdyno_workloads::microbenchmarks::options::MicroSequence;
+use dbdyno_workloads::options::Protocol;
 
 use crate::{desk, options};
 
@@ -155,7 +156,10 @@ fn operations_have_the_originals_numbers_of_statements() {
 #[test]
 fn statements_are_prepared_but_inserts_and_scans() {
     for protocol in [Protocol::Auto, Protocol::Text, Protocol::Prepared] {
-        let options = dbdyno_plan::Microbenchmarks { protocol, ..options(MicroSequence::FortyTwo) };
+        let options = dbdyno_workloads::microbenchmarks::options::Microbenchmarks {
+            protocol,
+            ..options(MicroSequence::FortyTwo)
+        };
         let desk = desk(&options);
         for name in desk.workload.steps().into_iter().filter(|name| name != "load" && name != "index") {
             let is_text = match protocol {

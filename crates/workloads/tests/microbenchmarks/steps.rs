@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use dbdyno_plan::{MicroSequence, Microbenchmarks as Options, PlanDuration, SettleWait};
+use dbdyno_plan::PlanDuration;
 use dbdyno_record::{StepEvent, Unit};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::Steps;
+use dbdyno_workloads::microbenchmarks::options::{MicroSequence, Microbenchmarks as Options};
+use dbdyno_workloads::settle::SettleWait;
 
 use crate::{desk, options};
 

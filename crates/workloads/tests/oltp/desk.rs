@@ -6,9 +6,9 @@ use std::time::Duration;
 use dbdyno_drivers::null::{self, Asked, Journal};
 use dbdyno_drivers::{Capabilities, Endpoint, Param, Target};
 use dbdyno_loadgen::{Connections, Lane, Notes, Observer, Step, StepEnd, Threads};
-use dbdyno_plan::Oltp as Options;
 use dbdyno_record::{CellId, HostInfo, Manifest, Outcome, RunWriter, StepEvent, StepRecord, ToolInfo};
 use dbdyno_workloads::oltp::Oltp;
+use dbdyno_workloads::oltp::options::Oltp as Options;
 use dbdyno_workloads::{Context, Workload};
 use tokio::runtime::Runtime;
 
@@ -140,14 +140,13 @@ impl<W: Workload> Desk<W> {
         let cancel = AtomicBool::new(false);
         let step = Step {
             spec: &spec,
-            lanes: self.workload.lanes(index),
             threads: Threads { count: Some(2), ..Threads::default() },
             connections: Connections::default(),
             warmup: self.workload.warmup(index),
             time_cap: Some(Duration::from_secs(60)),
             cancel: &cancel,
         };
-        let end = dbdyno_loadgen::run(step, &mut writer, &mut Quiet).unwrap();
+        let end = dbdyno_loadgen::run(step, self.workload.lanes(index), &mut writer, &mut Quiet).unwrap();
         assert_eq!(end.outcome, Outcome::Completed, "{}: {:?}", spec.name, end.message);
         let outcome = end.outcome;
         writer.event(&StepEvent::Ended { at: at(), at_us: end.at_us, outcome, message: None }).unwrap();

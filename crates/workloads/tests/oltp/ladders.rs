@@ -1,8 +1,9 @@
 //! Steps of a ladder as the load engine runs them: how long, with how many connections, at which rate.
 
 use dbdyno_drivers::null;
-use dbdyno_plan::{Oltp as Options, OltpPace, OltpTest, PlanDuration};
+use dbdyno_plan::PlanDuration;
 use dbdyno_record::Interval;
+use dbdyno_workloads::oltp::options::{Oltp as Options, OltpPace, OltpTest};
 
 use crate::desk::Desk;
 

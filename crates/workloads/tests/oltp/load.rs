@@ -2,8 +2,9 @@
 
 use dbdyno_drivers::null::Asked;
 use dbdyno_drivers::{Capabilities, mysql, postgres, sqlite};
-use dbdyno_plan::{IdType, LoadMethod, Oltp as Options, Protocol};
-use dbdyno_workloads::Workload;
+use dbdyno_workloads::oltp::options::{IdType, LoadMethod, Oltp as Options};
+use dbdyno_workloads::options::Protocol;
+use dbdyno_workloads::{Steps, Workload};
 
 use crate::desk::Desk;
 

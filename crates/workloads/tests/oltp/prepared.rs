@@ -1,10 +1,11 @@
 //! The plan's count of prepared statements against the statements that each step has.
 
 use dbdyno_drivers::postgres;
-use dbdyno_plan::{Plan, parse};
+use dbdyno_plan::Plan;
 use dbdyno_workloads::Workload;
-use dbdyno_workloads::microbenchmarks::Microbenchmarks;
+use dbdyno_workloads::microbenchmarks::{Microbenchmarks, options};
 use dbdyno_workloads::oltp::Oltp;
+use dbdyno_workloads::plans::parse;
 
 use crate::desk::Desk;
 
@@ -27,8 +28,8 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
         for option in ["", "skip_trx = true", "range_selects = false", "delete_inserts = 0"] {
             let text = format!("[workload.oltp]\ntests = [\"{test}\"]\nprotocol = \"prepared\"\n{option}");
             let plan = plan(&text);
-            let options = plan.workload.oltp.clone().unwrap();
-            let desk = Desk::of(|context| Oltp::new(&options, context), postgres::capabilities());
+            let own = plan.workload.options().unwrap();
+            let desk = Desk::of(|context| Oltp::new(own, context), postgres::capabilities());
             assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{text}");
         }
     }
@@ -38,13 +39,13 @@ fn the_plan_counts_the_statements_that_a_connection_prepares() {
 fn so_it_does_for_every_microbenchmark() {
     for (sequence, least) in [("42", 40), ("32", 30)] {
         let table = format!("[workload.microbenchmarks]\nprotocol = \"prepared\"\nsequence = \"{sequence}\"");
-        let mut steps = plan(&table).workload.microbenchmarks.unwrap().step_names();
+        let mut steps = plan(&table).workload.options::<options::Microbenchmarks>().unwrap().step_names();
         steps.retain(|name| !["load", "index"].contains(&name.as_str()));
         assert!(steps.len() >= least, "{steps:?}");
         for step in steps {
             let plan = plan(&format!("{table}\nsteps = [\"{step}\"]"));
-            let options = plan.workload.microbenchmarks.clone().unwrap();
-            let desk = Desk::of(|context| Microbenchmarks::new(&options, context), postgres::capabilities());
+            let own = plan.workload.options().unwrap();
+            let desk = Desk::of(|context| Microbenchmarks::new(own, context), postgres::capabilities());
             assert_eq!(plan.most_prepared_statements(true), statements(&desk), "{step}");
         }
     }

@@ -1,8 +1,12 @@
 //! What a profile, and tables of somebody else, change in what is sent.
 
 use dbdyno_drivers::{mysql, postgres};
-use dbdyno_plan::{Cold, DataMode, Oltp as Options, OltpTest, Verify, parse};
-use dbdyno_workloads::Workload;
+use dbdyno_plan::{Cold, DataMode};
+use dbdyno_workloads::oltp::Oltp;
+use dbdyno_workloads::oltp::options::{Oltp as Options, OltpTest};
+use dbdyno_workloads::options::Verify;
+use dbdyno_workloads::plans::parse;
+use dbdyno_workloads::{Steps, Workload};
 
 use crate::desk::Desk;
 
@@ -11,7 +15,12 @@ fn options(text: &str) -> Options {
     let plan = format!(
         "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n{text}\n"
     );
-    parse(&plan, "p.toml").unwrap_or_else(|error| panic!("{error}")).workload.oltp.unwrap()
+    parse(&plan, "p.toml")
+        .unwrap_or_else(|error| panic!("{error}"))
+        .workload
+        .options::<Options>()
+        .unwrap()
+        .clone()
 }
 
 #[test]
@@ -33,11 +42,10 @@ fn version_0_5_sends_text_to_one_table_and_adds_up_ranges_in_sql() {
     COMMIT
     ");
     assert_eq!(operation.len(), 20);
-    let about = dbdyno_workloads::oltp::about(&options);
-    assert_eq!(about.follows, "sysbench oltp.lua, version 0.5");
+    let deviations = Oltp::deviations(&options);
+    assert_eq!(Oltp::follows(&options), "sysbench oltp.lua, version 0.5");
     assert!(
-        !about
-            .deviations
+        !deviations
             .iter()
             .any(|one| ["protocol", "distribution", "tables of a transaction"].contains(&one.topic.as_str()))
     );
@@ -49,8 +57,7 @@ fn version_0_5_sends_text_to_one_table_and_adds_up_ranges_in_sql() {
 #[test]
 fn what_differs_from_the_profile_is_recorded() {
     let topics = |text: &str| -> Vec<String> {
-        let about = dbdyno_workloads::oltp::about(&options(text));
-        about.deviations.iter().map(|one| one.topic.clone()).collect()
+        Oltp::deviations(&options(text)).into_iter().map(|one| one.topic).collect()
     };
     let of = |text: &str, topic: &str| topics(text).iter().filter(|one| *one == topic).count();
     let old = "profile = \"sysbench-0.5\"";
@@ -67,7 +74,7 @@ fn what_differs_from_the_profile_is_recorded() {
     assert_eq!(of("id = \"bigint\"\nindex_before_load = true", "id"), 1);
     assert_eq!((of("", "data"), of("", "cold")), (0, 0));
     let restarted = Options { data: DataMode::Restart, cold: Cold::All(true), ..Options::default() };
-    let of_restarted = dbdyno_workloads::oltp::about(&restarted).deviations;
+    let of_restarted = Oltp::deviations(&restarted);
     for topic in ["data", "cold"] {
         assert!(of_restarted.iter().any(|one| one.topic == topic), "{topic}");
     }
@@ -78,7 +85,7 @@ fn what_differs_from_the_profile_is_recorded() {
 #[test]
 fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_had() {
     let settle = |text: &str| {
-        let deviations = dbdyno_workloads::oltp::about(&options(text)).deviations;
+        let deviations = Oltp::deviations(&options(text));
         deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
     };
     insta::assert_snapshot!(settle("").unwrap(), @"behind the load: cleanup (InnoDB told to write its pages out, old rows vacuumed, statistics made, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");

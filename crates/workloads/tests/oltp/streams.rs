@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use dbdyno_drivers::{mysql, postgres, sqlite};
-use dbdyno_plan::{Distribution, Oltp as Options, OltpTest, Protocol};
+use dbdyno_workloads::Workload;
+use dbdyno_workloads::oltp::options::{Distribution, Oltp as Options, OltpTest};
+use dbdyno_workloads::options::Protocol;
 
 use crate::desk::Desk;
 
@@ -59,7 +61,7 @@ fn the_first_transaction_of_seed_1_is_this() {
     INSERT INTO sbtest1 (id, k, c, pad) VALUES (7353, 455, '35339495645-61145282177-86099780910-34034646022-84851805514-63821004906-85887690207-59580294488-61989883048-36377899184', '62749410525-97054266092-38351718692-31507271397-80480590083')
     COMMIT
     ");
-    assert_eq!(dbdyno_workloads::oltp::VERSION, 4);
+    assert_eq!(dbdyno_workloads::oltp::Oltp::VERSION, 4);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Multi-row INSERTs at the high end of a client's table.
 
+use crate::insert_benchmark::options::InsertBenchmark as Options;
 use dbdyno_drivers::{Param, Statement};
 use dbdyno_loadgen::{Done, Failure, Notes};
-use dbdyno_plan::InsertBenchmark as Options;
 
 use super::Client;
 use crate::connection::{Connection, changed, of_load};
@@ -75,7 +75,7 @@ pub(crate) struct InsertBuilder {
     rows: RowSource,
     rows_before: u64,
     rows_per_commit: u32,
-    clock: dbdyno_plan::Clock,
+    clock: crate::insert_benchmark::options::Clock,
     /// The second that `row_head` holds: most statements share it with the one before.
     second: i64,
     /// `('YYYY-MM-DD HH:MM:SS',`

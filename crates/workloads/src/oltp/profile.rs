@@ -1,41 +1,33 @@
 //! Profiles of the classic OLTP workload: the defaults of another version of the original, laid under what a plan says.
 
-use std::ops::Range;
+use dbdyno_plan::{Table, TableValue};
 
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+/// Name of the profile in plans, and its keys with their values.
+const SYSBENCH_0_5: (&str, [(&str, TableValue); 3]) = (
+    "sysbench-0.5",
+    [
+        ("protocol", TableValue::Text("text")),
+        ("distribution", TableValue::Text("special-whole")),
+        ("one_table", TableValue::Flag(true)),
+    ],
+);
 
-/// Name of the profile in plans, its keys, and their values.
-const SYSBENCH_0_5: (&str, [(&str, &str); 2], &str) =
-    ("sysbench-0.5", [("protocol", "text"), ("distribution", "special-whole")], "one_table");
-
-/// Adds the defaults of the profile that `[workload.oltp]` names, where the plan says nothing else.
-pub(crate) fn lay_under(root: &mut DeTable<'_>) {
-    let workload = root.get_mut("workload").map(Spanned::get_mut);
-    let Some(DeValue::Table(workload)) = workload else { return };
-    let Some(DeValue::Table(oltp)) = workload.get_mut("oltp").map(Spanned::get_mut) else { return };
-    let Some(profile) = oltp.get("profile") else { return };
-    let (name, texts, flag) = SYSBENCH_0_5;
-    if profile.get_ref().as_str() != Some(name) {
-        return;
-    }
-    // A mistake in them would be shown where the profile is named.
-    let span = profile.span();
-    for (key, value) in texts {
-        set(oltp, key, &span, DeValue::String(value.into()));
-    }
-    set(oltp, flag, &span, DeValue::Boolean(true));
-}
-
-fn set<'a>(table: &mut DeTable<'a>, key: &'static str, span: &Range<usize>, value: DeValue<'a>) {
-    if !table.contains_key(key) {
-        table.insert(Spanned::new(span.clone(), key.into()), Spanned::new(span.clone(), value));
+/// Adds the defaults of the profile that the table names, where it says nothing else.
+pub(crate) fn lay_under(table: &mut Table<'_>) {
+    const KEY: &str = "profile";
+    let (name, values) = SYSBENCH_0_5;
+    if table.text(KEY) == Some(name) {
+        values.into_iter().for_each(|(key, value)| table.set_default(key, value, KEY));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Distribution, Oltp, OltpProfile, Plan, Protocol, parse};
+    use dbdyno_plan::Plan;
+
+    use crate::oltp::options::{Distribution, Oltp, OltpProfile};
+    use crate::options::Protocol;
+    use crate::plans::parse;
 
     fn plan(text: &str) -> Plan {
         parse(text, "p.toml").unwrap_or_else(|error| panic!("{error}"))
@@ -46,7 +38,7 @@ mod tests {
     }
 
     fn oltp(options: &str) -> Oltp {
-        plan(&text(options)).workload.oltp.unwrap()
+        plan(&text(options)).workload.options::<Oltp>().unwrap().clone()
     }
 
     #[test]

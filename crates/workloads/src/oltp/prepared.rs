@@ -1,25 +1,17 @@
-//! How many prepared statements a plan holds open at once: MySQL and MariaDB have a limit for all connections together.
+//! How many prepared statements a step holds open at once.
 
-use crate::{MicroTest, Microbenchmarks, Oltp, OltpTest, Plan, Protocol};
-
-impl Plan {
-    /// Prepared statements of the step that has the most, all connections together: one for each kind of statement, table
-    /// and connection, and of transactions COMMIT and BEGIN, the latter where the server prepares it (`with_begin`). The Insert
-    /// Benchmark's few are not in it.
-    pub fn most_prepared_statements(&self, with_begin: bool) -> u64 {
-        let oltp = self.workload.oltp.as_ref().map_or(0, |options| of_oltp(options, with_begin));
-        let micro = self.workload.microbenchmarks.as_ref();
-        oltp.max(micro.map_or(0, |options| of_microbenchmarks(options, with_begin)))
-    }
-}
+use crate::oltp::options::{Oltp, OltpTest};
+use crate::options::Protocol;
 
 /// What a connection prepares: `kinds` on each of `tables`, and what is around a transaction.
-fn of_connection(kinds: u64, tables: u32, is_transaction: bool, with_begin: bool) -> u64 {
+pub(crate) fn of_connection(kinds: u64, tables: u32, is_transaction: bool, with_begin: bool) -> u64 {
     let around = if is_transaction { 1 + u64::from(with_begin) } else { 0 };
     kinds.saturating_mul(tables.into()).saturating_add(around)
 }
 
-fn of_oltp(options: &Oltp, with_begin: bool) -> u64 {
+/// Prepared statements of the step that has the most, all connections together: one for each kind of statement, table and
+/// connection, and of transactions COMMIT and BEGIN, the latter where the server prepares it (`with_begin`).
+pub(crate) fn most(options: &Oltp, with_begin: bool) -> u64 {
     if options.protocol == Protocol::Text {
         return 0;
     }
@@ -46,32 +38,9 @@ fn of_oltp(options: &Oltp, with_begin: bool) -> u64 {
     u64::from(connections).saturating_mul(most)
 }
 
-fn of_microbenchmarks(options: &Microbenchmarks, with_begin: bool) -> u64 {
-    if options.protocol == Protocol::Text {
-        return 0;
-    }
-    // Kinds of statements, and whether they are in a transaction.
-    let of_test = |test: MicroTest| match test {
-        MicroTest::ReadOnly => (5, true),
-        MicroTest::ReadOnlySimple
-        | MicroTest::ReadOnlySum
-        | MicroTest::ReadOnlyOrder
-        | MicroTest::ReadOnlyDistinct => (2, true),
-        MicroTest::WriteOnly => (4, true),
-        MicroTest::ReadWrite => (9, true),
-        MicroTest::Insert | MicroTest::Scan if options.protocol == Protocol::Auto => (0, false),
-        _ => (1, false),
-    };
-    let of_rung = |(connections, test): (u32, MicroTest)| {
-        let (kinds, is_transaction) = of_test(test);
-        u64::from(connections) * of_connection(kinds, options.tables, is_transaction, with_begin)
-    };
-    options.rungs().iter().map(|rung| of_rung((rung.connections, rung.step.test))).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::parse;
+    use crate::plans::parse;
 
     fn most(workload: &str) -> u64 {
         let text = format!("name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n{workload}\n");

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use crate::check_tables::tables_problem;
-use crate::data::data_problem;
+use dbdyno_plan::{Mistake, data_problem};
+
+use crate::oltp::check_tables::tables_problem;
+use crate::oltp::options::{Distribution, Oltp, OltpPace, OltpTest};
+use crate::options::{Number, number_problem};
 use crate::settle::both_problem;
-use crate::{Distribution, Oltp, OltpPace, OltpTest};
 
 /// More than any range is worth.
 const MOST_RANGE: u64 = i32::MAX as u64;
@@ -13,9 +15,9 @@ const MOST_RANGE: u64 = i32::MAX as u64;
 pub(crate) const MOST_CONNECTIONS: u32 = 65_536;
 
 /// The first option out of its range: its key inside `[workload.oltp]`, and what to write.
-pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+pub(crate) fn problem(oltp: &Oltp) -> Option<Mistake> {
     tables_problem(oltp)
-        .or_else(|| number_problem(oltp))
+        .or_else(|| number_problem(numbers(oltp)))
         .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
         .or_else(|| tests_problem(oltp))
         .or_else(|| statements_problem(oltp))
@@ -28,7 +30,7 @@ pub(crate) fn oltp_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
-fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 13] {
+fn numbers(oltp: &Oltp) -> [Number; 13] {
     let statements = 10_000;
     [
         ("range_size", oltp.range_size.into(), 1, MOST_RANGE),
@@ -47,15 +49,7 @@ fn numbers(oltp: &Oltp) -> [(&'static str, u64, u64, u64); 13] {
     ]
 }
 
-fn number_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
-    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
-    let (key, value, least, greatest) = numbers(oltp).into_iter().find(outside)?;
-    let range =
-        if greatest == u64::MAX { format!("at least {least}") } else { format!("{least} to {greatest}") };
-    Some((key, format!("{key} is {value}, but must be {range}")))
-}
-
-pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<(&'static str, String)> {
+pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Option<Mistake> {
     if rungs.is_empty() {
         return Some((key, format!("{key} is empty: name at least one, e.g. [1, 16, 64]")));
     }
@@ -67,7 +61,7 @@ pub(crate) fn ladder_problem(key: &'static str, rungs: &[u32], most: u32) -> Opt
     Some((key, format!("{key} holds {repeated} twice: each gives a step of its own name")))
 }
 
-fn tests_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn tests_problem(oltp: &Oltp) -> Option<Mistake> {
     let tests = &oltp.tests;
     let repeated = (0..tests.len()).find(|&index| tests[..index].contains(&tests[index]));
     match repeated {
@@ -80,7 +74,7 @@ fn tests_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
 }
 
 /// A test whose operations hold no statement: its rate would be that of the client's empty loop.
-fn statements_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn statements_problem(oltp: &Oltp) -> Option<Mistake> {
     let find = |&test: &OltpTest| {
         let (key, why) = what_empties(test, oltp)?;
         let remedy = "ask for at least one, or leave the test out of tests";
@@ -118,7 +112,7 @@ fn what_empties(test: OltpTest, oltp: &Oltp) -> Option<(&'static str, &'static s
     (is_empty && (oltp.skip_trx || !test.is_transaction())).then_some((key, why))
 }
 
-fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn rates_problem(oltp: &Oltp) -> Option<Mistake> {
     match oltp.pace {
         OltpPace::Constant | OltpPace::Poisson if oltp.events.is_some() => Some((
             "events",
@@ -148,7 +142,7 @@ fn rates_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     }
 }
 
-fn time_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn time_problem(oltp: &Oltp) -> Option<Mistake> {
     if oltp.time.0 < Duration::from_secs(1) {
         return Some(("time", format!("time is {}, but must be at least 1s", oltp.time)));
     }
@@ -162,7 +156,7 @@ fn time_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     None
 }
 
-fn fraction_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn fraction_problem(oltp: &Oltp) -> Option<Mistake> {
     if oltp.special_share > 99 {
         let message = format!("special_share is {}, but must be 0 to 99", oltp.special_share);
         return Some(("special_share", message));
@@ -176,7 +170,7 @@ fn fraction_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     None
 }
 
-fn zipfian_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
+fn zipfian_problem(oltp: &Oltp) -> Option<Mistake> {
     (oltp.zipfian_scrambled && oltp.distribution != Distribution::Zipfian)
         .then(|| ("zipfian_scrambled", "zipfian_scrambled is for distribution = \"zipfian\"".to_owned()))
 }

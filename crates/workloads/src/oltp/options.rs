@@ -2,13 +2,21 @@
 
 use std::time::Duration;
 
+use dbdyno_plan::{
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
+    values_of,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::ladder::{Ladder, ladder};
-use crate::{
-    Cold, DataMode, Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest,
-    PlanDuration, Protocol, Settle, SettleWait, Think, Verify,
+use crate::oltp::ladder::{Ladder, ladder};
+use crate::oltp::{check, estimate, prepared};
+use crate::options::{Protocol, Verify};
+use crate::settle::{Settle, SettleWait};
+
+pub use crate::oltp::option_words::{
+    Distribution, ErrorCode, IdType, LoadMethod, OltpPace, OltpProfile, OltpTest, Think,
 };
 
 /// `[workload.oltp]`: the classic OLTP tests on tables `sbtest1`, `sbtest2`, ... Options have the original's names and
@@ -220,6 +228,54 @@ impl Oltp {
     pub fn loaded_rows(&self) -> u64 {
         self.table_size.saturating_mul(self.tables.into())
     }
+}
+
+impl WorkloadOptions for Oltp {
+    fn values(&self) -> Map<String, Value> {
+        values_of(self)
+    }
+
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        check::problem(self)
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let writes = self.tests.iter().filter(|test| test.writes() && self.use_existing);
+        existing_warning(writes.map(|test| test.name().to_owned()).collect())
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            connections: self.most_connections(),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+        }
+    }
+
+    fn prepared_statements(&self, with_begin: bool) -> u64 {
+        prepared::most(self, with_begin)
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), self.load_steps())
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
+}
+
+/// What to say of steps that write into tables of somebody else.
+pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
+    let names = writes.join(", ");
+    let warning = format!("{names} will change rows of tables that are not dbdyno's (use_existing)");
+    if writes.is_empty() { Vec::new() } else { vec![warning] }
 }
 
 impl Default for Oltp {

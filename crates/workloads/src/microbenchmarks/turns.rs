@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{MicroRung, Microbenchmarks, Settle, SettleAfter};
+use crate::microbenchmarks::options::{MicroRung, Microbenchmarks};
+use crate::settle::{Settle, SettleAfter};
 
 impl Microbenchmarks {
     /// How the server is brought to rest, in the long form.
@@ -56,7 +57,8 @@ impl Microbenchmarks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DataMode, MicroSequence};
+    use crate::microbenchmarks::options::MicroSequence;
+    use dbdyno_plan::DataMode;
 
     fn options(data: DataMode, steps: &[&str]) -> Microbenchmarks {
         let steps = steps.iter().map(|&step| step.to_owned()).collect();

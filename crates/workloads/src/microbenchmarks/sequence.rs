@@ -16,6 +16,19 @@ pub enum MicroSequence {
     ThirtyTwo,
 }
 
+impl MicroSequence {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::FortyTwo, Self::ThirtyTwo];
+
+    /// What lists call it.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::FortyTwo => "sequence 42",
+            Self::ThirtyTwo => "sequence 32",
+        }
+    }
+}
+
 /// By hand, because the names are numbers, which are written without quotes too.
 impl<'de> Deserialize<'de> for MicroSequence {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -49,16 +62,18 @@ impl<'de> Deserialize<'de> for MicroSequence {
 
 #[cfg(test)]
 mod tests {
+    use crate::microbenchmarks::options::Microbenchmarks;
+
     #[test]
     fn a_sequence_is_named_with_and_without_quotes_and_a_wrong_one_is_told_the_two() {
         let read = |value: &str, set: &[(String, String)]| {
             let text = format!(
                 "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n[workload.microbenchmarks]\nsequence = {value}\n"
             );
-            let plan = crate::parse_with(&text, "test.toml", set);
+            let plan = crate::plans::parse_with(&text, "test.toml", set);
             plan.map_or_else(
                 |error| error.to_string(),
-                |plan| format!("{:?}", plan.workload.microbenchmarks.unwrap().sequence),
+                |plan| format!("{:?}", plan.workload.options::<Microbenchmarks>().unwrap().sequence),
             )
         };
         assert_eq!([read("32", &[]), read("\"32\"", &[])], ["ThirtyTwo", "ThirtyTwo"]);

@@ -1,10 +1,11 @@
-//! Checks the options of the workloads: ranges, and what goes together.
+//! Checks the options of the Insert Benchmark: ranges, and what goes together.
 
 use std::time::Duration;
 
-use crate::InsertBenchmark;
-use crate::check_tables::table_options_problem;
-use crate::data::data_problem;
+use dbdyno_plan::{Mistake, Plan, VariantKind, data_problem};
+
+use crate::insert_benchmark::options::InsertBenchmark;
+use crate::options::{Number, number_problem, table_options_problem};
 use crate::settle::both_problem;
 
 /// The column `data` is a varchar of this many characters.
@@ -14,8 +15,8 @@ const MAX_DATA_LENGTH: u32 = 4000;
 const MAX_FIRST_ID: u64 = 1 << 62;
 
 /// The first option out of its range: its dotted key inside `[workload.insert-benchmark]`, and what to write.
-pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
-    number_problem(benchmark)
+pub(crate) fn problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
+    number_problem(numbers(benchmark))
         .or_else(|| rates_problem(benchmark))
         .or_else(|| data_length_problem(benchmark))
         .or_else(|| fraction_problem(benchmark))
@@ -25,10 +26,11 @@ pub(crate) fn insert_benchmark_problem(benchmark: &InsertBenchmark) -> Option<(&
             data_problem(benchmark.data, &benchmark.cold, measured, true)
         })
         .or_else(|| both_problem(benchmark.settle.as_ref(), benchmark.settle_wait.is_some()))
+        .or_else(|| first_id_problem(benchmark, plan))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.
-fn numbers(benchmark: &InsertBenchmark) -> [(&'static str, u64, u64, u64); 18] {
+fn numbers(benchmark: &InsertBenchmark) -> [Number; 18] {
     let commit = &benchmark.rows_per_commit;
     let any = u64::from(u32::MAX);
     [
@@ -53,13 +55,7 @@ fn numbers(benchmark: &InsertBenchmark) -> [(&'static str, u64, u64, u64); 18] {
     ]
 }
 
-fn number_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
-    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
-    let (key, value, least, greatest) = numbers(benchmark).into_iter().find(outside)?;
-    Some((key, format!("{key} is {value}, but must be {least} to {greatest}")))
-}
-
-fn rates_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+fn rates_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let rates = &benchmark.rates;
     let message = if rates.is_empty() {
         "rates is empty: name at least one background rate, e.g. [100, 500, 1000]".to_owned()
@@ -73,7 +69,7 @@ fn rates_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> 
     Some(("rates", message))
 }
 
-fn data_length_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+fn data_length_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     let (least, greatest) = (benchmark.data_length_min, benchmark.data_length_max);
     if greatest > MAX_DATA_LENGTH {
         let message =
@@ -87,7 +83,7 @@ fn data_length_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, Str
     None
 }
 
-fn fraction_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String)> {
+fn fraction_problem(benchmark: &InsertBenchmark) -> Option<Mistake> {
     if benchmark.read_write_time.0 < Duration::from_secs(1) {
         let message = format!("read_write_time is {}, but must be at least 1s", benchmark.read_write_time);
         return Some(("read_write_time", message));
@@ -101,4 +97,19 @@ fn fraction_problem(benchmark: &InsertBenchmark) -> Option<(&'static str, String
         return Some(("sla_share", message));
     }
     None
+}
+
+/// The tables leave ids to the database, and SQLite's begin with 1.
+fn first_id_problem(benchmark: &InsertBenchmark, plan: &Plan) -> Option<Mistake> {
+    let first_id = benchmark.first_id;
+    let sqlite = plan.variants.iter().find(|variant| variant.kind() == VariantKind::Sqlite)?;
+    let name = &sqlite.name;
+    (first_id > 1).then(|| {
+        (
+            "first_id",
+            format!(
+                "first_id is {first_id}, but variant `{name}` is SQLite, where ids begin with 1: leave it out"
+            ),
+        )
+    })
 }

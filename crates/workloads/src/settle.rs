@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::de::{self, IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::PlanDuration;
-use crate::units::no_unit;
+use dbdyno_plan::{Mistake, PlanDuration};
 
 /// `settle = { ... }` of a workload. Keys beside `by` and `after` belong to one of the two ways.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for SettleWait {
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<SettleWait, E> {
-                Err(E::custom(no_unit(number)))
+                PlanDuration::deserialize(number.into_deserializer()).map(SettleWait::Fixed)
             }
         }
         deserializer.deserialize_any(Visitor)
@@ -142,7 +142,7 @@ impl Settle {
     }
 
     /// The first value out of its range: its key, and what to write.
-    pub(crate) fn problem(&self) -> Option<(&'static str, String)> {
+    pub(crate) fn problem(&self) -> Option<Mistake> {
         let shares = [
             ("settle.dirty_share", self.dirty_share),
             ("settle.redo_share", self.redo_share),
@@ -160,7 +160,7 @@ impl Settle {
 }
 
 /// `settle_wait` and `settle` say the same thing in two ways: which of them holds, or why that cannot be told.
-pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<(&'static str, String)> {
+pub(crate) fn both_problem(settle: Option<&Settle>, has_wait: bool) -> Option<Mistake> {
     let settle = settle?;
     if has_wait {
         let message =
@@ -189,7 +189,11 @@ impl Default for Settle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Oltp, Plan, parse};
+    use dbdyno_plan::Plan;
+
+    use crate::insert_benchmark::options::InsertBenchmark;
+    use crate::oltp::options::Oltp;
+    use crate::plans::parse;
 
     const HEAD: &str = "name = \"p\"\n[[variant]]\nname = \"a\"\nserver = \"sqlite\"\n";
 
@@ -203,7 +207,7 @@ mod tests {
 
     fn insert_benchmark(line: &str) -> Settle {
         let plan = plan(&format!("[workload.insert-benchmark]\n{line}"));
-        plan.workload.insert_benchmark.expect("planned").settling()
+        plan.workload.options::<InsertBenchmark>().expect("planned").settling()
     }
 
     #[test]
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn oltp_settles_by_state_unless_the_plan_names_a_time_or_nothing() {
         let of = |line: &str| -> Oltp {
-            plan(&format!("[workload.oltp]\n{line}")).workload.oltp.expect("planned")
+            plan(&format!("[workload.oltp]\n{line}")).workload.options::<Oltp>().expect("planned").clone()
         };
         assert_eq!(of("").settling().by, SettleBy::State);
         let original = of("settle = { by = \"wait\" }").settling();

@@ -1,16 +1,17 @@
 //! Forecasts the microbenchmarks. Exact: steps with a length. All else is guessed from assumed speeds.
 
-use crate::count_words::{grouped, numbered};
-use crate::estimate::{CellEstimate, StepEstimate, seconds, step};
-use crate::estimate_oltp::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
-use crate::speed::{Speed, assumed};
-use crate::{MicroLength, MicroRung, Microbenchmarks, PlanDuration, Variant, Verify};
+use std::time::Duration;
 
-/// The forecast of one cell.
-pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate {
-    let (speed, size) = assumed(&variant.kind());
+use dbdyno_plan::{Forecast, PlanDuration, Size, Speed, StepEstimate, grouped, numbered, seconds};
+
+use crate::microbenchmarks::options::{MicroLength, MicroRung, Microbenchmarks};
+use crate::oltp::estimate::{OPERATIONS_PER_SECOND, ROW_FACTOR, table_bytes, table_steps};
+use crate::options::Verify;
+
+/// The forecast on one kind of server.
+pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) -> Forecast {
     let tables = options.tables_part();
-    let mut steps = table_steps(&tables, &speed);
+    let mut steps = table_steps(&tables, speed);
     let rungs = options.rungs();
     let settle = options.settling();
     let mut before: Option<&MicroRung> = None;
@@ -20,9 +21,9 @@ pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate
             let is_again = steps.iter().any(|step| step.name == "settle");
             let name = if is_again { "settle again" } else { "settle" };
             let rest = settle.forecast(options.original_wait());
-            steps.push(step(name, &settle.detail(&format!("before {}", rung.name)), rest));
+            steps.push(StepEstimate::new(name, &settle.detail(&format!("before {}", rung.name)), rest));
         }
-        steps.push(rung_estimate(options, rung, &speed));
+        steps.push(rung_estimate(options, rung, speed));
         before = Some(rung);
     }
     let writing = rungs.iter().filter(|rung| rung.step.test.writes());
@@ -34,16 +35,13 @@ pub(crate) fn cell(variant: &Variant, options: &Microbenchmarks) -> CellEstimate
     if checks > 0 {
         let each = options.loaded_rows() as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
         let detail = format!("{} of {} rows", numbered(checks, "check"), grouped(options.loaded_rows()));
-        steps.push(step("verify", &detail, seconds(each * checks as f64)));
+        steps.push(StepEstimate::new("verify", &detail, seconds(each * checks as f64)));
     }
     let written = writing.map(|rung| options.length(&rung.step).unwrap_or_default()).sum();
-    CellEstimate {
-        variant: variant.name.clone(),
-        workload: "microbenchmarks".to_owned(),
-        duration: steps.iter().map(|step| step.duration).sum(),
-        disk_bytes: table_bytes(&tables, &size, written),
+    Forecast {
+        disk_bytes: table_bytes(&tables, size, written),
+        loaded_bytes: table_bytes(&tables, size, Duration::ZERO),
         steps,
-        once: Vec::new(),
     }
 }
 
@@ -51,7 +49,7 @@ fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> 
     let on = format!("on {}", numbered(rung.connections, "connection"));
     if let Some(length) = options.length(&rung.step) {
         let length = length + options.warmup_of(&rung.step);
-        return step(&rung.name, &format!("{} {on}", PlanDuration(length)), length);
+        return StepEstimate::new(&rung.name, &format!("{} {on}", PlanDuration(length)), length);
     }
     let (detail, duration) = match options.operations {
         // One scan of each table, whatever the plan's operations are.
@@ -64,12 +62,14 @@ fn rung_estimate(options: &Microbenchmarks, rung: &MicroRung, speed: &Speed) -> 
             (format!("each table once {on}"), seconds(options.table_size as f64 * row_us / 1e6))
         }
     };
-    step(&rung.name, &detail, duration)
+    StepEstimate::new(&rung.name, &detail, duration)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{estimate, parse};
+    use dbdyno_plan::estimate;
+
+    use crate::plans::parse;
 
     #[test]
     fn steps_take_their_time_and_pauses_are_where_the_original_has_them() {

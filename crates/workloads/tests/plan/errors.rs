@@ -1,6 +1,6 @@
 //! What a wrong plan answers: one sentence with the file, the line and the column.
 
-use dbdyno_plan::{parse, parse_with};
+use dbdyno_workloads::plans::{parse, parse_with};
 
 const GOOD: &str = r#"name = "p"
 [[variant]]
@@ -157,8 +157,8 @@ fn an_override_is_checked_like_the_file_and_shown_as_an_override() {
     insta::assert_snapshot!(overridden("variant.a", "x"), @"--set variant.a: write variant.NAME.KEY with the name of a variant of the plan; it has `a`, `b`");
     insta::assert_snapshot!(overridden("variant.a.my_cnf", "x"), @"--set variant.a.my_cnf: variant `a` has my_cnf, which is only for a server that dbdyno starts (server or basedir)");
     insta::assert_snapshot!(overridden("name.x", "1"), @"--set name.x: `name` in the plan is not a table, so it has no keys to set");
-    insta::assert_snapshot!(overridden("host..x", "1"), @"--set host..x: the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
-    insta::assert_snapshot!(overridden("", "1"), @"--set : the key must be a dotted path such as blocks or workload.insert-benchmark.clients");
+    insta::assert_snapshot!(overridden("host..x", "1"), @"--set host..x: the key must be a dotted path such as blocks or workload.NAME.KEY");
+    insta::assert_snapshot!(overridden("", "1"), @"--set : the key must be a dotted path such as blocks or workload.NAME.KEY");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The two sequences of microbenchmarks: which runs when, how long, and under which name.
 
-use crate::{MicroSequence, MicroTest};
+use crate::microbenchmarks::micro_test::MicroTest;
+use crate::microbenchmarks::sequence::MicroSequence;
 use MicroTest as Test;
 use Moment::{Main, Pre, Warm, WarmPre};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::count_words::{grouped, numbered};
-use crate::estimate::{CellEstimate, StepEstimate, seconds, step};
-use crate::speed::{Size, Speed, assumed};
-use crate::{LoadMethod, Oltp, Variant, Verify};
+use dbdyno_plan::{Forecast, Size, Speed, StepEstimate, grouped, numbered, seconds};
+
+use crate::oltp::options::{LoadMethod, Oltp};
+use crate::options::Verify;
 
 /// What a row of 200 bytes costs more than a row of the Insert Benchmark, whose cost is assumed.
 pub(crate) const ROW_FACTOR: f64 = 2.0;
@@ -22,17 +22,12 @@ pub(crate) const OPERATIONS_PER_SECOND: f64 = 2_000.0;
 /// Rows that tests are taken to write a second, for redo and binary logs.
 const WRITES_PER_SECOND: f64 = 20_000.0;
 
-/// The forecast of one cell.
-pub(crate) fn cell(variant: &Variant, oltp: &Oltp) -> CellEstimate {
-    let (speed, size) = assumed(&variant.kind());
-    let steps = steps(oltp, &speed);
-    CellEstimate {
-        variant: variant.name.clone(),
-        workload: "oltp".to_owned(),
-        duration: steps.iter().map(|step| step.duration).sum(),
-        once: Vec::new(),
-        disk_bytes: disk_bytes(oltp, &size),
-        steps,
+/// The forecast on one kind of server.
+pub(crate) fn estimate(oltp: &Oltp, speed: &Speed, size: &Size) -> Forecast {
+    Forecast {
+        steps: steps(oltp, speed),
+        disk_bytes: disk_bytes(oltp, size),
+        loaded_bytes: table_bytes(oltp, size, Duration::ZERO),
     }
 }
 
@@ -42,18 +37,18 @@ pub(crate) fn table_steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let lanes = oltp.load_connections.min(speed.parallel_clients).max(1);
     let all = |row_us: f64, lanes: u32| seconds(rows as f64 * row_us / f64::from(lanes) / 1e6);
     let detail = format!("{} rows", grouped(rows));
-    let mut steps = vec![step("prepare", "server and tables", seconds(speed.prepare_seconds))];
+    let mut steps = vec![StepEstimate::new("prepare", "server and tables", seconds(speed.prepare_seconds))];
     if !oltp.use_existing {
         let row_us = match oltp.load_method {
             LoadMethod::Insert => speed.load_row_us * ROW_FACTOR,
             LoadMethod::Stream => speed.load_row_us * ROW_FACTOR * STREAM_FACTOR,
         };
         let kept_up = if oltp.index_before_load { speed.write_entry_us } else { 0.0 };
-        steps.push(step("load", &detail, all(row_us + kept_up, lanes)));
+        steps.push(StepEstimate::new("load", &detail, all(row_us + kept_up, lanes)));
         if oltp.has_index_step() {
             // A table's index is built by one connection.
             let length = all(speed.index_row_us, lanes.min(oltp.tables));
-            steps.push(step("index", &format!("1 index on {detail}"), length));
+            steps.push(StepEstimate::new("index", &format!("1 index on {detail}"), length));
         }
     }
     steps
@@ -65,7 +60,11 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     let mut steps = table_steps(oltp, speed);
     let settle = oltp.settling();
     if !oltp.use_existing && settle.behind().is_some() {
-        steps.push(step("settle", &settle.detail("after the load"), settle.forecast(Duration::ZERO)));
+        steps.push(StepEstimate::new(
+            "settle",
+            &settle.detail("after the load"),
+            settle.forecast(Duration::ZERO),
+        ));
     }
     for (test, connections, rate) in oltp.test_steps() {
         let name = Oltp::step_name(test, connections, rate);
@@ -73,7 +72,7 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
         let what = oltp
             .events
             .map_or_else(|| oltp.time.to_string(), |events| format!("{} operations", grouped(events)));
-        steps.push(step(
+        steps.push(StepEstimate::new(
             &name,
             &format!("{what} on {}{at}", numbered(connections, "connection")),
             length(oltp, connections),
@@ -83,7 +82,11 @@ fn steps(oltp: &Oltp, speed: &Speed) -> Vec<StepEstimate> {
     if checks > 0 {
         let each = rows as f64 * speed.verify_row_us * ROW_FACTOR / 1e6;
         let times = numbered(checks, "check");
-        steps.push(step("verify", &format!("{times} of {detail}"), seconds(each * checks as f64)));
+        steps.push(StepEstimate::new(
+            "verify",
+            &format!("{times} of {detail}"),
+            seconds(each * checks as f64),
+        ));
     }
     steps
 }
@@ -130,7 +133,9 @@ pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::{estimate, parse};
+    use dbdyno_plan::estimate;
+
+    use crate::plans::parse;
 
     #[test]
     fn tests_take_their_time_and_all_else_is_guessed() {

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use dbdyno_plan::{CpuList, Plan, parse_with, read, read_with};
+use dbdyno_plan::{CpuList, Plan};
+use dbdyno_workloads::insert_benchmark::options::InsertBenchmark;
+use dbdyno_workloads::plans::{parse_with, read_with};
 
 const PLAN: &str = r#"name = "p"
 [[variant]]
@@ -37,7 +39,7 @@ fn values_are_toml_or_else_texts() {
         ("workload.insert-benchmark.rows_per_commit.load", "1000"),
     ]);
     assert_eq!((plan.blocks, plan.margin, plan.name.as_str()), (7, 0.5, "quick"));
-    let benchmark = plan.workload.insert_benchmark.expect("in the file");
+    let benchmark = plan.workload.options::<InsertBenchmark>().expect("in the file");
     assert_eq!(benchmark.clients, 2);
     assert_eq!(benchmark.rates, [10, 20]);
     assert_eq!(benchmark.read_write_time.0, Duration::from_secs(5));
@@ -97,7 +99,7 @@ fn relative_paths_of_overrides_count_from_the_plans_folder_too() {
 
 #[test]
 fn a_plan_that_is_not_there_is_named() {
-    let message = read(Path::new("no/such.toml")).expect_err("absent").to_string();
+    let message = read_with(Path::new("no/such.toml"), &[]).expect_err("absent").to_string();
     assert!(message.starts_with("cannot read the plan no/such.toml: "), "{message}");
 }
 
@@ -106,6 +108,6 @@ fn a_mistake_in_a_read_file_is_shown_with_its_path() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("bad.toml");
     std::fs::write(&path, "name = \"p\"\nclients = 3\n").expect("a temporary file");
-    let message = read(&path).expect_err("wrong").to_string();
+    let message = read_with(&path, &[]).expect_err("wrong").to_string();
     assert!(message.starts_with(&format!("{}:2:1: unknown key `clients`", path.display())), "{message}");
 }

@@ -2,20 +2,25 @@
 
 use std::time::Duration;
 
-use crate::check_oltp::{MOST_CONNECTIONS, ladder_problem};
-use crate::check_tables::tables_problem;
-use crate::data::data_problem;
-use crate::pattern::fits;
+use dbdyno_plan::{Mistake, data_problem};
+
+use crate::microbenchmarks::options::{MicroStep, MicroTest, Microbenchmarks};
+use crate::microbenchmarks::pattern::fits;
+use crate::oltp::check::{MOST_CONNECTIONS, ladder_problem};
+use crate::oltp::check_tables::tables_problem;
+use crate::options::number_problem;
 use crate::settle::both_problem;
-use crate::{MicroStep, MicroTest, Microbenchmarks};
 
 /// Ids in a list that every product takes in one statement.
-const MOST_IDS: u32 = 10_000;
+const MOST_IDS: u64 = 10_000;
 
 /// The first option out of its range: its key inside `[workload.microbenchmarks]`, and what to write.
-pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+pub(crate) fn problem(options: &Microbenchmarks) -> Option<Mistake> {
     tables_problem(&options.tables_part())
-        .or_else(|| number_problem(options))
+        .or_else(|| {
+            let ids = ("update_inlist_ids", options.update_inlist_ids.into(), 1, MOST_IDS);
+            number_problem([ids, ("operations", options.operations.unwrap_or(1), 1, u64::MAX)])
+        })
         .or_else(|| ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
         .or_else(|| steps_problem(options))
         .or_else(|| hot_problem(options))
@@ -27,20 +32,8 @@ pub(crate) fn microbenchmarks_problem(options: &Microbenchmarks) -> Option<(&'st
         })
 }
 
-fn number_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
-    let numbers = [
-        ("update_inlist_ids", options.update_inlist_ids.into(), 1, MOST_IDS.into()),
-        ("operations", options.operations.unwrap_or(1), 1, u64::MAX),
-    ];
-    let outside = |(_, value, least, greatest): &(&str, u64, u64, u64)| value < least || value > greatest;
-    let (key, value, least, greatest) = numbers.into_iter().find(outside)?;
-    let most = if greatest == u64::MAX { String::new() } else { format!(" to {greatest}") };
-    let at_least = if most.is_empty() { "at least " } else { "" };
-    Some((key, format!("{key} is {value}, but must be {at_least}{least}{most}")))
-}
-
 /// Each pattern must fit a step: a misspelt one would leave steps out without a word.
-fn steps_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let steps = options.sequence.steps();
     let is_met = |pattern: &&String| {
         let pattern = pattern.strip_prefix('!').unwrap_or(pattern);
@@ -57,7 +50,7 @@ fn steps_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
 }
 
 /// The rows of hot-points lie behind the middle of the table.
-fn hot_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let rungs = options.rungs();
     let hot = rungs.iter().find(|rung| rung.step.test == MicroTest::HotPoints)?;
     let least = 2 * u64::from(hot.step.range);
@@ -70,7 +63,7 @@ fn hot_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
     })
 }
 
-fn time_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+fn time_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let times = [
         ("read_time", options.read_time),
         ("write_time", options.write_time),
@@ -96,7 +89,7 @@ fn time_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
 }
 
 /// Rows are put back as the load has made them, where nothing else brings them back.
-fn refill_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
+fn refill_problem(options: &Microbenchmarks) -> Option<Mistake> {
     if !options.delete_refill {
         return None;
     }
@@ -115,7 +108,7 @@ fn refill_problem(options: &Microbenchmarks) -> Option<(&'static str, String)> {
 }
 
 /// What a plan asks for that will not measure what its names say.
-pub(crate) fn microbenchmarks_warnings(options: &Microbenchmarks) -> Vec<String> {
+pub(crate) fn warnings(options: &Microbenchmarks) -> Vec<String> {
     let count = options.rungs().iter().filter(|rung| rung.step.test == MicroTest::Delete).count();
     if count > 1 && !options.delete_refill && !options.data.puts_back_each_step() {
         return vec![format!(

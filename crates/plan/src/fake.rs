@@ -1,0 +1,63 @@
+//! A workload that does nothing, for tests of what is around workloads.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    Error, Forecast, Mistake, Needs, Plan, Size, Speed, StepOutline, Table, TableError, WorkloadKind,
+    WorkloadOptions, values_of,
+};
+
+struct Kind;
+
+/// `[workload.fake]`
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fake {}
+
+impl WorkloadKind for Kind {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn read(&self, table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+        Ok(Box::new(table.read::<Fake>()?))
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<Fake>()
+    }
+}
+
+impl WorkloadOptions for Fake {
+    fn values(&self) -> Map<String, Value> {
+        values_of(self)
+    }
+
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        None
+    }
+
+    fn spell_out(&mut self) {}
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        Vec::new()
+    }
+
+    fn estimate(&self, _: &Speed, _: &Size) -> Forecast {
+        Forecast { steps: Vec::new(), disk_bytes: 0, loaded_bytes: 0 }
+    }
+}
+
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Plan, Error> {
+    parse_with(text, origin, &[])
+}
+
+pub(crate) fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> Result<Plan, Error> {
+    crate::parse_with(text, origin, overrides, &[&Kind])
+}

@@ -1,0 +1,315 @@
+//! Options of the Insert Benchmark, with the original's values as defaults.
+
+use std::time::Duration;
+
+use dbdyno_plan::{
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
+    values_of,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::insert_benchmark::{check, estimate};
+use crate::options::{Protocol, Verify};
+use crate::settle::{Settle, SettleWait};
+
+/// `[workload.insert-benchmark]`. Every default is the original's, except where a field says otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct InsertBenchmark {
+    /// Clients; each has its own table and its own insert, delete and query connections.
+    #[schemars(range(min = 1, max = 4_096))]
+    pub clients: u32,
+    /// Rows that l.i0 loads into each table.
+    #[schemars(range(min = 1, max = 1_125_899_906_842_624_u64))]
+    pub load_rows: u64,
+    /// Rows that l.i1 (80 %) and l.i2 (20 %) insert, and delete, in each table.
+    #[schemars(range(min = 0, max = 1_125_899_906_842_624_u64))]
+    pub write_rows: u64,
+    /// Length of each read-write step.
+    pub read_write_time: PlanDuration,
+    /// Background inserts per second and client of the read-write steps; each rate gives a qr and a qp step.
+    #[schemars(length(min = 1), inner(range(min = 1)), extend("uniqueItems" = true))]
+    pub rates: Vec<u32>,
+    pub rows_per_commit: RowsPerCommit,
+    /// Delete as many rows as are inserted from l.i1 on, so that tables keep their size.
+    pub deletes: bool,
+    /// Delete rounds between two look-ups of the least id; 0 = only at a step's start.
+    pub resync_rounds: u32,
+    /// How the background writers of read-write steps are spread over time. Even by default; the original sends the
+    /// statements of each second in one burst.
+    pub pacing: Pacing,
+    /// A read-write step that is not done after this many times `read_write_time` is cut off and recorded as failed.
+    /// The original goes on without a limit.
+    #[schemars(range(min = 1.0))]
+    pub time_cap: f64,
+    /// Query connections of each client in read-write steps.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub query_connections: u32,
+    /// LIMIT of range queries.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub rows_per_query: u32,
+    /// Ids in the list of a point query.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub points_per_query: u32,
+    /// Point queries between two look-ups of the greatest id.
+    #[schemars(range(min = 1))]
+    pub max_id_every: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub cashregisters: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub products: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub customers: u32,
+    #[schemars(range(min = 1, max = 2_147_483_647))]
+    pub max_price: u32,
+    /// Least and greatest length of column `data`.
+    #[schemars(range(min = 0, max = 4_000))]
+    pub data_length_min: u32,
+    #[schemars(range(min = 0, max = 4_000))]
+    pub data_length_max: u32,
+    /// How much of three quarters of `data` is random, in percent; the rest is the letter a.
+    #[schemars(range(min = 0, max = 100))]
+    pub data_random_percent: u32,
+    /// Secondary indexes, 1 to 3; range queries need one.
+    #[schemars(range(min = 1, max = 3))]
+    pub secondary_indexes: u32,
+    /// Text behind the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
+    pub create_table_options: String,
+    /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
+    /// original does not know, gets all of them prepared.
+    pub protocol: Protocol,
+    /// Where `dateandtime` comes from. Addressed by default, so that every variant gets the same bytes; the original
+    /// takes the wall clock.
+    pub clock: Clock,
+    /// How the server is brought to rest between l.i2 and the first read-write step. By its state by default; the
+    /// original waits for a fixed time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// Short form of `settle = { by = "wait", wait = ... }`: `"original"` or a duration, counted from the start of cleanup.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle_wait: Option<SettleWait>,
+    /// When row counts and column sums are compared with what must be there. The original never does.
+    pub verify: Verify,
+    /// What a measured step finds: `"preserve"`, `"restart"`, `"restore"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
+    /// Share of a background rate that counts as kept.
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    pub sla_share: f64,
+    /// The first id that tables give out; above 2147483647 it proves that ids of more than 31 bits work.
+    #[schemars(range(min = 1, max = 4_611_686_018_427_387_904_u64))]
+    pub first_id: u64,
+}
+
+/// Rows in one INSERT, which is one transaction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RowsPerCommit {
+    /// l.i0 and l.x
+    #[schemars(range(min = 1, max = 100_000))]
+    pub load: u32,
+    /// l.i1
+    #[schemars(range(min = 1, max = 100_000))]
+    pub write_1: u32,
+    /// l.i2
+    #[schemars(range(min = 1, max = 100_000))]
+    pub write_2: u32,
+    /// Background writes of the read-write steps.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub read_write: u32,
+}
+
+/// How an open-loop stream is spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pacing {
+    /// One statement at a time, at equal distances; a late stream catches up.
+    Even,
+    /// One statement at a time, at random times that do not depend on each other; a late stream catches up.
+    Poisson,
+    /// All statements of a second at its start, lost time not made up: nearest to the original's way.
+    Burst,
+}
+
+/// Where column `dateandtime` comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// A function of client and operation number: one second every 10,000 rows of a client.
+    Addressed,
+    /// The client's wall clock, whole seconds, one value a statement.
+    Wall,
+}
+
+impl InsertBenchmark {
+    /// Names of the steps in their order: `l.i0`, `l.x`, `l.i1`, `l.i2`, then for each rate `qrR` (range queries) and
+    /// `qpR` (point queries).
+    pub fn step_names(&self) -> Vec<String> {
+        let write_steps = ["l.i0", "l.x", "l.i1", "l.i2"].map(str::to_owned);
+        let read_write_steps = self.rates.iter().flat_map(|rate| [format!("qr{rate}"), format!("qp{rate}")]);
+        write_steps.into_iter().chain(read_write_steps).collect()
+    }
+
+    /// Steps that only make the data: `l.i0` and `l.x`.
+    pub const LOAD_STEPS: usize = 2;
+
+    /// Rows that each client writes in l.i1 and in l.i2: 80 % and 20 % of `write_rows`, rounded, at least 1.
+    pub fn write_split(&self) -> (u64, u64) {
+        // No tie is possible: neither 8 nor 2 times a whole number ends in 5.
+        let tenths = |share: u64| {
+            let product = u128::from(self.write_rows) * u128::from(share);
+            u64::try_from((product + 5) / 10).unwrap_or(u64::MAX).max(1)
+        };
+        (tenths(8), tenths(2))
+    }
+
+    /// Rows that l.i0 loads into all tables together.
+    pub fn loaded_rows(&self) -> u64 {
+        self.load_rows.saturating_mul(self.clients.into())
+    }
+
+    /// How the server is brought to rest, in the long form.
+    pub fn settling(&self) -> Settle {
+        let short = || self.settle_wait.map_or_else(Settle::default, Settle::fixed);
+        self.settle.clone().unwrap_or_else(short)
+    }
+
+    /// The original's pause between l.i2 and the first read-write step, counted from the start of cleanup:
+    /// min(1200, 60 + loaded rows / 1,000,000) seconds, rounded.
+    pub fn original_wait(&self) -> Duration {
+        let millions = (self.loaded_rows() / 500_000).div_ceil(2);
+        Duration::from_secs(millions.saturating_add(60).min(1200))
+    }
+}
+
+impl WorkloadOptions for InsertBenchmark {
+    fn values(&self) -> Map<String, Value> {
+        values_of(self)
+    }
+
+    fn check(&self, plan: &Plan) -> Option<Mistake> {
+        check::problem(self, plan)
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+        self.settle_wait = None;
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let commit = self.rows_per_commit.read_write;
+        let lowered: Vec<String> =
+            self.rates.iter().filter(|rate| **rate < commit).map(ToString::to_string).collect();
+        let rates = lowered.join(", ");
+        let warning =
+            format!("background writes at {rates} rows a second commit that many rows at once, not {commit}");
+        if lowered.is_empty() { Vec::new() } else { vec![warning] }
+    }
+
+    fn needs(&self) -> Needs {
+        let queries = if self.rates.is_empty() { 0 } else { self.query_connections };
+        Needs {
+            connections: self.clients.saturating_mul(1 + u32::from(self.deletes) + queries),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: false,
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), Self::LOAD_STEPS)
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
+}
+
+impl Default for InsertBenchmark {
+    fn default() -> Self {
+        Self {
+            clients: 1,
+            load_rows: 10_000_000,
+            write_rows: 20_000_000,
+            read_write_time: PlanDuration::from_secs(1800),
+            rates: vec![100, 500, 1000],
+            rows_per_commit: RowsPerCommit::default(),
+            deletes: true,
+            resync_rounds: 1000,
+            pacing: Pacing::Even,
+            time_cap: 4.0,
+            query_connections: 1,
+            rows_per_query: 10,
+            points_per_query: 10,
+            max_id_every: 100,
+            cashregisters: 1000,
+            products: 10_000,
+            customers: 100_000,
+            max_price: 500,
+            data_length_min: 10,
+            data_length_max: 20,
+            data_random_percent: 50,
+            secondary_indexes: 3,
+            create_table_options: String::new(),
+            protocol: Protocol::Auto,
+            clock: Clock::Addressed,
+            settle: None,
+            settle_wait: None,
+            verify: Verify::EachStep,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
+            sla_share: 0.95,
+            first_id: 1,
+        }
+    }
+}
+
+impl Default for RowsPerCommit {
+    fn default() -> Self {
+        Self { load: 100, write_1: 50, write_2: 5, read_write: 50 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_below_the_rows_of_a_commit_is_a_warning() {
+        let found = InsertBenchmark { rates: vec![10, 20, 100], ..InsertBenchmark::default() }.warnings();
+        insta::assert_snapshot!(found.join("\n"), @"background writes at 10, 20 rows a second commit that many rows at once, not 50");
+    }
+
+    #[test]
+    fn the_ten_steps_come_in_the_original_order() {
+        let names = InsertBenchmark::default().step_names().join(" ");
+        assert_eq!(names, "l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000");
+    }
+
+    #[test]
+    fn write_rows_split_into_four_fifths_and_a_fifth_and_never_into_none() {
+        let split = |write_rows| InsertBenchmark { write_rows, ..InsertBenchmark::default() }.write_split();
+        assert_eq!(split(20_000_000), (16_000_000, 4_000_000));
+        assert_eq!(split(4), (3, 1));
+        assert_eq!(split(3), (2, 1));
+        assert_eq!(split(1), (1, 1));
+        assert_eq!(split(0), (1, 1));
+    }
+
+    #[test]
+    fn the_settle_pause_is_the_originals() {
+        let settle = |clients, load_rows| {
+            let benchmark = InsertBenchmark { clients, load_rows, ..InsertBenchmark::default() };
+            benchmark.original_wait().as_secs()
+        };
+        assert_eq!(settle(4, 8_000_000), 92);
+        assert_eq!(settle(1, 200_000_000), 260);
+        assert_eq!(settle(4, 200_000_000), 860);
+        assert_eq!(settle(12, 300_000_000), 1200);
+        assert_eq!(settle(1, 499_999), 60);
+        assert_eq!(settle(1, 500_000), 61);
+    }
+}

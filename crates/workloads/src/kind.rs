@@ -1,0 +1,148 @@
+//! Workloads as objects of a list, each with its types erased.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+
+use dbdyno_drivers::AnySession;
+use dbdyno_loadgen::{Observer, Step, StepEnd};
+use dbdyno_plan::{Table, TableError, WorkloadKind, WorkloadOptions, Workloads};
+use dbdyno_record::{Check, StepWriter, WorkloadInfo};
+use schemars::{Schema, SchemaGenerator};
+
+use crate::deviations::of_surroundings;
+use crate::{Cards, Context, Error, Listing, Steps, Surroundings, Work, Workload};
+
+/// A workload that plans can name, whatever its types are.
+pub trait Kind: WorkloadKind {
+    /// What it is for, in a sentence.
+    fn purpose(&self) -> &'static str;
+
+    /// What the list of all workloads says of its steps.
+    fn listing(&self) -> Listing;
+
+    /// Its steps with its default options, as they are on a database that is told nothing special: one list for each order.
+    fn cards(&self) -> Vec<Cards>;
+
+    /// What the record says of it; `None` of a plan without it.
+    fn info(&self, plan: &Workloads, around: &Surroundings) -> Option<WorkloadInfo>;
+
+    /// The workload with the plan's options over the database of `context`; `None` for a plan without it.
+    fn open(&self, plan: &Workloads, context: Context) -> Option<Box<dyn AnyWorkload>>;
+}
+
+/// The entry of the workload `W`.
+pub struct Entry<W>(PhantomData<fn() -> W>);
+
+impl<W: Workload> Entry<W> {
+    pub(crate) const NEW: Self = Self(PhantomData);
+}
+
+impl<W: Workload> WorkloadKind for Entry<W> {
+    fn name(&self) -> &'static str {
+        W::NAME
+    }
+
+    fn read(&self, mut table: Table<'_>) -> Result<Box<dyn WorkloadOptions>, TableError> {
+        W::lay_under(&mut table);
+        let options: W::Options = table.read()?;
+        Ok(Box::new(options))
+    }
+
+    fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        generator.subschema_for::<W::Options>()
+    }
+}
+
+impl<W: Workload> Kind for Entry<W> {
+    fn purpose(&self) -> &'static str {
+        W::PURPOSE
+    }
+
+    fn listing(&self) -> Listing {
+        W::listing()
+    }
+
+    fn cards(&self) -> Vec<Cards> {
+        W::cards()
+    }
+
+    fn info(&self, plan: &Workloads, around: &Surroundings) -> Option<WorkloadInfo> {
+        let options = plan.options::<W::Options>()?;
+        let around = of_surroundings(&W::ORIGINAL, around);
+        Some(WorkloadInfo {
+            name: W::NAME.to_owned(),
+            version: W::VERSION,
+            follows: W::follows(options).to_owned(),
+            options: options.values(),
+            deviations: W::deviations(options).into_iter().chain(around).collect(),
+            steps: options.steps().into_iter().map(|step| step.name).collect(),
+        })
+    }
+
+    fn open(&self, plan: &Workloads, context: Context) -> Option<Box<dyn AnyWorkload>> {
+        Some(Box::new(W::new(plan.options()?, context)))
+    }
+}
+
+/// Work on a database that is waited for.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
+
+/// A [`Workload`] over one cell, whatever its lanes are. Types are erased here, once a step: [`AnyWorkload::run`] hands lanes of
+/// their own type to the load engine.
+pub trait AnyWorkload: Steps {
+    /// [`Workload::before`]
+    fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
+
+    /// Runs step `index` on its lanes.
+    ///
+    /// # Errors
+    /// As [`dbdyno_loadgen::run`].
+    fn run(
+        &self,
+        index: usize,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        observer: &mut dyn Observer,
+    ) -> Result<StepEnd, dbdyno_loadgen::Error>;
+
+    /// [`Workload::verify`]
+    fn verify<'a>(
+        &'a mut self,
+        index: usize,
+        end: &'a StepEnd,
+        session: &'a mut AnySession,
+    ) -> Boxed<'a, Vec<Check>>;
+
+    /// [`Workload::after`]
+    fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>>;
+}
+
+impl<W: Workload> AnyWorkload for W {
+    fn before<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
+        Box::pin(Workload::before(self, index, session))
+    }
+
+    fn run(
+        &self,
+        index: usize,
+        step: Step<'_>,
+        writer: &mut StepWriter,
+        observer: &mut dyn Observer,
+    ) -> Result<StepEnd, dbdyno_loadgen::Error> {
+        dbdyno_loadgen::run(step, self.lanes(index), writer, observer)
+    }
+
+    fn verify<'a>(
+        &'a mut self,
+        index: usize,
+        end: &'a StepEnd,
+        session: &'a mut AnySession,
+    ) -> Boxed<'a, Vec<Check>> {
+        Box::pin(Workload::verify(self, index, end, session))
+    }
+
+    fn after<'a>(&'a mut self, index: usize, session: &'a mut AnySession) -> Boxed<'a, Vec<Work>> {
+        Box::pin(Workload::after(self, index, session))
+    }
+}

@@ -1,0 +1,77 @@
+//! Checks what is said of the tables `sbtest1..T`: their sizes and ids, how they are filled.
+
+use dbdyno_plan::Mistake;
+
+use crate::oltp::options::{IdType, Oltp};
+use crate::options::{number_problem, table_options_problem};
+
+/// Column `id` is a 32-bit number unless the plan says otherwise.
+const MOST_ID: u64 = i32::MAX as u64;
+/// Nobody has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
+const MOST_BIG_ID: u64 = 1_000_000_000_000;
+
+/// The first option of the tables out of its range, or that contradicts another: its key inside `[workload.NAME]`, and what to
+/// write. `oltp` may be the part of another workload that tells of its tables.
+pub(crate) fn tables_problem(oltp: &Oltp) -> Option<Mistake> {
+    table_number_problem(oltp)
+        .or_else(|| first_id_problem(oltp))
+        .or_else(|| index_problem(oltp))
+        .or_else(|| table_options_problem(&oltp.create_table_options))
+}
+
+fn table_number_problem(oltp: &Oltp) -> Option<Mistake> {
+    let most = most_id(oltp);
+    let of_table = [("table_size", oltp.table_size, 1, most), ("first_id", oltp.first_id, 1, most)];
+    let is_wider = |key: &str| of_table.iter().any(|(own, value, ..)| *own == key && *value > most);
+    let tables = ("tables", oltp.tables.into(), 1, 10_000);
+    let connections = ("load_connections", oltp.load_connections.into(), 1, 1024);
+    let (key, message) = number_problem([tables, of_table[0], of_table[1], connections])?;
+    let help = if most == MOST_ID && is_wider(key) { WIDER } else { "" };
+    Some((key, message + help))
+}
+
+const WIDER: &str = "; with id = \"bigint\" it may be greater";
+
+fn most_id(oltp: &Oltp) -> u64 {
+    if oltp.id == IdType::Bigint { MOST_BIG_ID } else { MOST_ID }
+}
+
+/// Both numbers fit by themselves.
+fn first_id_problem(oltp: &Oltp) -> Option<Mistake> {
+    let (last, most) = (oltp.last_id(), most_id(oltp));
+    (last > most).then(|| {
+        let help = if most == MOST_ID { WIDER } else { "" };
+        let message =
+            format!("first_id and table_size make {last} the last id, but it must be at most {most}");
+        ("first_id", message + help)
+    })
+}
+
+fn index_problem(oltp: &Oltp) -> Option<Mistake> {
+    (oltp.index_before_load && !oltp.create_secondary).then(|| {
+        let message = "index_before_load wants an index on k, and create_secondary = false wants none";
+        ("index_before_load", message.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_plan::warnings;
+
+    use crate::plans::parse;
+
+    #[test]
+    fn steps_that_write_into_tables_of_somebody_else_are_told() {
+        let plan = parse(
+            "name = \"p\"\n[[variant]]\nname = \"a\"\naddress = \"mysql://root@localhost/sbtest\"\n[workload.oltp]\n\
+             use_existing = true\ntests = [\"read-only\", \"insert\"]\n[workload.microbenchmarks]\nuse_existing = true\n\
+             steps = [\"scan\", \"update-one\"]\n",
+            "test.toml",
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
+        insta::assert_snapshot!(warnings(&plan).join("\n"), @r"
+        update-one will change rows of tables that are not dbdyno's (use_existing)
+        insert will change rows of tables that are not dbdyno's (use_existing)
+        ");
+    }
+}

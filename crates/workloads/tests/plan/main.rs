@@ -1,0 +1,10 @@
+//! Plans as their readers see them: what is read, what is refused and where, what ships with dbdyno.
+
+#![allow(clippy::unwrap_used, reason = "a plan that cannot be read fails the test")]
+
+mod data;
+mod errors;
+mod estimate;
+mod estimate_data;
+mod overrides;
+mod plans;
