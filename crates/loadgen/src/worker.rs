@@ -28,7 +28,7 @@ use crate::{Lane, LaneEnd, LaneSpec, LostConnections};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The same when the user has stopped it, and waits.
-const GRACE_OF_USER: Duration = Duration::from_secs(1);
+const GRACE_OF_USER: Duration = Duration::from_millis(300);
 
 /// How long connections are held open at the end of a step, at most. As long as a sampler may take for a sample.
 const HOLD: Duration = Duration::from_secs(15);

@@ -120,7 +120,7 @@ impl StepRun<'_, '_> {
 
     fn end_sampling(&self, sampler: Sampler, writer: &mut StepWriter) -> Result<(), Ended> {
         /// A frozen server gives no last sample, and the user waits.
-        const HURRY: Duration = Duration::from_millis(500);
+        const HURRY: Duration = Duration::from_millis(200);
         let stopped = if self.conductor.cancelled() { sampler.stop_within(HURRY) } else { sampler.stop() };
         match stopped {
             Ok(report) => {

@@ -58,25 +58,36 @@ impl Host {
         Ok(())
     }
 
-    /// CPU time of the server since it started, ended children included, by the kernel's clock ticks (10 ms).
+    /// CPU time of the server since it started, by the kernel's clock ticks (10 ms): its process and its children, running
+    /// or ended.
     ///
     /// # Errors
     /// When the process is gone.
     pub(in crate::bench) fn cpu_time(&self) -> Result<Duration> {
-        let path = format!("/proc/{}/stat", self.server.pid());
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-        cpu_ticks(&text)
-            .map(|ticks| Duration::from_millis(ticks * 10))
-            .with_context(|| format!("{path} has no CPU times"))
+        let pid = self.server.pid();
+        let own = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| process(&text));
+        let own = own.with_context(|| format!("the server, process {pid}, is gone"))?;
+        let entries = std::fs::read_dir("/proc")?.flatten();
+        let all = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+        let children = all.filter_map(|text| process(&text)).filter(|one| one.parent == pid);
+        Ok(Duration::from_millis((own.ticks + children.map(|one| one.ticks).sum::<u64>()) * 10))
     }
 }
 
-/// utime, stime, cutime and cstime of a line of /proc/PID/stat: fields 14 to 17 (proc_pid_stat(5)), counted from the
-/// end of the name, which may hold blanks.
-fn cpu_ticks(stat: &str) -> Option<u64> {
+/// A process and its ended children.
+#[derive(Debug, PartialEq)]
+struct Process {
+    parent: u32,
+    ticks: u64,
+}
+
+/// A line of /proc/PID/stat: ppid, field 4, and the sum of utime, stime, cutime and cstime, fields 14 to 17
+/// (proc_pid_stat(5)), counted from the end of the name, which may hold blanks.
+fn process(stat: &str) -> Option<Process> {
     let (_, fields) = stat.rsplit_once(") ")?;
-    let times: Vec<u64> = fields.split(' ').skip(11).take(4).map_while(|field| field.parse().ok()).collect();
-    (times.len() == 4).then(|| times.iter().sum())
+    let fields: Vec<&str> = fields.split(' ').collect();
+    let times = fields.get(11..15)?.iter().map(|field| field.parse::<u64>().ok());
+    Some(Process { parent: fields.get(1)?.parse().ok()?, ticks: times.sum::<Option<u64>>()? })
 }
 
 /// Starts the newest server of the series `prefix` in `folder`, on the server's half of the CPUs.
@@ -182,12 +193,12 @@ async fn create_database(target: Target, capabilities: dbdyno_drivers::Capabilit
 
 #[cfg(test)]
 mod tests {
-    use super::cpu_ticks;
+    use super::{Process, process};
 
     #[test]
     fn cpu_time_is_the_process_and_its_ended_children() {
         let stat = "7 (a b) c) S 1 7 7 0 -1 4194304 10 0 0 0 100 20 3 4 20 0 31 0 12 0 0";
-        assert_eq!(cpu_ticks(stat), Some(127));
-        assert_eq!(cpu_ticks("7 (x) S 1"), None);
+        assert_eq!(process(stat), Some(Process { parent: 1, ticks: 127 }));
+        assert_eq!(process("7 (x) S 1"), None);
     }
 }
