@@ -12,8 +12,8 @@ use dbdyno_record::{
 use hdrhistogram::Histogram;
 use serde_json::Map;
 
-use crate::counters::Counters;
-use crate::{Cost, MetricRow, StepRun, Validity};
+use crate::measure::counters::Counters;
+use crate::model::{Cost, MetricRow, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -339,7 +339,7 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         rate,
         kinds: Vec::new(),
         metrics: MetricRow::default(),
-        efficiency: crate::Efficiency::default(),
+        efficiency: crate::model::Efficiency::default(),
         cost: Cost::default(),
         device: None,
         host_check: None,

@@ -1,147 +1,67 @@
 //! Counters to rates to findings; pure: reads a run directory's records, touches nothing else.
 //!
-//! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
-//! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
-//! blocks. `judge` turns ratios over blocks into verdicts, by the methods of `statistics` and with the margins of `margins`,
-//! once or at the `looks` of a run with a budget; `targets`, `paced` and `standstills` say where ratios cannot tell. `tables`,
-//! `relative`, `control`, `sweep`, `aging` and `colours` make the summary, `warnings` says what to know before reading it, `parity` in what
-//! the variants were not set alike. `account` and `factorial` say what differences come from. `noise` and `forecast` say what the
-//! next plan can detect. Each figure's formula and source are in docs/reference/metrics.md.
+//! The way of a figure, folder by folder; each imports only those above it:
+//!
+//! * `statistics`: the methods. `servers`, `words`: what several folders share.
+//! * `parity`: in what the variants were not set alike.
+//! * `model`: the types of findings, and nothing else.
+//! * `measure`: one execution of a step. `span` cuts intervals at the common window; `rates`,
+//!   `counters` and `latency` measure in it; `metrics` and `cost` make the columns.
+//! * `validity`: whether its figures may be used.
+//! * `compare`: blocks and variants joined: `ratio`, `inference`, `verdicts`, once or at the
+//!   `interim_analyses` of a run with a budget; `targets`, `fixed_rate` and `zero_rate`, where
+//!   ratios say nothing; groups, sweeps and factors; `cost_breakdown` and `context`, for what
+//!   differences come from; two runs; what the next plan can detect.
+//! * `tables`: the summary. `history`: many runs. `notices`: what to know before reading.
+//! * `assemble`: steps and workloads put together.
+//!
+//! Each figure's formula and source are in docs/reference/metrics.md.
 
-mod account;
-mod aging;
-mod aging_table;
-mod alike;
-mod beside;
-mod cell_warnings;
-mod changed;
-mod client_wait;
-mod colours;
+mod assemble;
 mod compare;
-mod control;
-mod cost;
-mod counted;
-mod counters;
-mod debt;
-mod device;
-mod effects_table;
-mod efficiency;
-mod empty_deletes;
-mod encryption;
-mod engines;
 mod error;
-mod factorial;
-mod failure;
-mod findings;
 #[cfg(test)]
 mod fixtures;
-mod forecast;
-mod fsyncs;
-mod group_memory;
-mod groups;
-mod groups_table;
-mod headroom;
 mod history;
-mod history_values;
-mod host_check;
-mod hosts;
-mod invalid_runs;
-mod judge;
-mod latency;
-mod left_out;
-mod levels;
-mod looks;
-mod lookups;
-mod margins;
-mod measured;
-mod metrics;
-mod noise;
-mod numbered;
-mod outages;
-mod overview;
-mod own_stops;
-mod paced;
+mod measure;
+mod model;
+mod notices;
 pub mod parity;
-mod polling;
-mod query_plans;
-mod rates;
-mod ratio;
-mod reach;
-mod reads;
-mod refused;
-mod relative;
-mod relative_metrics;
-mod rung;
-mod scans;
-mod schedule;
-mod sessions;
-mod settling;
-mod short_steps;
-mod slowest_client;
-mod span;
-mod standstills;
-mod statements;
+mod servers;
+#[cfg(test)]
+mod simulations;
 pub mod statistics;
-mod steadiness;
-mod steal;
-mod step_findings;
-mod steps;
-mod sweep;
-mod sweep_table;
 mod tables;
-mod targets;
-mod told_late;
-mod valid_runs;
 mod validity;
-mod verdict;
-mod warnings;
-mod whole;
-mod workloads;
+mod words;
 
 use dbdyno_record::{Manifest, Run, StepRecord};
 
-pub use account::{Account, Cause, Part};
-pub use aging::{Aging, AgingVariant};
-pub use alike::host_class;
-pub use beside::{Beside, SettingDifference, StallDifference, StallFigure};
-pub use compare::{CompareChoices, ComparedSide, ComparedStep, Comparison, Side, compare};
-pub use cost::Cost;
-pub use debt::{Debt, DebtLevel};
-pub use device::DeviceLoad;
-pub use efficiency::Efficiency;
+pub use assemble::workloads::step_validity;
+pub use compare::comparability::host_class;
+pub use compare::comparison::{CompareChoices, compare};
+pub use compare::fixed_rate::Pace;
+pub use compare::forecast::{Forecast, forecast};
+pub use compare::inference::p_text;
+pub use compare::margins::{margin_of, margins_without_step};
+pub use compare::noise::{StepNoise, noise, pooled};
+pub use compare::ratio::ratio_text;
 pub use error::Error;
-pub use factorial::Effect;
-pub use failure::{Failure, words as failure_words};
-pub use findings::{
-    Budget, Cell, Colour, Findings, Ratio, RunSummary, StepFindings, Summary, Table, TableRow, Validity,
-    VariantStep, VariantSummary, WorkloadFindings,
-};
-pub use forecast::{Forecast, forecast};
-pub use group_memory::GroupMemory;
-pub use groups::GroupFindings;
+pub use history::values::Lapse;
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
-pub use history_values::Lapse;
-pub use host_check::HostCheck;
-pub use invalid_runs::{first_clause, reason_class};
-pub use left_out::{LeftOut, LeftOutKind};
-pub use looks::Decided;
-pub use lookups::Lookups;
-pub use margins::{margin_of, margins_without_step};
-pub use noise::{StepNoise, noise, pooled};
-pub use numbered::numbered;
-pub use paced::Pace;
-pub use query_plans::{PlanDifference, StatementPlans};
-pub use ratio::ratio_text;
-pub use relative_metrics::RelativeMetrics;
-pub use settling::restless;
-pub use standstills::Standstills;
-pub use steadiness::Steadiness;
-pub use step_findings::{
-    Bucket, ClientReach, KindResult, Latency, MetricRow, Schedule, SecondPoint, StatementResult, StepRun,
+pub use model::failure::words as failure_words;
+pub use model::{
+    Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, Cell, ClientReach, Colour,
+    ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, Effect, Efficiency,
+    Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut,
+    LeftOutKind, Lookups, MetricRow, Paired, Part, PlanDifference, RateOf, Ratio, RelativeMetrics,
+    RunSummary, Schedule, SecondPoint, SettingDifference, Side, StallDifference, StallFigure, Standstills,
+    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Summary, Sweep, SweepRung,
+    SweepVariant, Table, TableRow, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
-pub use sweep::{RateOf, Sweep, SweepRung, SweepVariant};
-pub use verdict::{CONFIDENCE, Inference, LEVEL, Paired, Verdict, p_text};
-pub use workloads::step_validity;
+pub use notices::invalid_runs::{first_clause, reason_class};
+pub use notices::settling::restless;
+pub use words::numbered;
 
 /// What a reader may choose about the findings of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -171,8 +91,8 @@ pub fn analyse_with(run: &Run, choices: &Choices) -> Result<Findings, Error> {
 /// The headline rate of one step and the length of its common window in seconds; `None` when it has no window.
 pub fn headline_rate(step: &StepRecord) -> Option<(f64, f64)> {
     let (from_us, to_us) = step.window()?;
-    let window = span::Span::new(from_us, to_us);
-    let rate = rates::rate(&step.spec, &step.intervals, &step.spec.headline.kind, window);
+    let window = measure::span::Span::new(from_us, to_us);
+    let rate = measure::rates::rate(&step.spec, &step.intervals, &step.spec.headline.kind, window);
     Some((rate, window.seconds()))
 }
 
@@ -183,43 +103,47 @@ pub(crate) fn again_of<'a>(manifest: &'a Manifest, base: &str) -> Option<&'a str
 
 fn findings_against(run: &Run, base: &str) -> Findings {
     let manifest = &run.manifest;
-    let looks = looks::looks(run);
-    let rules = judge::Rules {
+    let looks = compare::interim_analyses::looks(run);
+    let rules = compare::verdicts::Rules {
         base,
         again: again_of(manifest, base),
-        margins: margins::Margins::planned(manifest),
+        margins: compare::margins::Margins::planned(manifest),
         seed: manifest.seed,
         looks: &looks,
     };
     let mut steps: Vec<Vec<StepFindings>> =
-        manifest.workloads.iter().map(|info| workloads::steps_of(run, info, rules)).collect();
+        manifest.workloads.iter().map(|info| assemble::workloads::steps_of(run, info, rules)).collect();
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
-    judge::judge(&mut all, rules);
+    compare::verdicts::judge(&mut all, rules);
     let twin = manifest.experiment.again.as_deref();
     let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
-    let design = factorial::Design::of(&manifest.variants, base, twin);
+    let design = compare::factorial::Design::of(&manifest.variants, base, twin);
     if let Ok(Some(design)) = &design {
-        factorial::judge_effects(&mut all, design, (base, manifest.seed), &looks);
+        compare::factorial::judge_effects(&mut all, design, (base, manifest.seed), &looks);
     }
     let parity = parity::of_run(run);
     for steps in &mut steps {
-        beside::fill(steps, base, parity.as_ref());
+        compare::context::fill(steps, base, parity.as_ref());
     }
     let workloads: Vec<WorkloadFindings> = manifest
         .workloads
         .iter()
         .zip(steps)
-        .map(|(info, steps)| workloads::workload_findings(run, info, rules, steps))
+        .map(|(info, steps)| assemble::workloads::workload_findings(run, info, rules, steps))
         .collect();
     Findings {
-        run: overview::run_summary(run, base),
-        variants: manifest.variants.iter().map(|variant| overview::variant_summary(run, variant)).collect(),
-        warnings: warnings::warnings(run, &workloads, base, parity.as_ref())
-            .into_iter()
-            .chain(factorial::warning(design))
+        run: assemble::overview::run_summary(run, base),
+        variants: manifest
+            .variants
+            .iter()
+            .map(|variant| assemble::overview::variant_summary(run, variant))
             .collect(),
-        failures: failure::failures(run),
+        warnings: notices::warnings(run, &workloads, base, parity.as_ref())
+            .into_iter()
+            .chain(compare::factorial::warning(design))
+            .collect(),
+        failures: model::failure::failures(run),
         parity,
         workloads,
     }

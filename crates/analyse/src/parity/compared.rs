@@ -162,7 +162,7 @@ fn unknown(subject: &Subject) -> Option<Remark> {
         Knowledge::Unknown if subject.is_external => {
             format!("{} is run by somebody else: how it is set is seen when it is connected to", subject.name)
         }
-        Knowledge::Unknown if subject.product == super::subject::Product::Other => return None,
+        Knowledge::Unknown if subject.product == super::product::Product::Other => return None,
         Knowledge::Unknown => format!("how {} is set is not known", subject.name),
     };
     Some(Remark {

@@ -6,7 +6,7 @@
 
 use super::classes::classes;
 use super::defaults::parts;
-use super::heard::Fate;
+use super::effective::Fate;
 use super::subject::Subject;
 use super::value::{number, says_the_same};
 

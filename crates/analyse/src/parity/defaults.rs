@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::subject::{Product, Settings};
-use super::told::Told;
+use super::configured::Told;
+use super::product::{Product, Settings};
 use super::value;
 
 /// Values read from real servers; the file says how.
@@ -185,7 +185,7 @@ fn buffering_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parity::told::{option_file, postgresql_conf};
+    use crate::parity::configured::{option_file, postgresql_conf};
 
     fn of(product: Product, version: [u32; 3]) -> Defaults {
         defaults(product, version, "innodb").unwrap()

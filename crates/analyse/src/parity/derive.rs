@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
-use super::subject::{Knowledge, Product, Subject};
+use super::product::Product;
+use super::subject::{Knowledge, Subject};
 use super::value::{Value, size, switch};
-use crate::engines::engine_name;
+use crate::servers::engine_name;
 
 /// Reads settings of one variant and remembers which, so that a value can be called told or left to a default.
 pub(super) struct Reader<'a> {

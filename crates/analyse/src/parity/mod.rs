@@ -1,6 +1,6 @@
 //! Parity: were the variants told the same thing, did the servers take it, and in what do they differ all the same?
 //!
-//! Option files become lines (`told`), lines and defaults become settings (`defaults`) or settings come from the record, settings
+//! Option files become lines (`configured`), lines and defaults become settings (`defaults`) or settings come from the record, settings
 //! become semantic classes (`classes`, `derive`), and classes and traps become remarks (`compared`, `traps`). The same code
 //! judges a run that was recorded and predicts one that was not. The three data files are `classes.toml`, `traps.toml` and
 //! `defaults.toml`; docs/reference/parity.md is written from them.
@@ -8,30 +8,32 @@
 mod classes;
 mod compared;
 mod condition;
+mod configured;
 mod defaults;
 mod derive;
-mod heard;
+mod effective;
 mod plan_words;
+mod product;
 mod reference;
 mod remarks;
 mod subject;
 #[cfg(test)]
 mod testing;
-mod told;
 mod traps;
 mod value;
 
 use dbdyno_record::{Run, WorkloadInfo};
 
-use crate::overview::servers;
+use crate::servers::servers;
 
 pub use classes::{Across, Class, Weight, classes};
 pub use compared::compared;
 pub use condition::Circumstances;
 pub use plan_words::{Mode, PlanWords};
+pub use product::Settings;
 pub use reference::reference;
 pub use remarks::{ClassCell, ClassRow, Known, Parity, Remark, RemarkKind, Standing};
-pub use subject::{Build, Extra, Knowledge, Settings, Subject};
+pub use subject::{Build, Extra, Knowledge, Subject};
 pub use traps::{Fires, Trap, traps};
 pub use value::{Value, size_text};
 

@@ -5,23 +5,9 @@ use std::collections::BTreeMap;
 use dbdyno_record::{ServerInfo, VariantInfo};
 use serde::Serialize;
 
+use super::configured::{self, Told};
 use super::defaults::{defaults, overlay, parts};
-use super::told::{self, Told};
-
-/// Settings by name, as the server writes them.
-pub type Settings = BTreeMap<String, String>;
-
-/// The products that classes are known for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Product {
-    MariaDb,
-    MySql,
-    PerconaServer,
-    Postgres,
-    Sqlite,
-    /// A server that answers by program, or one that is not known.
-    Other,
-}
+use super::product::{Product, Settings};
 
 /// How well the settings of a variant are known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -84,44 +70,6 @@ pub struct Build {
     pub version: String,
 }
 
-impl Product {
-    fn of(name: &str) -> Self {
-        match name {
-            "MariaDB" => Self::MariaDb,
-            "MySQL" => Self::MySql,
-            "Percona Server" => Self::PerconaServer,
-            "PostgreSQL" => Self::Postgres,
-            "SQLite" => Self::Sqlite,
-            _ => Self::Other,
-        }
-    }
-
-    /// The name under which the defaults are kept. Percona Server has MySQL's, as far as classes look.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::MariaDb => "MariaDB",
-            Self::MySql | Self::PerconaServer => "MySQL",
-            Self::Postgres => "PostgreSQL",
-            Self::Sqlite => "SQLite",
-            Self::Other => "",
-        }
-    }
-
-    pub(super) fn is_mysql(self) -> bool {
-        matches!(self, Self::MariaDb | Self::MySql | Self::PerconaServer)
-    }
-
-    /// The word for the family in the data files.
-    pub(super) fn family(self) -> &'static str {
-        match self {
-            Self::MariaDb | Self::MySql | Self::PerconaServer => "mysql",
-            Self::Postgres => "postgres",
-            Self::Sqlite => "sqlite",
-            Self::Other => "",
-        }
-    }
-}
-
 impl Subject {
     /// A variant whose server was read back.
     pub fn effective(variant: &VariantInfo, server: &ServerInfo, extra: &Extra) -> Self {
@@ -156,9 +104,9 @@ impl Subject {
         let product = build.map_or(Product::Other, |build| Product::of(&build.product));
         let version = build.map_or([0; 3], |build| parts(&build.version));
         let mut told = match product.family() {
-            "mysql" => told::option_file(&variant.config, product, version),
-            "postgres" => told::postgresql_conf(&variant.config),
-            "sqlite" => told::pragmas(&variant.config),
+            "mysql" => configured::option_file(&variant.config, product, version),
+            "postgres" => configured::postgresql_conf(&variant.config),
+            "sqlite" => configured::pragmas(&variant.config),
             _ => Vec::new(),
         };
         if product == Product::Sqlite {

@@ -2,7 +2,8 @@
 
 use dbdyno_record::{ServerInfo, VariantInfo};
 
-use super::subject::{Build, Extra, Settings, Subject};
+use super::product::Settings;
+use super::subject::{Build, Extra, Subject};
 
 pub(super) fn variant(name: &str, config: &str) -> VariantInfo {
     VariantInfo { name: name.to_owned(), config: config.to_owned(), ..VariantInfo::default() }

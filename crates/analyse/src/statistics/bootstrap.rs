@@ -83,7 +83,7 @@ fn at_share(sorted: &[f64], share: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     const FIVE: [f64; 5] = [0.031, -0.004, 0.012, 0.055, 0.009];
     const TWELVE: [f64; 12] =

@@ -111,7 +111,7 @@ fn greatest_split(values: &[f64]) -> Option<(usize, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     #[test]
     fn a_step_is_found_where_it_is() {

@@ -106,7 +106,7 @@ fn order(found: &mut [Found], values: &[f64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     /// Ten values a level.
     fn levels(levels: &[f64]) -> Vec<f64> {

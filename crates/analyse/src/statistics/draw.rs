@@ -6,7 +6,7 @@
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The number at `position` of the sequence of `seed`: 64 bits, all equally likely.
-pub(super) fn number(seed: u64, position: u64) -> u64 {
+pub(crate) fn number(seed: u64, position: u64) -> u64 {
     let mut z = seed.wrapping_add(position.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -14,12 +14,12 @@ pub(super) fn number(seed: u64, position: u64) -> u64 {
 }
 
 /// A whole number below `limit` (multiply and shift; the bias is below `limit` ÷ 2⁶⁴).
-pub(super) fn below(seed: u64, position: u64, limit: usize) -> usize {
+pub(crate) fn below(seed: u64, position: u64, limit: usize) -> usize {
     ((u128::from(number(seed, position)) * limit as u128) >> 64) as usize
 }
 
 /// `values` in an order that is chosen evenly among all: Fisher and Yates, from the last place to the second.
-pub(super) fn shuffle(values: &mut [f64], seed: u64) {
+pub(crate) fn shuffle(values: &mut [f64], seed: u64) {
     for last in (1..values.len()).rev() {
         values.swap(last, below(seed, last as u64, last + 1));
     }

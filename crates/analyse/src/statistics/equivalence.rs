@@ -23,7 +23,7 @@ pub fn p_of_equivalence(estimate: Estimate, bounds: Interval) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     #[test]
     fn the_margin_is_symmetric_on_the_log_scale() {

@@ -25,7 +25,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     /// The 15 p-values of Benjamini and Hochberg's own example (1995, section 3).
     const PUBLISHED: [f64; 15] = [

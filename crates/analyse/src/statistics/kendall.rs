@@ -78,7 +78,7 @@ fn approximate_p(count: usize, score: i64, ties: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     /// Values, τ and exact p; computed with SciPy 1.17's kendalltau.
     const TRENDS: [(&[f64], f64, f64); 3] = [

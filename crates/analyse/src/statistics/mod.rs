@@ -7,7 +7,7 @@ pub mod bootstrap;
 pub mod change_point;
 pub mod changes;
 pub mod describe;
-mod draw;
+pub(crate) mod draw;
 pub mod equivalence;
 pub mod false_discovery;
 pub mod kendall;
@@ -16,10 +16,6 @@ pub mod power_same;
 pub mod sequential;
 pub mod series;
 pub mod signed_rank;
-#[cfg(test)]
-pub(crate) mod simulations;
-#[cfg(test)]
-mod simulations_unlike;
 pub mod student;
 pub mod warm_up;
 

@@ -149,7 +149,7 @@ fn weighted(degrees: f64) -> Nodes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::{close, normal};
+    use crate::simulations::{close, normal};
     use crate::statistics::student::Estimate;
 
     /// Difference in deviations, blocks, power at 5 %; computed with SciPy 1.17's nct.

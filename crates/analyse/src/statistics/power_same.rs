@@ -60,7 +60,7 @@ fn power_at(shift: f64, margin: f64, degrees: f64, level: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::{close, normal};
+    use crate::simulations::{close, normal};
     use crate::statistics::student::Estimate;
 
     /// Published powers of 2×2 crossover studies of bioequivalence: coefficient of variation, subjects, power for a true ratio

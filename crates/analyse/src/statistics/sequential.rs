@@ -36,7 +36,7 @@ fn spending(share: f64, level: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::{close, normal};
+    use crate::simulations::{close, normal};
     use crate::statistics::student::Estimate;
 
     #[test]

@@ -96,7 +96,7 @@ pub fn modes(values: &[f64]) -> Option<Modes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::{close, normal};
+    use crate::simulations::{close, normal};
 
     fn noise(study: u64, count: u64) -> Vec<f64> {
         (0..count).map(|second| 1_000.0 + 50.0 * normal(study, second)).collect()

@@ -67,7 +67,7 @@ fn lower_tails(count: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     /// Hamilton's depression scale before and after, from Hollander and Wolfe's table 3.1: after minus before.
     const HAMILTON: [f64; 9] = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];

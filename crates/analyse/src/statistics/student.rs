@@ -106,7 +106,7 @@ pub fn quantile(probability: f64, degrees: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::close;
+    use crate::simulations::close;
 
     /// Probability, degrees of freedom, quantile; computed with SciPy 1.17.
     const QUANTILES: [(f64, f64, f64); 8] = [

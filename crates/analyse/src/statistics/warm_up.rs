@@ -45,7 +45,7 @@ pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::statistics::simulations::normal;
+    use crate::simulations::normal;
 
     #[test]
     fn a_slow_start_is_cut_off_at_its_end() {

@@ -1,0 +1,5 @@
+//! The figures of steps and workloads put together as findings.
+
+pub(crate) mod overview;
+pub(crate) mod steps;
+pub(crate) mod workloads;

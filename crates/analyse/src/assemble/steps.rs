@@ -1,0 +1,324 @@
+//! One execution of one step: its records in, its figures out.
+
+use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
+
+use crate::measure::cost::cost;
+use crate::measure::counted::tail_from;
+use crate::measure::debt::debt;
+use crate::measure::device::device;
+use crate::measure::efficiency::efficiency;
+use crate::measure::fsyncs::Binlog;
+use crate::measure::group_memory::group_memory;
+use crate::measure::headroom;
+use crate::measure::host_check::host_check;
+use crate::measure::latency::{buckets, is_one_on_both_clocks, latency, merge};
+use crate::measure::lookups::lookups;
+use crate::measure::measured::{Hosting, Measured};
+use crate::measure::metrics::metric_row;
+use crate::measure::outages::longest_without_any;
+use crate::measure::rates::{done, has_telling_seconds, per_second, seconds, seconds_on_target};
+use crate::measure::reach::{self, reach};
+use crate::measure::schedule::{self, schedule};
+use crate::measure::slowest_client::judged_rate;
+use crate::measure::span::{Span, tally};
+use crate::measure::statements::statements;
+use crate::measure::steadiness::{rates_of, steadiness};
+use crate::model::{ClientReach, KindResult, StepRun, Validity};
+use crate::validity::record_integrity::times_fault;
+use crate::validity::{refused, validity};
+
+/// What a step does not say of itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) block: u32,
+    /// Last column of the metric row: the variant's name.
+    pub(crate) tag: &'a str,
+    pub(crate) hosting: Hosting,
+    pub(crate) cpus: u32,
+    /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
+    pub(crate) judges_client: bool,
+    /// Nobody else is meant to run on the client's CPUs.
+    pub(crate) client_has_own_cpus: bool,
+    /// The variant's driver, by which the client was calibrated.
+    pub(crate) driver: &'a str,
+    pub(crate) calibration: Option<&'a ClientCalibration>,
+    /// What is synced beside the engine; `None` where that is not counted.
+    pub(crate) syncs: Option<Binlog>,
+}
+
+/// Figures of a step that did not come to a common window are zero or absent; its validity says why.
+pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
+    let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
+    let measured = Measured {
+        spec: &step.spec,
+        intervals: &step.intervals,
+        counters: &step.counters,
+        window,
+        hosting: around.hosting,
+        cpus: around.cpus,
+    };
+    let of_records = validity(step);
+    let is_sound = of_records == Validity::Valid;
+    let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
+        step.spec.kinds.iter().map(|spec| kind_result(step, spec, window, is_sound)).unzip();
+    let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
+    let target = step.spec.target.as_ref();
+    let seconds = seconds(&step.spec, &step.intervals, window);
+    let first_second = window.whole_seconds().start;
+    let tail_from_second = tail_from(&step.spec, &step.intervals, window).map(|second| second - first_second);
+    let telling = has_telling_seconds(&step.spec, &step.intervals, window);
+    let metrics = metric_row(&measured, around.tag);
+    let cost = cost(&measured, around.syncs, &step.events);
+    let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus);
+    let limited = if around.judges_client {
+        client_faults(&measured, waited, client_reach, &kinds)
+    } else {
+        Vec::new()
+    };
+    let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
+    let refused = headline.filter_map(|kind| refused::fault(kind, &step.events));
+    let faults = faults.into_iter().flatten().chain(refused).chain(limited);
+    StepRun {
+        block: around.block,
+        validity: faults.fold(of_records, add_reason),
+        window_seconds: window.seconds(),
+        rate: measured.headline_rate(),
+        kinds,
+        efficiency: efficiency(&measured, &metrics),
+        device: device(&measured),
+        host_check: host_check(&measured),
+        metrics,
+        cost,
+        client_reach,
+        seconds_on_target: target
+            .and_then(|target| seconds_on_target(&step.spec, target, &step.intervals, window)),
+        judged_background_rate: target
+            .filter(|_| window.seconds() > 0.0)
+            .map(|target| judged_rate(step, target, window)),
+        lookups: lookups(step),
+        steadiness: steadiness(
+            &rates_of(&seconds, &step.spec.headline.kind, tail_from_second),
+            longest_without_any(step, window),
+        )
+        .filter(|_| telling),
+        seconds,
+        has_telling_seconds: telling,
+        tail_from_second,
+        debt: debt(&step.counters),
+        group_memory: group_memory(&measured),
+    }
+}
+
+/// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of
+/// the window, at its calibrated rate, or late.
+fn client_faults(
+    step: &Measured<'_>,
+    waited: Option<f64>,
+    reached: Option<ClientReach>,
+    kinds: &[KindResult],
+) -> Vec<String> {
+    let busy = headroom::busiest(step).and_then(headroom::fault);
+    let busy = busy.or_else(|| waited.and_then(headroom::wait_fault));
+    let at_its_rate = reached.as_ref().and_then(reach::fault);
+    busy.into_iter().chain(at_its_rate).chain(kinds.iter().filter_map(schedule::fault)).collect()
+}
+
+/// A valid step becomes invalid, an invalid one has one reason more; any other state says enough already.
+pub(crate) fn add_reason(validity: Validity, reason: String) -> Validity {
+    match validity {
+        Validity::Valid => Validity::Invalid { reasons: vec![reason] },
+        Validity::Invalid { mut reasons } => {
+            reasons.push(reason);
+            Validity::Invalid { reasons }
+        }
+        other => other,
+    }
+}
+
+/// The figures of one kind, and what is wrong with its histograms. Whether they hold a time for each operation is asked where all else
+/// of the records `is_sound`.
+fn kind_result(
+    step: &StepRecord,
+    spec: &KindSpec,
+    window: Span,
+    is_sound: bool,
+) -> (KindResult, Vec<String>) {
+    let sum = tally(&step.intervals, &spec.kind, window);
+    // What failed in a step that did not come to a window is all the same what its reader looks for.
+    let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
+    let done = done(&step.spec, &step.intervals, &spec.kind, window);
+    let mut faults = Vec::new();
+    let mut histogram = |clock| {
+        merge(&step.histograms, &spec.kind, clock, window).unwrap_or_else(|error| {
+            faults.push(error.to_string());
+            None
+        })
+    };
+    let service = histogram(Clock::Service);
+    let service_latency = latency(service.as_ref());
+    let response_latency = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
+        true => service_latency.clone(),
+        false => latency(histogram(Clock::Response).as_ref()),
+    };
+    let lag = histogram(Clock::Lag);
+    if faults.is_empty() && is_sound {
+        let timed = [(Clock::Service, service_latency.count), (Clock::Response, response_latency.count)];
+        faults.extend(times_fault(step, &spec.kind, timed, window));
+    }
+    let result = KindResult {
+        kind: spec.kind.clone(),
+        connections: spec.connections_per_client * step.spec.clients,
+        pace: spec.pace.clone(),
+        operations: sum.operations.round() as u64,
+        rows: sum.rows.round() as u64,
+        failed: wrong.failed,
+        dropped: wrong.dropped,
+        errors: wrong.errors,
+        operations_per_second: per_second(done.operations, window),
+        rows_per_second: per_second(done.rows, window),
+        statements_per_second: per_second(done.operations, window) * f64::from(spec.statements_per_operation),
+        statements: statements(step, &spec.kind, &service_latency, &mut faults),
+        service: service_latency,
+        response: response_latency,
+        schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
+        buckets: buckets(service.as_ref()),
+    };
+    (result, faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{HistogramSpan, Outcome, StepEvent};
+    use hdrhistogram::Histogram;
+
+    use super::*;
+    use crate::fixtures::{calibration, ended, read_write_step, series};
+
+    fn around() -> Surroundings<'static> {
+        Surroundings {
+            block: 3,
+            tag: "a",
+            hosting: Hosting::Process,
+            cpus: 4,
+            judges_client: true,
+            client_has_own_cpus: false,
+            driver: "mysql",
+            calibration: None,
+            syncs: Some(Binlog::NotSynced),
+        }
+    }
+
+    #[test]
+    fn a_step_of_three_kinds_over_an_odd_window_gives_the_figures_worked_out_by_hand() {
+        let mut step = read_write_step();
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        histogram.record_n(200, 400).unwrap();
+        histogram.record_n(5_000, 100).unwrap();
+        step.histograms.push(HistogramSpan::new("query", Clock::Service, 0, 1_000_000, &histogram).unwrap());
+        let run = step_run(&step, around());
+        assert_eq!((run.block, &run.validity, run.window_seconds), (3, &Validity::Valid, 2.5));
+        assert_eq!(run.rate, 200.0); // 500 queries / 2.5 s
+        let [insert, delete, query] = run.kinds.as_slice() else { panic!("three kinds") };
+        assert_eq!((insert.operations, insert.rows, insert.rows_per_second), (10, 500, 200.0));
+        assert_eq!((delete.operations_per_second, delete.connections), (4.0, 2)); // 10 / 2.5 s; 2 clients
+        assert_eq!((query.operations, query.rows, query.operations_per_second), (500, 5_000, 200.0));
+        assert_eq!((query.service.count, query.service.p50_us, query.response.count), (500, 200, 0));
+        let shares: Vec<_> = query.buckets.iter().take(4).map(|bucket| bucket.percent).collect();
+        assert_eq!(shares, [80.0, 0.0, 0.0, 20.0]); // 400 of 500 within 256 us, 100 within 16 ms
+        assert_eq!(run.seconds_on_target, Some(1.0)); // 200 rows in both whole seconds, target 200
+    }
+
+    #[test]
+    fn a_step_that_the_client_limited_is_invalid_unless_the_build_is_slow_by_nature() {
+        let mut step = read_write_step();
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
+        step.counters.extend(series(
+            "load",
+            &keys,
+            &[(0, vec![0; 2]), (2_500_000, vec![2_000_000, 500_000])],
+        ));
+        let run = step_run(&step, around());
+        assert_eq!(run.cost.busiest_load_thread_share, Some(1.0)); // 2.5 of 2.5 s
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].starts_with("the client was the limit"), "{reasons:?}");
+        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        assert_eq!(slow.validity, Validity::Valid);
+    }
+
+    #[test]
+    fn a_step_whose_client_waited_for_its_own_cpus_is_invalid() {
+        let mut step = read_write_step();
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us"];
+        step.counters.extend(series("load", &keys, &[(0, vec![0; 2]), (2_500_000, vec![500_000, 500_000])]));
+        assert_eq!(step_run(&step, around()).validity, Validity::Valid, "client and server share CPUs");
+        let run = step_run(&step, Surroundings { client_has_own_cpus: true, ..around() });
+        assert_eq!(run.cost.load_thread_wait_share, Some(0.2));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].contains("waited for a CPU in 20 %"), "{reasons:?}");
+    }
+
+    #[test]
+    fn a_step_at_the_calibrated_rate_of_its_client_is_invalid_and_shows_both_rates() {
+        let calibrated = |reached: Option<f64>| {
+            let calibration = reached.map(|rate| calibration(16, rate));
+            step_run(&read_write_step(), Surroundings { calibration: calibration.as_ref(), ..around() })
+        };
+        let run = calibrated(Some(220.0));
+        let reach = run.client_reach.unwrap();
+        // 500 queries, 10 inserts and 10 deletes in 2.5 s, over 3 connections of 2 clients.
+        assert_eq!((reach.statements_per_second, reach.connections), (208.0, 6));
+        assert_eq!((reach.could_per_second, reach.could_connections), (220.0, 16));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].contains("208 statements/s") && reasons[0].contains("220/s"), "{reasons:?}");
+        assert_eq!(calibrated(Some(240.0)).validity, Validity::Valid);
+        assert_eq!(calibrated(None).client_reach, None);
+    }
+
+    #[test]
+    fn a_step_whose_client_was_late_is_invalid_unless_the_build_is_slow_by_nature() {
+        let mut step = read_write_step();
+        let (process, kind) = ("constant".to_owned(), "insert".to_owned());
+        let operations_per_second = 4.0;
+        step.events.push(StepEvent::Scheduled { kind, process, operations_per_second, connections: 2 });
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        histogram.record_n(60, 970).unwrap();
+        histogram.record_n(3_000, 30).unwrap();
+        step.histograms.push(HistogramSpan::new("insert", Clock::Lag, 0, 1_000_000, &histogram).unwrap());
+        let run = step_run(&step, around());
+        let schedule = run.kinds[0].schedule.as_ref().unwrap();
+        assert_eq!((schedule.asked_per_second, schedule.lag.count, schedule.lag.p50_us), (4.0, 1_000, 60));
+        let Validity::Invalid { reasons } = run.validity else { panic!("{:?}", run.validity) };
+        assert!(reasons[0].starts_with("the client was late"), "{reasons:?}");
+        let slow = step_run(&step, Surroundings { judges_client: false, ..around() });
+        assert_eq!(slow.validity, Validity::Valid);
+    }
+
+    #[test]
+    fn a_failed_step_keeps_what_it_measured_but_is_not_valid() {
+        let run = step_run(&ended(read_write_step(), Outcome::Failed, "disk full"), around());
+        assert_eq!(run.validity, Validity::Failed { message: "disk full".to_owned() });
+        assert_eq!(run.rate, 200.0);
+    }
+
+    #[test]
+    fn a_step_that_never_reached_a_window_has_no_rate() {
+        let mut step = read_write_step();
+        step.events.truncate(1);
+        step.intervals[0].failed = 4;
+        step.intervals[0].errors.lost = 4;
+        let run = step_run(&step, around());
+        assert_eq!((run.validity, run.rate, run.window_seconds), (Validity::Interrupted, 0.0, 0.0));
+        assert_eq!((run.kinds[0].operations, run.seconds.len(), run.metrics.p50), (0, 0, None));
+        assert_eq!((run.metrics.qps, run.metrics.maxop, run.efficiency.o_s), (None, None, None));
+        let kind = run.kinds.iter().find(|kind| kind.kind == step.intervals[0].kind).unwrap();
+        assert_eq!((kind.failed, kind.errors.lost), (4, 4), "what went wrong is told all the same");
+    }
+
+    #[test]
+    fn a_fault_makes_a_valid_step_invalid_and_leaves_a_failed_one_failed() {
+        let invalid = add_reason(Validity::Valid, "a".to_owned());
+        let twice = add_reason(invalid, "b".to_owned());
+        assert_eq!(twice, Validity::Invalid { reasons: vec!["a".to_owned(), "b".to_owned()] });
+        assert_eq!(add_reason(Validity::Interrupted, "a".to_owned()), Validity::Interrupted);
+    }
+}

@@ -1,0 +1,305 @@
+//! All variants and blocks of one workload: its steps in order, each with rates, ratio and runs.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo, parallel};
+
+use crate::assemble::steps::{Surroundings, add_reason, step_run};
+use crate::compare::before_after_writes::aging;
+use crate::compare::cost_breakdown::{account, cpus};
+use crate::compare::groups::groups;
+use crate::compare::query_plans::plans_of;
+use crate::compare::ratio::ratio;
+use crate::compare::relative_metrics::relative_metrics;
+use crate::compare::sweep::sweeps;
+use crate::compare::verdicts::Rules;
+use crate::measure::fsyncs::syncs_of;
+use crate::measure::hosts::{client_has_own_cpus, hosting_of};
+use crate::measure::measured::Hosting;
+use crate::measure::rates::keeps_target;
+use crate::model::runs::valid;
+use crate::model::{
+    Beside, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Summary, Validity, VariantStep,
+    WorkloadFindings,
+};
+use crate::statistics::describe::median;
+use crate::tables::{before_after_writes, summary};
+use crate::validity::validity;
+
+/// The steps of a workload, not yet judged: that needs all workloads of the run.
+pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<StepFindings> {
+    let cells = cells_of(run, info);
+    let names = step_names(info, &cells);
+    parallel::map(&names, |name| step_findings(run, &cells, name, rules))
+}
+
+/// A workload with its tables, from its judged steps.
+pub(crate) fn workload_findings(
+    run: &Run,
+    info: &WorkloadInfo,
+    rules: Rules<'_>,
+    steps: Vec<StepFindings>,
+) -> WorkloadFindings {
+    let (counted, warm_ups): (Vec<_>, Vec<_>) =
+        steps.into_iter().enumerate().partition(|(_, step)| !step.is_warm_up);
+    let (places, counted): (Vec<usize>, Vec<StepFindings>) = counted.into_iter().unzip();
+    let groups = groups(&counted, rules);
+    let sweeps = sweeps(&counted);
+    let aging = aging(&counted);
+    let cells = cells_of(run, info);
+    let summary = Summary {
+        aging: before_after_writes::table(&aging, &counted, &cells, &info.options),
+        ..summary(&counted, &cells, (&groups, &sweeps), rules)
+    };
+    let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
+    steps.sort_by_key(|(place, _)| *place);
+    WorkloadFindings {
+        name: info.name.clone(),
+        version: info.version,
+        follows: info.follows.clone(),
+        options: info.options.clone(),
+        deviations: info.deviations.clone(),
+        summary,
+        groups,
+        sweeps,
+        aging,
+        steps: steps.into_iter().map(|(_, step)| step).collect(),
+    }
+}
+
+fn cells_of<'a>(run: &'a Run, info: &WorkloadInfo) -> Vec<&'a CellRecord> {
+    run.cells.iter().filter(|cell| cell.id.workload == info.name).collect()
+}
+
+/// The steps as planned, then any other that was recorded.
+fn step_names(info: &WorkloadInfo, cells: &[&CellRecord]) -> Vec<String> {
+    let mut names = info.steps.clone();
+    for step in cells.iter().flat_map(|cell| &cell.steps) {
+        if !names.contains(&step.name) {
+            names.push(step.name.clone());
+        }
+    }
+    names
+}
+
+fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>) -> StepFindings {
+    let records = || cells.iter().flat_map(|cell| &cell.steps).filter(|step| step.name == name);
+    // A step that is damaged or was killed at once may have lost its description; any other knows it as well.
+    let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
+    let described = records().find(is_whole).or_else(|| records().next());
+    let spec = described.map(|step| &step.spec);
+    let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
+        run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();
+    let of_base = runs.iter().find(|(variant, _)| variant.name == rules.base);
+    let base_runs = of_base.map_or(&[][..], |(_, runs)| runs);
+    let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
+        let (base, _) = of_base.filter(|(base, _)| base.name != variant.name)?;
+        // Of a server and of an embedded database the CPUs are not the same, nor of one that somebody else has started.
+        let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
+        let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
+        let cpus = cpus(hosting, is_external, &run.manifest.host)?;
+        account(runs, base_runs, ratio, hosting, cpus)
+    };
+    StepFindings {
+        name: name.to_owned(),
+        headline_kind: spec.map_or_else(String::new, |spec| spec.headline.kind.clone()),
+        rate_label: spec.map_or_else(String::new, |spec| spec.headline.label.clone()),
+        connections: spec.map_or(0, connections),
+        margin: rules.margins.of(name),
+        statements: spec.map_or_else(Vec::new, statements),
+        groups: spec.map_or_else(BTreeMap::new, |spec| spec.groups.clone()),
+        is_warm_up: spec.is_some_and(|spec| spec.is_warm_up),
+        target: spec
+            .and_then(|spec| spec.target.as_ref())
+            .map(|target| (target.rows_per_second, target.share)),
+        variants: runs
+            .iter()
+            .map(|(variant, runs)| {
+                let found = variant_step(&variant.name, runs, base_runs, spec);
+                let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
+                let is_base = variant.name == rules.base;
+                let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
+                let query_plans = query_plans(cells, &variant.name, name);
+                VariantStep { account, relative, query_plans, ..found }
+            })
+            .collect(),
+        effects: Vec::new(),
+    }
+}
+
+fn connections(spec: &StepSpec) -> u32 {
+    spec.clients * spec.kinds.iter().map(|kind| kind.connections_per_client).sum::<u32>()
+}
+
+fn statements(spec: &StepSpec) -> Vec<(String, String)> {
+    spec.kinds.iter().map(|kind| (kind.kind.clone(), kind.statement.clone())).collect()
+}
+
+/// What the manifest says of a step of `variant`.
+fn surroundings<'a>(manifest: &'a Manifest, variant: &'a VariantInfo, step: &StepRecord) -> Surroundings<'a> {
+    Surroundings {
+        block: 0,
+        tag: &variant.name,
+        hosting: Hosting::in_step(variant, &step.counters),
+        cpus: manifest.host.cpus,
+        judges_client: manifest.tool.build == "release",
+        client_has_own_cpus: client_has_own_cpus(&manifest.host, variant.external),
+        driver: &variant.driver,
+        calibration: manifest.client_calibration.as_ref(),
+        syncs: None,
+    }
+}
+
+/// Whether the figures of a step that has just ended may be used, as the findings of its run will say. `variant` is a name of
+/// the manifest; of another one, what the step's own record says.
+pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> Validity {
+    match manifest.variants.iter().find(|known| known.name == variant) {
+        Some(variant) => step_run(step, surroundings(manifest, variant, step)).validity,
+        None => validity(step),
+    }
+}
+
+/// One run for each block in which the variant began the step, in the order of blocks.
+fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) -> Vec<StepRun> {
+    let figures = |cell: &CellRecord, step: &StepRecord| {
+        let around = surroundings(&run.manifest, variant, step);
+        let run = step_run(step, Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around });
+        let of_cell = cell.invalid_reasons().map(str::to_owned);
+        StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }
+    };
+    let mut runs: Vec<StepRun> = cells
+        .iter()
+        .filter(|cell| cell.id.variant == variant.name)
+        .flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
+        .filter(|(_, step)| step.name == name)
+        .map(|(cell, step)| figures(cell, step))
+        .collect();
+    runs.sort_by_key(|run| run.block);
+    runs
+}
+
+/// How the variant's server executed the statements of the step, in the order of blocks.
+fn query_plans(cells: &[&CellRecord], variant: &str, name: &str) -> Vec<StatementPlans> {
+    let mut steps: Vec<(u32, &StepRecord)> = cells
+        .iter()
+        .filter(|cell| cell.id.variant == variant)
+        .flat_map(|cell| cell.steps.iter().map(move |step| (cell.id.block, step)))
+        .filter(|(_, step)| step.name == name)
+        .collect();
+    steps.sort_by_key(|(block, _)| *block);
+    plans_of(steps.into_iter())
+}
+
+fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<&StepSpec>) -> VariantStep {
+    let rates: Vec<f64> = valid(runs).map(|run| run.rate).collect();
+    let target = spec.and_then(|spec| spec.target.as_ref());
+    let background: Vec<f64> = target.map_or_else(Vec::new, |target| {
+        valid(runs).filter_map(|run| rows_per_second(run, &target.kind)).collect()
+    });
+    let judged = || valid(runs).filter_map(|run| Some((run.block, run.judged_background_rate?)));
+    let is_missed =
+        |rate: f64| target.is_some_and(|target| !keeps_target(rate, target.rows_per_second, target.share));
+    VariantStep {
+        variant: variant.to_owned(),
+        rate: median(&rates),
+        rate_min: rates.iter().copied().reduce(f64::min),
+        rate_max: rates.iter().copied().reduce(f64::max),
+        ratio: ratio(runs, base),
+        standstills: Standstills::in_pairs(runs, base),
+        account: None,
+        beside: Beside::default(),
+        query_plans: Vec::new(),
+        relative: None,
+        verdict: None,
+        decided: None,
+        drift: None,
+        background_rate: median(&background),
+        judged_background_rate: median(&judged().map(|(_, rate)| rate).collect::<Vec<_>>()),
+        target_missed_blocks: judged().filter(|(_, rate)| is_missed(*rate)).map(|(block, _)| block).collect(),
+        runs: runs.to_vec(),
+    }
+}
+
+fn rows_per_second(run: &StepRun, kind: &str) -> Option<f64> {
+    run.kinds.iter().find(|result| result.kind == kind).map(|result| result.rows_per_second)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{CellEvent, Outcome};
+
+    use super::*;
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+
+    fn findings(run: &Run) -> WorkloadFindings {
+        crate::analyse(run).workloads.remove(0)
+    }
+
+    #[test]
+    fn rates_of_blocks_become_median_least_and_greatest() {
+        let cells =
+            [1_000, 3_000, 1_200].iter().zip(1..).map(|(rate, n)| cell(n, "a", vec![load_step(*rate)]));
+        let found = findings(&run(&["a"], 3, cells.collect()));
+        let step = &found.steps[0].variants[0];
+        assert_eq!((step.rate, step.rate_min, step.rate_max), (Some(1_200.0), Some(1_000.0), Some(3_000.0)));
+        assert_eq!(step.runs.iter().map(|run| run.block).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(found.steps[0].rate_label, "inserts/s");
+        assert_eq!(found.steps[0].statements, [("insert".to_owned(), "insert ?".to_owned())]);
+    }
+
+    #[test]
+    fn an_invalid_block_has_a_run_but_no_part_in_rate_and_ratio() {
+        let broken = ended(load_step(9_000), Outcome::Interrupted, "ctrl-c");
+        let cells = vec![
+            cell(1, "a", vec![load_step(1_000)]),
+            cell(1, "b", vec![load_step(1_100)]),
+            cell(2, "a", vec![load_step(1_000)]),
+            cell(2, "b", vec![broken]),
+        ];
+        let found = findings(&run(&["a", "b"], 2, cells));
+        let step = &found.steps[0].variants[1];
+        assert_eq!((step.rate, step.runs.len()), (Some(1_100.0), 2));
+        assert_eq!(step.ratio.as_ref().unwrap().blocks, [(1, 1.1)]);
+    }
+
+    #[test]
+    fn a_failed_cells_completed_steps_stay_valid_and_those_that_never_ran_have_no_run() {
+        let cells = vec![failed_cell(1, "a", vec![load_step(1_000)], "server died")];
+        let found = findings(&run(&["a"], 1, cells));
+        assert_eq!(found.steps[0].variants[0].runs[0].validity, Validity::Valid);
+        assert_eq!(found.steps[1].name, "qr100");
+        assert!(found.steps[1].variants[0].runs.is_empty());
+        assert_eq!(found.steps[1].variants[0].rate, None);
+    }
+
+    #[test]
+    fn what_makes_a_cell_invalid_makes_its_completed_steps_invalid() {
+        let why = "another run of dbdyno uses the database";
+        let mut spoilt = failed_cell(1, "a", vec![load_step(1_000)], why);
+        spoilt.events.insert(1, CellEvent::Invalid { at: String::new(), reason: why.to_owned() });
+        let found = findings(&run(&["a"], 2, vec![spoilt, cell(2, "a", vec![load_step(900)])]));
+        let step = &found.steps[0].variants[0];
+        assert_eq!(step.runs[0].validity, Validity::Invalid { reasons: vec![why.to_owned()] });
+        assert_eq!((&step.runs[1].validity, step.rate), (&Validity::Valid, Some(900.0)));
+    }
+
+    #[test]
+    fn the_background_rate_is_the_targets_kind() {
+        let cells = vec![cell(1, "a", vec![query_step(500, 150)])];
+        let found = findings(&run(&["a"], 1, cells));
+        assert_eq!(found.steps[1].target, Some((200.0, 0.95)));
+        assert_eq!(found.steps[1].variants[0].background_rate, Some(150.0));
+        assert_eq!(found.steps[1].variants[0].rate, Some(500.0));
+    }
+
+    #[test]
+    fn a_step_that_no_plan_names_is_shown_after_the_others() {
+        let mut extra = load_step(700);
+        extra.name = "l.z".to_owned();
+        let found = findings(&run(&["a"], 1, vec![cell(1, "a", vec![extra])]));
+        assert_eq!(
+            found.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>(),
+            ["l.i0", "qr100", "l.z"]
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Servers that were exchanged, or set otherwise, while their run went on, and the dbdyno that measured it: the blocks of one
+//! variant are then of two.
+
+use dbdyno_record::{CellId, Run, ServerInfo};
+
+use crate::servers::servers_of;
+
+/// Settings that a warning names; the others are counted.
+const NAMED: usize = 8;
+
+/// What a server counts, draws or writes down for itself: it differs from start to start whatever the server was told. Values
+/// that are paths differ too, because each cell has folders of its own.
+const OF_EACH_START: &[&str] = &[
+    "debug_sync",
+    "error_count",
+    "gtid_binlog_pos",
+    "gtid_binlog_state",
+    "gtid_current_pos",
+    "gtid_executed",
+    "gtid_purged",
+    "gtid_slave_pos",
+    "hostname",
+    "identity",
+    "insert_id",
+    "last_gtid",
+    "last_insert_id",
+    "pid_file",
+    "port",
+    "pseudo_thread_id",
+    "rand_seed1",
+    "rand_seed2",
+    "server_uid",
+    "server_uuid",
+    "socket",
+    "timestamp",
+    "warning_count",
+];
+
+/// One warning for each variant whose server or settings changed from one start to another.
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
+    let names = run.manifest.variants.iter().map(|variant| variant.name.as_str());
+    names.flat_map(|name| of_variant(run, name)).collect()
+}
+
+/// What changed of one variant.
+pub(crate) fn of_variant(run: &Run, name: &str) -> Vec<String> {
+    [exchanged(run, name), set_otherwise(run, name)].into_iter().flatten().collect()
+}
+
+/// The run went on with another build of dbdyno than the one that began it.
+pub(crate) fn measured_by_several(run: &Run) -> Option<String> {
+    let begun = &run.manifest.tool;
+    let other = run.tools().find(|tool| *tool != begun)?;
+    let named = [begun, other].map(|tool| format!("{} ({})", tool.version, tool.commit));
+    Some(format!(
+        "Run {} was measured by more than one dbdyno: {}. Rates of its blocks may differ by that.",
+        run.manifest.run_id,
+        named.join(", then ")
+    ))
+}
+
+/// Every start of a variant's server, with its cell.
+fn starts<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = (&'a CellId, &'a ServerInfo)> {
+    let cells = run.cells.iter().filter(move |cell| cell.id.variant == variant);
+    cells.flat_map(|cell| servers_of(cell).map(move |server| (&cell.id, server)))
+}
+
+fn exchanged(run: &Run, variant: &str) -> Option<String> {
+    let (_, first) = starts(run, variant).next()?;
+    let (_, other) = starts(run, variant).find(|(_, server)| server.version_text != first.version_text)?;
+    Some(format!(
+        "The server of {variant} changed during the run: {:?}, then {:?}.",
+        first.version_text, other.version_text
+    ))
+}
+
+/// The first start that was set otherwise than the first of all; a server of another version is told by itself.
+fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
+    let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
+    let same_build = |server: &ServerInfo| server.version_text == first.version_text;
+    let others = starts(run, variant).filter(|(_, server)| same_build(server) && !server.settings.is_empty());
+    let (cell, changes) =
+        others.map(|(cell, server)| (cell, changes(first, server))).find(|(_, found)| !found.is_empty())?;
+    let mut told: Vec<String> = changes.iter().take(NAMED).cloned().collect();
+    if changes.len() > NAMED {
+        told.push(format!("{} more", changes.len() - NAMED));
+    }
+    Some(format!(
+        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. Its blocks were not measured alike.",
+        told.join("; ")
+    ))
+}
+
+/// `sync_binlog 1, then 0`; a setting that only one of the two starts has counts as well.
+fn changes(first: &ServerInfo, other: &ServerInfo) -> Vec<String> {
+    let names =
+        first.settings.keys().chain(other.settings.keys().filter(|name| !first.settings.contains_key(*name)));
+    let change = |name: &String| {
+        let [before, after] =
+            [first, other].map(|server| server.settings.get(name).map_or("not there", String::as_str));
+        let is_stable = !OF_EACH_START.contains(&name.to_ascii_lowercase().as_str());
+        let is_path = before.contains('/') || after.contains('/');
+        (before != after && is_stable && !is_path).then(|| format!("{name} {before:?}, then {after:?}"))
+    };
+    names.filter_map(change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{CellEvent, CellRecord};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, run};
+
+    fn set(block: u32, settings: &[(&str, &str)]) -> CellRecord {
+        let mut cell = cell(block, "a", Vec::new());
+        for event in &mut cell.events {
+            if let CellEvent::Server { server, .. } = event {
+                let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                server.settings = settings.collect();
+            }
+        }
+        cell
+    }
+
+    #[test]
+    fn settings_that_another_block_had_otherwise_are_named_with_both_values() {
+        let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
+        let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
+        let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
+        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks were not measured alike."#);
+    }
+
+    #[test]
+    fn many_settings_are_counted() {
+        let names: Vec<String> = (1..=10).map(|n| format!("s{n:02}")).collect();
+        let all = |value| names.iter().map(|name| (name.as_str(), value)).collect::<Vec<_>>();
+        let told = warnings(&run(&["a"], 2, vec![set(1, &all("1")), set(2, &all("2"))])).join("");
+        assert!(told.contains("s08 \"1\", then \"2\"; 2 more. "), "{told}");
+    }
+
+    #[test]
+    fn what_every_start_has_of_its_own_is_no_change() {
+        let start = |n: &'static str, folder: &'static str| {
+            [("server_uuid", n), ("TIMESTAMP", n), ("datadir", folder)]
+        };
+        let cells = vec![set(1, &start("1", "/d/1")), set(2, &start("2", "/d/2")), set(3, &[])];
+        assert!(warnings(&run(&["a"], 3, cells)).is_empty());
+    }
+}

@@ -1,0 +1,317 @@
+//! Two variants compared step by step: of one run, in pairs, or of two runs, apart.
+
+use dbdyno_record::Run;
+
+use crate::compare::comparability::{differences, small_differences, started_otherwise, unchecked_note};
+use crate::compare::exclusions::left_out;
+use crate::compare::inference::{adjust, paired, unpaired, verdict};
+use crate::compare::interim_analyses::{Compared, Look, judge_at, looks, looks_apart_notes, looks_note};
+use crate::compare::margins::Margins;
+use crate::compare::targets::beside_fewer_writes;
+use crate::compare::{changed, fixed_rate, zero_rate};
+use crate::error::Error;
+use crate::model::runs::valid;
+use crate::model::{
+    ComparedSide, ComparedStep, Comparison, Findings, LeftOut, Side, Standstills, StepFindings, VariantStep,
+    Verdict,
+};
+use crate::parity::between;
+use crate::statistics::describe::{geometric_mean, group};
+use crate::words::listed;
+use crate::{Choices, analyse_with};
+
+/// What the caller may choose about a comparison.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CompareChoices {
+    /// Margin of all steps as a fraction; `None` = the base run's, step by step.
+    pub margin: Option<f64>,
+    /// Compare runs that are not alike too, and say so.
+    pub anyway: bool,
+}
+
+/// Compares `new` with `base`.
+///
+/// Two runs must be alike: same plan name, workloads with their versions and options (which hold the size of the data), seed,
+/// class of host, memory of the servers, load client and kind of build. [`Error::NotAlike`] says what differs, unless
+/// `anyway` was chosen; then it is a note.
+pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result<Comparison, Error> {
+    // Ids of runs on two machines can be equal: they are a second and a name.
+    let one_run = base.run.manifest == new.run.manifest;
+    let margins = choices.margin.map_or_else(|| Margins::planned(&base.run.manifest), Margins::all);
+    let base_findings = of_variant(base)?;
+    let other = if one_run { None } else { Some(of_variant(new)?) };
+    let mut notes = Vec::new();
+    let mut steps = if one_run {
+        if base.variant == new.variant {
+            return Err(Error::WithItself { variant: base.variant.to_owned() });
+        }
+        known(new)?;
+        notes.extend(started_otherwise(base.run, base.variant, new.variant));
+        in_pairs(&base_findings, new.variant, margins)
+    } else {
+        notes.extend(of_two_runs(base, new, choices.anyway)?);
+        let new_findings = other.as_ref().unwrap_or(&base_findings);
+        apart(&base_findings, base.variant, new_findings, new.variant, margins)
+    };
+    let new_findings = other.as_ref().unwrap_or(&base_findings);
+    for step in &mut steps {
+        step.base_left_out = left_out_of(base, &base_findings, step);
+        step.new_left_out = left_out_of(new, new_findings, step);
+    }
+    notes.extend(debug_builds(base.run, new.run));
+    let runs = if one_run { &[base.run][..] } else { &[base.run, new.run] };
+    notes.extend(runs.iter().filter_map(|run| changed::measured_by_several(run)));
+    notes.extend(runs.iter().filter_map(|run| unchecked_note(run)));
+    notes.extend([base, new].into_iter().flat_map(|side| changed::of_variant(side.run, side.variant)));
+    notes.extend(between((base.run, base.variant), (new.run, new.variant)));
+    let looks = if one_run { looks(base.run) } else { Vec::new() };
+    notes.extend(looks_note(&looks));
+    notes.extend(if one_run { Vec::new() } else { looks_apart_notes([base.run, new.run]) });
+    judge(&mut steps, &looks);
+    notes.extend(zero_rate::notes(&steps));
+    notes.extend(missed_note(&steps));
+    notes.extend(fixed_rate::notes(&steps));
+    let one_block = |step: &ComparedStep| step.ratio.is_some() && step.verdict.is_none();
+    if steps.iter().all(|step| step.inference.is_none()) && steps.iter().any(one_block) {
+        notes.push(
+            "One block: there are ratios, but no intervals and no verdicts. Run five blocks or more."
+                .to_owned(),
+        );
+    }
+    Ok(Comparison {
+        base: compared_side(base, &base_findings),
+        new: compared_side(new, new_findings),
+        paired: one_run,
+        margin: margins.general(),
+        notes,
+        ratios: group(&steps.iter().filter_map(counted_ratio).collect::<Vec<_>>()),
+        steps,
+    })
+}
+
+/// The ratio of a step whose rates tell something, in all of its blocks and beside as many writes.
+fn counted_ratio(step: &ComparedStep) -> Option<f64> {
+    step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.standstills.is_none())
+}
+
+/// What must be known of two runs that are compared.
+fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String>, Error> {
+    let differences = differences(base.run, new.run, &[(base.variant, new.variant)]);
+    if !differences.is_empty() && !anyway {
+        return Err(Error::NotAlike { differences });
+    }
+    let mut notes: Vec<String> =
+        differences.into_iter().map(|what| format!("The runs are not alike: {what}.")).collect();
+    notes.push(
+        "Measured in two runs: whatever changed on the machine between them is in the ratios too, and no interval \
+         shows it. Better put both into one plan, whose blocks interleave them."
+            .to_owned(),
+    );
+    let small = small_differences(&base.run.manifest, &new.run.manifest);
+    notes.extend((!small.is_empty()).then(|| format!("Between the runs changed: {}.", small.join("; "))));
+    Ok(notes)
+}
+
+fn left_out_of(side: Side<'_>, findings: &Findings, step: &ComparedStep) -> Vec<LeftOut> {
+    let workload = findings.workloads.iter().find(|workload| workload.name == step.workload);
+    let own = workload.and_then(|workload| workload.steps.iter().find(|own| own.name == step.step));
+    own.map_or_else(Vec::new, |own| left_out(side, &step.workload, own))
+}
+
+fn of_variant(side: Side<'_>) -> Result<Findings, Error> {
+    known(side)?;
+    analyse_with(side.run, &Choices { base: Some(side.variant.to_owned()) })
+}
+
+fn known(side: Side<'_>) -> Result<(), Error> {
+    let known: Vec<String> = side.run.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
+    if known.iter().any(|name| name == side.variant) {
+        return Ok(());
+    }
+    Err(Error::UnknownVariant {
+        run: side.run.manifest.run_id.clone(),
+        asked: side.variant.to_owned(),
+        known,
+    })
+}
+
+fn compared_side(side: Side<'_>, findings: &Findings) -> ComparedSide {
+    let found = findings.variants.iter().find(|variant| variant.name == side.variant);
+    ComparedSide {
+        run_id: side.run.manifest.run_id.clone(),
+        variant: side.variant.to_owned(),
+        version_text: found.map_or_else(String::new, |variant| variant.version_text.clone()),
+    }
+}
+
+fn debug_builds(base: &Run, new: &Run) -> Option<String> {
+    let debug = [base, new].iter().any(|run| run.manifest.tool.build != "release");
+    debug.then(|| "Measured with a debug build of dbdyno: its numbers are not worth comparing.".to_owned())
+}
+
+fn variant_of<'a>(step: &'a StepFindings, name: &str) -> Option<&'a VariantStep> {
+    step.variants.iter().find(|variant| variant.variant == name)
+}
+
+fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<ComparedStep> {
+    let seed = findings.run.seed;
+    let compared = |workload: &str, step: &StepFindings| {
+        let base = variant_of(step, &findings.run.base)?;
+        let new = variant_of(step, new)?;
+        let blocks = new.ratio.as_ref().map_or_else(Vec::new, |ratio| ratio.blocks.clone());
+        let ratios: Vec<f64> = blocks.iter().map(|(_, ratio)| *ratio).collect();
+        let in_block = |block: u32| valid(&new.runs).any(|run| run.block == block);
+        // Medians of different blocks would read as if they could be divided.
+        let beside =
+            !(base.rate.is_some() && new.rate.is_some()) || valid(&base.runs).any(|run| in_block(run.block));
+        Some(ComparedStep {
+            base_rate: base.rate.filter(|_| beside),
+            new_rate: new.rate.filter(|_| beside),
+            base_blocks: ratios.len(),
+            new_blocks: ratios.len(),
+            ratio: new.ratio.as_ref().map(|ratio| ratio.value),
+            inference: paired(&ratios, margins.of(&step.name), seed),
+            ratios: blocks,
+            standstills: Some(Standstills::in_pairs(&new.runs, &base.runs)),
+            ..both(workload, (step, base), (step, new), margins)
+        })
+    };
+    let steps = findings
+        .workloads
+        .iter()
+        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
+    steps.collect()
+}
+
+/// Steps of the base that the new run has too, by workload and name.
+fn apart(
+    base: &Findings,
+    base_name: &str,
+    new: &Findings,
+    new_name: &str,
+    margins: Margins<'_>,
+) -> Vec<ComparedStep> {
+    let other = |workload: &str, name: &str| {
+        let workload = new.workloads.iter().find(|other| other.name == workload)?;
+        workload.steps.iter().find(|step| step.name == name)
+    };
+    let rates = |variant: &VariantStep| -> Vec<f64> {
+        valid(&variant.runs).map(|run| run.rate).filter(|rate| *rate > 0.0).collect()
+    };
+    let compared = |workload: &str, step: &StepFindings| {
+        let base = variant_of(step, base_name)?;
+        let new_step = other(workload, &step.name)?;
+        let new = variant_of(new_step, new_name)?;
+        let (base_rates, new_rates) = (rates(base), rates(new));
+        Some(ComparedStep {
+            base_blocks: base_rates.len(),
+            new_blocks: new_rates.len(),
+            ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
+            inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
+            standstills: Some(Standstills::apart(&new.runs, &base.runs)),
+            ..both(workload, (step, base), (new_step, new), margins)
+        })
+    };
+    let steps = base
+        .workloads
+        .iter()
+        .flat_map(|workload| workload.judged_steps().filter_map(move |step| compared(&workload.name, step)));
+    steps.collect()
+}
+
+/// Whether new did not keep the background rate that base kept.
+fn is_missed(
+    base_step: &StepFindings,
+    base: &VariantStep,
+    new_step: &StepFindings,
+    new: &VariantStep,
+) -> bool {
+    base.background_rate.is_some() && !base_step.misses(base) && new_step.misses(new)
+}
+
+/// What does not depend on how the two are compared. A step that ran on both sides but has no ratio is invalid.
+fn both(
+    workload: &str,
+    (step, base): (&StepFindings, &VariantStep),
+    (new_step, new): (&StepFindings, &VariantStep),
+    margins: Margins<'_>,
+) -> ComparedStep {
+    let is_paced = step.is_paced(&base.variant);
+    let ran = !base.runs.is_empty() && !new.runs.is_empty();
+    ComparedStep {
+        workload: workload.to_owned(),
+        step: step.name.clone(),
+        rate_label: step.rate_label.clone(),
+        margin: margins.of(&step.name),
+        base_rate: base.rate,
+        new_rate: new.rate,
+        base_left_out: Vec::new(),
+        new_left_out: Vec::new(),
+        base_blocks: 0,
+        new_blocks: 0,
+        ratios: Vec::new(),
+        ratio: None,
+        inference: None,
+        target_missed: is_missed(step, base, new_step, new),
+        standstills: None,
+        is_paced,
+        schedule_missed: is_paced && fixed_rate::word(new_step.pace(new)) == Verdict::Missed,
+        decided: None,
+        verdict: ran.then_some(Verdict::Invalid),
+    }
+}
+
+/// Adjusts the p-values over the steps of this comparison and finds the words.
+fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
+    // A ratio is not invalid; one of a single block gets no word.
+    for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
+        step.verdict = None;
+    }
+    for step in steps.iter_mut().filter(|step| step.is_paced) {
+        step.inference = None;
+    }
+    if looks.is_empty() {
+        adjust(&mut steps.iter_mut().filter_map(|step| step.inference.as_mut()).collect::<Vec<_>>());
+        for step in steps.iter_mut() {
+            if let Some(ratio) = step.ratio {
+                step.verdict =
+                    step.inference.as_ref().map(|inference| verdict(ratio, inference, step.margin));
+            }
+        }
+    } else {
+        judge_at(looks, &mut steps.iter_mut().filter_map(at_looks).collect::<Vec<_>>());
+    }
+    for step in steps.iter_mut().filter(|step| step.target_missed) {
+        step.verdict = step.verdict.map(beside_fewer_writes);
+    }
+    for step in steps.iter_mut().filter(|step| step.is_paced && step.ratio.is_some()) {
+        step.verdict = Some(if step.schedule_missed { Verdict::Missed } else { Verdict::Paced });
+    }
+    for step in steps {
+        step.standstills = step.standstills.take().filter(|found| !found.is_empty());
+        if let Some(found) = &step.standstills {
+            step.verdict = found.judged(step.verdict);
+        }
+    }
+}
+
+/// Steps whose rates of new are beside fewer writes than base's.
+fn missed_note(steps: &[ComparedStep]) -> Option<String> {
+    let missed = steps.iter().filter(|step| step.target_missed);
+    let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "New did not keep the background rate that base kept in {}: its queries ran beside fewer writes than planned.",
+            listed(&names)
+        )
+    })
+}
+
+fn at_looks(step: &mut ComparedStep) -> Option<Compared<'_>> {
+    let ComparedStep { ratios, margin, inference, verdict, decided, .. } = step;
+    Some(Compared { blocks: ratios, margin: *margin, inference: inference.as_mut()?, verdict, decided })
+}
+
+#[cfg(test)]
+#[path = "comparison_tests.rs"]
+mod tests;

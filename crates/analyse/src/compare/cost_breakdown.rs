@@ -1,0 +1,181 @@
+//! What a difference of rates is made of: CPU an operation, and how much of the CPUs was used.
+//!
+//! rate = CPUs × utilisation ÷ CPU an operation, for every run. Both variants have the same CPUs, so the logarithm of the
+//! ratio is a difference of utilisation and one of CPU an operation. Each is split further by the logarithmic mean
+//! (Ang, Energy Policy 32, 2004: LMDI-I), whose parts add up to the whole without a remainder, zeros included:
+//! ln(x ÷ y) = Σ (xᵢ − yᵢ) ÷ L(x, y), where L(x, y) = (x − y) ÷ ln(x ÷ y).
+
+use dbdyno_record::HostInfo;
+
+use crate::measure::hosts::cpu_list;
+use crate::measure::measured::Hosting;
+use crate::model::runs::valid;
+use crate::model::{Account, Cause, Part, Ratio, StepRun};
+
+/// One run of a step as the identity sees it.
+#[derive(Debug, Clone, Copy)]
+struct Use {
+    user_us: f64,
+    kernel_us: f64,
+    /// Shares of the CPUs' time.
+    used: f64,
+    io_wait: f64,
+    idle: f64,
+}
+
+/// `None` where CPU was not sampled in every block of the ratio, and for a database out of sight.
+pub(crate) fn account(
+    runs: &[StepRun],
+    base: &[StepRun],
+    ratio: &Ratio,
+    hosting: Hosting,
+    cpus: u32,
+) -> Option<Account> {
+    let in_block = |runs: &[StepRun], block: u32| {
+        valid(runs).find(|run| run.block == block).and_then(|run| use_of(run, hosting, cpus))
+    };
+    let pairs: Vec<(Use, Use)> = ratio
+        .blocks
+        .iter()
+        .map(|(block, _)| Some((in_block(runs, *block)?, in_block(base, *block)?)))
+        .collect::<Option<_>>()?;
+    let part = |cause, log: fn(Use, Use) -> f64, value: fn(Use) -> f64| {
+        let mean = |of: &dyn Fn(&(Use, Use)) -> f64| pairs.iter().map(of).sum::<f64>() / pairs.len() as f64;
+        Part {
+            cause,
+            base: mean(&|pair| value(pair.1)),
+            variant: mean(&|pair| value(pair.0)),
+            factor: mean(&|pair| log(pair.0, pair.1)).exp(),
+        }
+    };
+    let parts = vec![
+        part(Cause::CpuUser, |new, base| -of_cpu(new, base, |cpu| cpu.user_us), |cpu| cpu.user_us),
+        part(Cause::CpuKernel, |new, base| -of_cpu(new, base, |cpu| cpu.kernel_us), |cpu| cpu.kernel_us),
+        part(Cause::IoWait, |new, base| -of_time(new, base, |cpu| cpu.io_wait), |cpu| 100.0 * cpu.io_wait),
+        part(Cause::Idle, |new, base| -of_time(new, base, |cpu| cpu.idle), |cpu| 100.0 * cpu.idle),
+    ];
+    Some(Account { cpus, parts })
+}
+
+/// CPUs that the database may use; `None` where they are not this host's. One that somebody else has started is bound to
+/// none by the plan.
+pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
+    let list = match hosting {
+        Hosting::Process if is_external => &None,
+        Hosting::Process => &host.server_cpus,
+        Hosting::Embedded => &host.client_cpus,
+        Hosting::External | Hosting::Nothing => return None,
+    };
+    list.as_deref().map_or(Some(host.cpus), cpus_in).filter(|cpus| *cpus > 0)
+}
+
+/// How many CPUs a list like `0-3,8` names; one that it names twice is one.
+fn cpus_in(list: &str) -> Option<u32> {
+    u32::try_from(cpu_list(list)?.len()).ok()
+}
+
+/// CPU of the database; embedded, the client is a part of it.
+fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
+    let cost = &run.cost;
+    let (user_us, kernel_us) = match hosting {
+        Hosting::Process => (cost.server_user_us?, cost.server_kernel_us?),
+        _ => (cost.client_user_us?, cost.client_kernel_us?),
+    };
+    let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
+    let used = share(user_us + kernel_us);
+    // Ticks of the whole host beside an exact clock of one process: together they may exceed the whole a little.
+    let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
+    (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
+}
+
+/// What one part of the CPU an operation adds to the logarithm of the whole's ratio.
+fn of_cpu(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+    (part(new) - part(base)) / logarithmic_mean(new.user_us + new.kernel_us, base.user_us + base.kernel_us)
+}
+
+/// What one part of the unused time takes from the logarithm of the utilisations' ratio.
+fn of_time(new: Use, base: Use, part: fn(Use) -> f64) -> f64 {
+    (part(new) - part(base)) / logarithmic_mean(new.used, base.used)
+}
+
+fn logarithmic_mean(x: f64, y: f64) -> f64 {
+    let log = (x / y).ln();
+    // Near 1 the quotient loses its digits, and the arithmetic mean differs by log² ÷ 12 only.
+    if log.abs() < 1e-6 { f64::midpoint(x, y) } else { (x - y) / log }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::step_run;
+    use crate::model::Cost;
+
+    fn run(block: u32, rate: f64, user_us: f64, kernel_us: f64, iowait_us: f64) -> StepRun {
+        let cost = Cost {
+            server_user_us: Some(user_us),
+            server_kernel_us: Some(kernel_us),
+            host_iowait_us: Some(iowait_us),
+            ..Cost::default()
+        };
+        StepRun { cost, ..step_run(block, rate) }
+    }
+
+    fn host(server_cpus: &str) -> HostInfo {
+        HostInfo { cpus: 8, server_cpus: Some(server_cpus.to_owned()), ..HostInfo::default() }
+    }
+
+    fn account_of(new: &[StepRun], base: &[StepRun]) -> Account {
+        let ratio = crate::compare::ratio::ratio(new, base).unwrap();
+        let account = account(new, base, &ratio, Hosting::Process, 2).unwrap();
+        let product: f64 = account.parts.iter().map(|part| part.factor).product();
+        assert!((product / ratio.value - 1.0).abs() < 1e-9, "{product} {}", ratio.value);
+        account
+    }
+
+    fn factors(account: &Account) -> Vec<String> {
+        account.parts.iter().map(|part| format!("{:.3}", part.factor)).collect()
+    }
+
+    #[test]
+    fn more_cpu_an_operation_at_full_use_is_charged_to_the_mode_that_used_it() {
+        // 2 CPUs in full use: 80 + 20 µs make 20,000/s, 105 + 20 µs make 16,000/s.
+        let account = account_of(&[run(1, 16_000.0, 105.0, 20.0, 0.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
+        assert_eq!(factors(&account), ["0.800", "1.000", "1.000", "1.000"]);
+        assert_eq!((account.cpus, account.parts[0].base, account.parts[0].variant), (2, 80.0, 105.0));
+    }
+
+    #[test]
+    fn waiting_for_io_is_told_from_other_idleness() {
+        // The same CPU an operation; of 2 CPUs 100 % are used, then 60 %, with 30 % waiting for IO.
+        let account = account_of(&[run(1, 12_000.0, 80.0, 20.0, 50.0)], &[run(1, 20_000.0, 80.0, 20.0, 0.0)]);
+        assert_eq!(factors(&account)[..2], ["1.000", "1.000"]);
+        let logs: Vec<f64> = account.parts.iter().map(|part| part.factor.ln()).collect();
+        assert!((logs[2] / logs[3] - 3.0).abs() < 1e-9, "30 % against 10 %: {logs:?}");
+        assert!((account.parts[2].variant - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_parts_of_several_blocks_multiply_to_the_ratio() {
+        let base = [run(1, 900.0, 700.0, 300.0, 100.0), run(2, 1_000.0, 650.0, 310.0, 0.0)];
+        let new = [run(1, 990.0, 600.0, 330.0, 20.0), run(2, 870.0, 640.0, 370.0, 250.0)];
+        account_of(&new, &base);
+    }
+
+    #[test]
+    fn without_every_figure_there_is_no_account() {
+        let base = [run(1, 900.0, 700.0, 300.0, 100.0)];
+        let mut new = base.to_vec();
+        new[0].cost.host_iowait_us = None;
+        let ratio = crate::compare::ratio::ratio(&new, &base).unwrap();
+        assert_eq!(account(&new, &base, &ratio, Hosting::Process, 2), None);
+    }
+
+    #[test]
+    fn cpu_lists_are_counted() {
+        assert_eq!([cpus_in("0-1"), cpus_in("0-3, 2,8"), cpus_in("5")], [Some(2), Some(5), Some(1)]);
+        assert_eq!([cpus_in("3-1"), cpus_in("x")], [None, None]);
+        let of = |hosting, is_external| cpus(hosting, is_external, &host("0-1"));
+        assert_eq!((of(Hosting::Process, false), of(Hosting::External, true)), (Some(2), None));
+        assert_eq!(of(Hosting::Process, true), Some(host("").cpus), "all of the host's");
+    }
+}

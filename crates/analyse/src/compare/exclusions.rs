@@ -1,0 +1,221 @@
+//! Which blocks of a step are in no comparison, and why: invalid, failed, interrupted, or never run.
+
+use dbdyno_record::{CellRecord, Outcome};
+
+use crate::model::failure::{end_message, words};
+use crate::model::{ComparedStep, Comparison, LeftOut, LeftOutKind, Side, StepFindings, StepRun, Validity};
+
+impl ComparedStep {
+    /// Of two runs, whose blocks have nothing to do with each other: base is valid in a block, and new went wrong in a greater share of
+    /// its blocks. One that did not run or was stopped says nothing.
+    fn new_breaks_more(&self) -> bool {
+        let of_side = |with_a_rate: usize, left_out: &[LeftOut]| {
+            let faults = left_out.iter().filter(|one| one.kind.is_fault()).count();
+            let zero = left_out.iter().filter(|one| one.kind == LeftOutKind::ZeroRate).count();
+            (faults, with_a_rate + zero + faults)
+        };
+        let (of_base, all_of_base) = of_side(self.base_blocks, &self.base_left_out);
+        let (of_new, all_of_new) = of_side(self.new_blocks, &self.new_left_out);
+        self.base_rate.is_some() && of_new * all_of_base > of_base * all_of_new
+    }
+}
+
+impl Comparison {
+    /// Steps in which new is invalid or failed in a block in which base is valid, each with the first such block. Blocks of two runs
+    /// are no pairs: there it is steps in which new went wrong in a greater share of its blocks than base.
+    pub fn broken(&self) -> Vec<(&ComparedStep, &LeftOut)> {
+        let of_step = |step: &ComparedStep, one: &LeftOut| {
+            let is_measured = match self.paired {
+                true => step.base_left_out.iter().all(|other| other.block != one.block),
+                false => step.new_breaks_more(),
+            };
+            one.kind.is_fault() && is_measured
+        };
+        let first = self
+            .steps
+            .iter()
+            .filter_map(|step| Some((step, step.new_left_out.iter().find(|one| of_step(step, one))?)));
+        first.collect()
+    }
+}
+
+/// Of one side and step, in the order of blocks; empty when each of its blocks can be compared.
+pub(crate) fn left_out(side: Side<'_>, workload: &str, step: &StepFindings) -> Vec<LeftOut> {
+    let variant = step.variants.iter().find(|variant| variant.variant == side.variant);
+    let runs = variant.map_or(&[][..], |variant| variant.runs.as_slice());
+    let is_own = |id: &dbdyno_record::CellId| id.variant == side.variant && id.workload == workload;
+    let cells: Vec<&CellRecord> = side.run.cells.iter().filter(|cell| is_own(&cell.id)).collect();
+    let mut blocks: Vec<u32> = cells.iter().map(|cell| cell.id.block).collect();
+    blocks.extend(side.run.manifest.order.iter().filter(|id| is_own(id)).map(|id| id.block));
+    blocks.sort_unstable();
+    blocks.dedup();
+    let of_block = |block: u32| {
+        let (kind, reason) = match runs.iter().find(|run| run.block == block) {
+            Some(run) => of_run(run)?,
+            None => of_cell(cells.iter().find(|cell| cell.id.block == block).copied())?,
+        };
+        Some(LeftOut { block, kind, reason })
+    };
+    blocks.into_iter().filter_map(of_block).collect()
+}
+
+fn of_run(run: &StepRun) -> Option<(LeftOutKind, String)> {
+    match &run.validity {
+        Validity::Valid if run.rate > 0.0 => None,
+        Validity::Valid => Some((LeftOutKind::ZeroRate, String::new())),
+        Validity::Invalid { reasons } => Some((LeftOutKind::Invalid, reasons.join("; "))),
+        Validity::Failed { message } => Some((LeftOutKind::Failed, words(message))),
+        Validity::Interrupted => Some((LeftOutKind::Interrupted, String::new())),
+    }
+}
+
+/// Of a cell without the step. One that completed had none to run: loads whose data are restored run once.
+fn of_cell(cell: Option<&CellRecord>) -> Option<(LeftOutKind, String)> {
+    let Some(cell) = cell else { return Some((LeftOutKind::DidNotRun, String::new())) };
+    match cell.outcome() {
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Failed) => Some((LeftOutKind::CellFailed, words(&end_message(cell)))),
+        Some(Outcome::Interrupted) | None => Some((LeftOutKind::Interrupted, String::new())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{Run, StepEvent};
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::compare::comparison::{CompareChoices, compare};
+    use crate::fixtures::{cell, ended, failed_cell, load_step, query_step, run};
+
+    fn text(all: &[LeftOut]) -> String {
+        let line = |one: &LeftOut| format!("{} {}: {:?}", one.block, one.kind.words(), one.reason);
+        all.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    fn compared(run: &Run) -> Comparison {
+        let side = |variant| Side { run, variant };
+        compare(side("a"), side("b"), CompareChoices::default()).unwrap()
+    }
+
+    #[test]
+    fn each_block_without_figures_says_why() {
+        let mut invalid = load_step(1_000);
+        invalid.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
+        let mut cells: Vec<_> =
+            (1..=5).map(|block| cell(block, "a", vec![load_step(1_000), query_step(100, 10)])).collect();
+        cells.push(cell(1, "b", vec![invalid]));
+        cells.push(cell(2, "b", vec![ended(load_step(1_000), Outcome::Failed, "server gone:\n[ERROR] x")]));
+        cells.push(failed_cell(3, "b", Vec::new(), "died at start; the end of its log l:\n[ERROR] y"));
+        cells.push(cell(4, "b", vec![load_step(1_000)]));
+        let found = compared(&run(&["a", "b"], 5, cells));
+        assert_snapshot!(text(&found.steps[0].new_left_out), @r#"
+        1 invalid: "clock jumped"
+        2 failed: "server gone"
+        3 its cell failed: "died at start; its log is l"
+        5 its cell did not run: ""
+        "#);
+        assert_eq!(text(&found.steps[0].base_left_out), "");
+        assert_eq!(found.steps[0].base_blocks, 1);
+        assert_snapshot!(text(&found.steps[1].new_left_out), @r#"
+        3 its cell failed: "died at start; its log is l"
+        5 its cell did not run: ""
+        "#);
+    }
+
+    #[test]
+    fn what_broke_beside_a_sound_base_is_named_by_step_and_block() {
+        let invalid = |rate| {
+            let mut step = load_step(rate);
+            step.events.push(StepEvent::Invalid { reason: "rows is 2, expected 3".to_owned() });
+            step
+        };
+        let sound = || vec![load_step(1_000)];
+        let cells = vec![
+            cell(1, "a", vec![invalid(1_000)]),
+            cell(1, "b", vec![invalid(1_000)]),
+            cell(2, "a", sound()),
+            cell(2, "b", vec![invalid(1_000)]),
+            cell(3, "a", sound()),
+            failed_cell(3, "b", Vec::new(), "server died"),
+        ];
+        let one_run = run(&["a", "b"], 3, cells);
+        let found = compared(&one_run);
+        let told = |found: &Comparison| -> Vec<String> {
+            found
+                .broken()
+                .iter()
+                .map(|(step, one)| format!("{} {}", step.step, text(&[(*one).clone()])))
+                .collect()
+        };
+        let expected =
+            ["l.i0 2 invalid: \"rows is 2, expected 3\"", "qr100 3 its cell failed: \"server died\""];
+        assert_eq!(told(&found), expected);
+        // Of two runs, whose blocks are no pairs.
+        let mut other = run(&["a", "b"], 1, vec![cell(1, "a", sound()), cell(1, "b", sound())]);
+        other.manifest.run_id = "other".to_owned();
+        let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+        let apart =
+            |base, new| compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices);
+        assert_eq!(told(&apart(&other, &one_run).unwrap())[0], "l.i0 1 invalid: \"rows is 2, expected 3\"");
+        assert!(told(&apart(&one_run, &other).unwrap()).is_empty());
+    }
+
+    /// A run of `variant` in `l.i0`, invalid in the first so many of its blocks.
+    fn with_faults(id: &str, faults: u32, blocks: u32) -> Run {
+        let of_block = |block| {
+            let mut step = load_step(1_000 + u64::from(block));
+            if block <= faults {
+                step.events.push(StepEvent::Invalid { reason: "rows is 2, expected 3".to_owned() });
+            }
+            cell(block, "a", vec![step])
+        };
+        let mut run = run(&["a"], blocks, (1..=blocks).map(of_block).collect());
+        run.manifest.run_id = id.to_owned();
+        run
+    }
+
+    #[test]
+    fn a_bad_block_of_the_base_does_not_excuse_more_of_them_in_another_run() {
+        let broken = |base: (u32, u32), new: (u32, u32)| {
+            let (base, new) = (with_faults("x", base.0, base.1), with_faults("y", new.0, new.1));
+            let side = |run| Side { run, variant: "a" };
+            let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+            compare(side(&base), side(&new), choices).unwrap().broken().len() == 1
+        };
+        assert!(broken((1, 3), (3, 3)) && broken((1, 3), (2, 3)) && broken((0, 3), (1, 3)));
+        assert!(!broken((1, 3), (1, 3)) && !broken((1, 3), (1, 4)) && !broken((2, 3), (1, 3)));
+        assert!(broken((1, 6), (1, 3)), "of its own blocks");
+        assert!(!broken((3, 3), (3, 3)), "a base without a rate is no measure");
+    }
+
+    #[test]
+    fn rates_of_different_blocks_do_not_stand_beside_each_other() {
+        let invalid = |rate| {
+            let mut step = load_step(rate);
+            step.events.push(StepEvent::Invalid { reason: "clock jumped".to_owned() });
+            step
+        };
+        let cells = vec![
+            cell(1, "a", vec![invalid(1_000)]),
+            cell(1, "b", vec![load_step(2_000)]),
+            cell(2, "a", vec![load_step(1_000)]),
+            cell(2, "b", vec![invalid(2_000)]),
+        ];
+        let found = compared(&run(&["a", "b"], 2, cells));
+        let step = &found.steps[0];
+        assert_eq!((step.base_rate, step.new_rate, step.ratio), (None, None, None));
+        let out = (text(&step.base_left_out), text(&step.new_left_out));
+        assert_eq!(out, ("1 invalid: \"clock jumped\"".to_owned(), "2 invalid: \"clock jumped\"".to_owned()));
+    }
+
+    #[test]
+    fn the_rate_of_the_valid_side_stays() {
+        let cells =
+            vec![cell(1, "a", vec![load_step(1_000)]), failed_cell(1, "b", Vec::new(), "server died")];
+        let found = compared(&run(&["a", "b"], 1, cells));
+        let step = &found.steps[0];
+        assert_eq!((step.base_rate, step.new_rate, step.verdict), (Some(1_000.0), None, None));
+        assert_eq!(text(&step.new_left_out), "1 its cell failed: \"server died\"");
+    }
+}

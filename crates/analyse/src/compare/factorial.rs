@@ -1,0 +1,346 @@
+//! Effects of single settings, where the variants combine settings in every way: doublewrite × binlog.
+//!
+//! A full factorial design: factors with levels, and one variant for each combination. All variants tell of every
+//! factor, so an effect rests on all of them and not on one pair. Effects are computed block by block on log rates, as
+//! contrasts of cell means (Box, Hunter and Hunter, *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and
+//! given as ratios. Levels are compared with the base's level.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dbdyno_record::{VariantInfo, parallel};
+
+use crate::compare::inference::{adjust, paired, verdict};
+use crate::compare::interim_analyses::{Compared, Look, judge_at};
+use crate::model::runs::valid;
+use crate::model::{Effect, Ratio, StepFindings, Verdict};
+
+/// Which variants have which levels, if they are a full factorial.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Design {
+    /// The base's levels.
+    base: BTreeMap<String, String>,
+    /// All levels by factor.
+    levels: BTreeMap<String, BTreeSet<String>>,
+    variants: Vec<(String, BTreeMap<String, String>)>,
+}
+
+/// A sum of log rates: variants with their weights.
+type Contrast = Vec<(String, f64)>;
+
+impl Design {
+    /// `Ok(None)` when no variant has factors; else what keeps the variants from being a full factorial, in a sentence.
+    /// `again` is the name of the variant that is another one under a second name, and no combination of its own.
+    pub(crate) fn of(
+        variants: &[VariantInfo],
+        base: &str,
+        again: Option<&str>,
+    ) -> Result<Option<Self>, String> {
+        let has_part =
+            |variant: &&VariantInfo| !variant.factors.is_empty() && again != Some(variant.name.as_str());
+        let with: Vec<&VariantInfo> = variants.iter().filter(has_part).collect();
+        if with.is_empty() {
+            return Ok(None);
+        }
+        let Some(of_base) = with.iter().find(|variant| variant.name == base) else {
+            return Err(format!("the base {base} has no factors"));
+        };
+        let mut levels: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for variant in &with {
+            if !variant.factors.keys().eq(of_base.factors.keys()) {
+                return Err(format!("{} and {base} do not name the same factors", variant.name));
+            }
+            for (factor, level) in &variant.factors {
+                levels.entry(factor.clone()).or_default().insert(level.clone());
+            }
+        }
+        if let Some((factor, _)) = levels.iter().find(|(_, levels)| levels.len() < 2) {
+            return Err(format!("factor {factor} has one level only"));
+        }
+        let combinations: BTreeSet<_> = with.iter().map(|variant| &variant.factors).collect();
+        let wanted: usize = levels.values().map(BTreeSet::len).product();
+        if combinations.len() != with.len() || wanted != with.len() {
+            return Err(format!(
+                "{} variants with {} different combinations of levels, where all combinations are {wanted}",
+                with.len(),
+                combinations.len()
+            ));
+        }
+        let variants = with.iter().map(|variant| (variant.name.clone(), variant.factors.clone())).collect();
+        Ok(Some(Self { base: of_base.factors.clone(), levels, variants }))
+    }
+
+    /// Every main effect, then every interaction of two factors.
+    fn contrasts(&self) -> Vec<(String, Contrast)> {
+        let changes: Vec<(&str, &str)> = self
+            .levels
+            .iter()
+            .flat_map(|(factor, levels)| levels.iter().map(move |level| (factor.as_str(), level.as_str())))
+            .filter(|(factor, level)| self.base[*factor] != *level)
+            .collect();
+        let main = changes.iter().map(|change| {
+            let (factor, level) = change;
+            (format!("{factor}: {level} against {}", self.base[*factor]), self.contrast(&[*change]))
+        });
+        let pairs = changes.iter().enumerate().flat_map(|(index, one)| {
+            changes[index + 1..].iter().filter(|two| two.0 != one.0).map(move |two| (*one, *two))
+        });
+        let interactions = pairs.map(|(one, two)| {
+            (format!("{} {} × {} {}", one.0, one.1, two.0, two.1), self.contrast(&[one, two]))
+        });
+        main.chain(interactions).collect()
+    }
+
+    /// +1 for a changed level, −1 for the base's, 0 for any other; multiplied over the factors, shared out over the
+    /// combinations of the rest.
+    fn contrast(&self, changes: &[(&str, &str)]) -> Contrast {
+        let sign = |levels: &BTreeMap<String, String>| -> f64 {
+            let of = |(factor, level): &(&str, &str)| match levels[*factor].as_str() {
+                is if is == *level => 1.0,
+                is if is == self.base[*factor] => -1.0,
+                _ => 0.0,
+            };
+            changes.iter().map(of).product()
+        };
+        let others: usize = self
+            .levels
+            .iter()
+            .filter(|(factor, _)| !changes.iter().any(|change| change.0 == factor.as_str()))
+            .map(|(_, levels)| levels.len())
+            .product();
+        let weighted =
+            self.variants.iter().map(|(name, levels)| (name.clone(), sign(levels) / others as f64));
+        weighted.filter(|(_, weight)| *weight != 0.0).collect()
+    }
+}
+
+/// Why factors that the plan names have no effects in the report.
+pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> {
+    let reason = design.err()?;
+    Some(format!("The variants' factors are no full factorial design, so there are no effects: {reason}."))
+}
+
+/// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
+pub(crate) fn judge_effects(
+    steps: &mut [&mut StepFindings],
+    design: &Design,
+    (base, seed): (&str, u64),
+    looks: &[Look],
+) {
+    let contrasts = design.contrasts();
+    let effects = parallel::map(steps, |step| {
+        let of_contrast = |(name, contrast): &(String, Contrast)| {
+            let mut effect = effect(step, name, contrast)?;
+            let ratios: Vec<f64> = effect.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+            effect.ratio.inference = paired(&ratios, step.margin, seed);
+            Some(effect)
+        };
+        // Where the rate is the plan's no setting has an effect on it.
+        let contrasts = if step.is_paced(base) { &[][..] } else { &contrasts };
+        contrasts.iter().filter_map(of_contrast).collect::<Vec<_>>()
+    });
+    for (step, effects) in steps.iter_mut().zip(effects) {
+        step.effects = effects;
+    }
+    if !looks.is_empty() {
+        judge_at_looks(steps, looks);
+        return open_unlike(steps);
+    }
+    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
+    adjust(&mut effects.filter_map(|effect| effect.ratio.inference.as_mut()).collect::<Vec<_>>());
+    for step in steps.iter_mut() {
+        for effect in &mut step.effects {
+            let inference = effect.ratio.inference.as_ref();
+            effect.verdict = inference.map(|inference| verdict(effect.ratio.value, inference, step.margin));
+        }
+    }
+    open_unlike(steps);
+}
+
+/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates beside unequal writes is
+/// not of its factors alone.
+fn open_unlike(steps: &mut [&mut StepFindings]) {
+    let effects = steps.iter_mut().flat_map(|step| &mut step.effects);
+    for effect in effects.filter(|effect| !effect.stalled.is_empty() || !effect.missed.is_empty()) {
+        effect.verdict = effect.verdict.map(|_| Verdict::Undecided);
+    }
+}
+
+/// A run that was looked at while it went on spends its error on effects as on ratios.
+fn judge_at_looks(steps: &mut [&mut StepFindings], looks: &[Look]) {
+    let mut effects: Vec<(f64, &mut Effect)> = steps
+        .iter_mut()
+        .flat_map(|step| {
+            let margin = step.margin;
+            step.effects.iter_mut().map(move |effect| (margin, effect))
+        })
+        .collect();
+    let mut decided = vec![None; effects.len()];
+    let compared = effects.iter_mut().zip(&mut decided).filter_map(|((margin, effect), decided)| {
+        let Effect { ratio, verdict, .. } = &mut **effect;
+        let inference = ratio.inference.as_mut()?;
+        Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
+    });
+    judge_at(looks, &mut compared.collect::<Vec<_>>());
+}
+
+/// Over the blocks in which every variant of the contrast is valid; `None` when there is no such block.
+fn effect(step: &StepFindings, name: &str, contrast: &Contrast) -> Option<Effect> {
+    // Logarithm of the effect in one block: −∞, ∞ or no number where a variant answered nothing.
+    let in_block = |block: u32| -> Option<f64> {
+        let log = |(variant, weight): &(String, f64)| {
+            let step = step.variants.iter().find(|step| step.variant == *variant)?;
+            let rate = valid(&step.runs).find(|run| run.block == block)?.rate;
+            Some(weight * rate.ln())
+        };
+        contrast.iter().map(log).sum()
+    };
+    let numbers: BTreeSet<u32> =
+        step.variants.iter().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
+    let found: Vec<(u32, f64)> =
+        numbers.into_iter().filter_map(|block| Some((block, in_block(block)?))).collect();
+    let (known, without): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, log)| log.is_finite());
+    let blocks: Vec<(u32, f64)> = known.into_iter().map(|(block, log)| (block, log.exp())).collect();
+    let stalled = without.into_iter().map(|(block, _)| block).collect();
+    let logs: f64 = blocks.iter().map(|(_, ratio)| ratio.ln()).sum();
+    let value = (!blocks.is_empty()).then(|| (logs / blocks.len() as f64).exp())?;
+    let ratio = Ratio { value, blocks, inference: None };
+    Some(Effect { name: name.to_owned(), ratio, stalled, missed: missed(step, contrast), verdict: None })
+}
+
+/// Variants of the contrast that did not keep the background rate; none where no other of them kept it.
+fn missed(step: &StepFindings, contrast: &Contrast) -> Vec<String> {
+    let has_part = |name: &str| contrast.iter().any(|(variant, _)| variant == name);
+    let own =
+        step.variants.iter().filter(|found| has_part(&found.variant) && found.background_rate.is_some());
+    let (missed, kept): (Vec<_>, Vec<_>) = own.partition(|found| step.misses(found));
+    if kept.is_empty() {
+        return Vec::new();
+    }
+    missed.into_iter().map(|found| found.variant.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::CellRecord;
+
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, query_step, run};
+    use crate::model::Findings;
+
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+
+    /// Variants `a` to `d`: neither, binlog, doublewrite, both.
+    fn found(blocks: &[[u64; 4]]) -> Findings {
+        let cells = blocks.iter().zip(1..).flat_map(|(rates, block)| {
+            NAMES.iter().zip(rates).map(move |(name, rate)| cell(block, name, vec![load_step(*rate)]))
+        });
+        found_in(cells.collect(), blocks.len() as u32)
+    }
+
+    fn found_in(cells: Vec<CellRecord>, blocks: u32) -> Findings {
+        let mut run = run(&NAMES, blocks, cells);
+        let levels = [("off", "off"), ("on", "off"), ("off", "on"), ("on", "on")];
+        for (variant, (binlog, doublewrite)) in run.manifest.variants.iter_mut().zip(levels) {
+            variant.factors = factors(&[("binlog", binlog), ("doublewrite", doublewrite)]);
+        }
+        analyse(&run)
+    }
+
+    fn factors(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(factor, level)| ((*factor).to_owned(), (*level).to_owned())).collect()
+    }
+
+    fn effects(findings: &Findings) -> Vec<String> {
+        let text = |effect: &Effect| {
+            let verdict = effect.verdict.map_or("-", Verdict::word);
+            format!("{} {:.3} {verdict}", effect.name, effect.ratio.value)
+        };
+        findings.workloads[0].steps[0].effects.iter().map(text).collect()
+    }
+
+    #[test]
+    fn factors_that_do_not_meet_have_main_effects_and_no_interaction() {
+        // binlog costs 20 %, doublewrite 10 %, both 28 %; a block is 1 % faster than another.
+        let blocks = [[100_000, 80_000, 90_000, 72_000], [101_000, 80_800, 90_900, 72_720]].repeat(2);
+        insta::assert_snapshot!(effects(&found(&blocks)).join("\n"), @r"
+        binlog: on against off 0.800 slower
+        doublewrite: on against off 0.900 slower
+        binlog on × doublewrite on 1.000 same
+        ");
+    }
+
+    #[test]
+    fn an_interaction_is_what_the_one_factor_does_to_the_others_ratio() {
+        // Alone either costs 20 %, together no more: with the binlog, doublewrite is free.
+        insta::assert_snapshot!(effects(&found(&[[100_000, 80_000, 80_000, 80_000]])).join("\n"), @r"
+        binlog: on against off 0.894 -
+        doublewrite: on against off 0.894 -
+        binlog on × doublewrite on 1.250 -
+        ");
+    }
+
+    #[test]
+    fn rates_beside_missed_background_writes_have_no_effect_with_a_verdict() {
+        // The binlog costs a quarter of the queries; 200 rows/s are to be written, 190 are enough.
+        let of_writes = |writes: [u64; 4]| {
+            let cells = (1..=3).flat_map(|block| {
+                let query =
+                    move |at: usize| query_step([400, 300, 400, 300][at] + u64::from(block), writes[at]);
+                (0..4).map(move |at| cell(block, NAMES[at], vec![query(at)]))
+            });
+            let findings = found_in(cells.collect(), 3);
+            let effect = &findings.workloads[0].steps[1].effects[0];
+            let note = findings.workloads[0].summary.effects.as_ref().unwrap().rows[0].cells[1].note.clone();
+            (effect.verdict, effect.missed.clone(), note.contains("; d did not keep the background rate"))
+        };
+        assert_eq!(of_writes([200; 4]), (Some(Verdict::Slower), Vec::new(), false));
+        assert_eq!(of_writes([200, 200, 200, 150]), (Some(Verdict::Undecided), vec!["d".to_owned()], true));
+        assert_eq!(of_writes([150; 4]), (Some(Verdict::Slower), Vec::new(), false), "none kept it");
+    }
+
+    #[test]
+    fn three_levels_are_compared_with_the_bases() {
+        let variant = |name: &str, level: &str| VariantInfo {
+            name: name.to_owned(),
+            factors: factors(&[("flush", level)]),
+            ..crate::fixtures::variant(name)
+        };
+        let design = Design::of(&[variant("x", "1"), variant("y", "0"), variant("z", "2")], "x", None)
+            .unwrap()
+            .unwrap();
+        let names: Vec<String> = design.contrasts().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["flush: 0 against 1", "flush: 2 against 1"]);
+        assert_eq!(design.contrasts()[0].1, [("x".to_owned(), -1.0), ("y".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn the_base_under_a_second_name_is_no_combination_of_its_own() {
+        let variant = |name: &str, level: &str| VariantInfo {
+            name: name.to_owned(),
+            factors: factors(&[("flush", level)]),
+            ..crate::fixtures::variant(name)
+        };
+        let all = [variant("x", "1"), variant("x~again", "1"), variant("y", "0")];
+        let without = [all[0].clone(), all[2].clone()];
+        assert_eq!(Design::of(&all, "x", Some("x~again")), Design::of(&without, "x", None));
+        assert!(Design::of(&all, "x", None).is_err());
+    }
+
+    #[test]
+    fn what_is_no_full_factorial_is_said() {
+        let variant = |name: &str, pairs: &[(&str, &str)]| VariantInfo {
+            factors: factors(pairs),
+            ..crate::fixtures::variant(name)
+        };
+        let problem = |variants: &[VariantInfo]| Design::of(variants, "x", None).unwrap_err();
+        let x = variant("x", &[("a", "1"), ("b", "1")]);
+        let alike = variant("y", &[("a", "1"), ("b", "2")]);
+        insta::assert_snapshot!(problem(&[x.clone(), alike]), @"factor a has one level only");
+        let corner = variant("y", &[("a", "2"), ("b", "2")]);
+        insta::assert_snapshot!(problem(&[x.clone(), corner]), @"2 variants with 2 different combinations of levels, where all combinations are 4");
+        insta::assert_snapshot!(problem(&[x, variant("y", &[("a", "2")])]), @"y and x do not name the same factors");
+        insta::assert_snapshot!(problem(&[variant("x", &[]), variant("y", &[("a", "2")])]), @"the base x has no factors");
+        assert_eq!(Design::of(&[variant("x", &[])], "x", None), Ok(None));
+    }
+}

@@ -1,0 +1,190 @@
+//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times tell who is quicker.
+
+use crate::model::runs::valid;
+use crate::model::{ComparedStep, KindResult, Schedule, StepFindings, StepRun, VariantStep, Verdict};
+use crate::statistics::describe::median;
+use crate::words::listed;
+
+/// Share of the operations due that may be left where a schedule counts as kept. They are the slowest ones, in no response time; and a
+/// server that lastingly answers fewer than arrive is overloaded, however little it lacks.
+const MOST_LEFT: f64 = 0.01;
+/// By how many standard deviations of their number operations may be on their way above the mean.
+const DEVIATIONS: f64 = 3.0;
+/// So many may be on their way at the window's end, however quick the answers are.
+const LEAST_ON_ITS_WAY: f64 = 3.0;
+/// Where a step shows its response times.
+pub(crate) const TIMES_TABLE: &str = "Service and response time";
+
+/// How a schedule was kept; medians over the valid blocks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pace {
+    /// Operations a second that the plan asked for, and that were answered.
+    pub asked: f64,
+    pub reached: f64,
+    /// Share of the operations due that were dropped, failed, or came on top of those that wait.
+    pub left_share: f64,
+    /// The part of it that was dropped.
+    pub dropped_share: f64,
+    /// By how much more operations waited or were on their way at the window's end than at its beginning, as a share of those due; 0
+    /// where it is no more than a server that keeps up has on its way.
+    pub queue_share: f64,
+}
+
+impl Pace {
+    /// Hardly any left.
+    pub fn is_kept(self) -> bool {
+        self.left_share <= MOST_LEFT
+    }
+
+    /// `476/s of 3000/s were reached, 84.1 % of the operations dropped`
+    pub fn text(self) -> String {
+        let (reached, asked) = (self.reached, self.asked);
+        let mut text = format!("{reached:.0}/s of {asked:.0}/s were reached");
+        if self.dropped_share > 0.0 {
+            text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * self.dropped_share));
+        }
+        if self.queue_share > 0.0 {
+            text.push_str(&format!(
+                ", the queue grew by {:.1} % of the operations",
+                100.0 * self.queue_share
+            ));
+        }
+        text
+    }
+}
+
+/// The pace of one run: (asked, reached, left share, dropped share, queue share).
+fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
+    let schedule = kind.schedule.as_ref()?;
+    let due = schedule.due as f64;
+    let share = |operations: f64| if due > 0.0 { operations / due } else { 0.0 };
+    let growth = schedule.queue_growth as f64;
+    let arrears = (growth - on_its_way(kind, schedule)).max(0.0);
+    Some([
+        schedule.asked_per_second,
+        kind.operations_per_second,
+        share(arrears + (kind.failed + kind.dropped) as f64),
+        share(kind.dropped as f64),
+        share(if arrears > 0.0 { growth } else { 0.0 }),
+    ])
+}
+
+/// How many operations a server that keeps up may have on their way at one moment: their mean, by Little's law arrivals a second times
+/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to tell
+/// slow answers from arrears, and no more than half of it is taken for the former.
+fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
+    let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
+    (mean + DEVIATIONS * mean.sqrt()).min(schedule.due as f64 / 2.0).max(LEAST_ON_ITS_WAY)
+}
+
+impl StepFindings {
+    fn headline<'a>(&self, run: &'a StepRun) -> Option<&'a KindResult> {
+        run.kinds.iter().find(|kind| kind.kind == self.headline_kind)
+    }
+
+    /// How a variant kept the schedule of the step's headline; `None` for a closed loop and without a valid block.
+    pub fn pace(&self, variant: &VariantStep) -> Option<Pace> {
+        let runs: Vec<[f64; 5]> =
+            valid(&variant.runs).filter_map(|run| of_run(self.headline(run)?)).collect();
+        let of = |figure: usize| median(&runs.iter().map(|run| run[figure]).collect::<Vec<_>>());
+        Some(Pace {
+            asked: of(0)?,
+            reached: of(1)?,
+            left_share: of(2)?,
+            dropped_share: of(3)?,
+            queue_share: of(4)?,
+        })
+    }
+
+    fn pace_of(&self, name: &str) -> Option<Pace> {
+        self.pace(self.variants.iter().find(|variant| variant.variant == name)?)
+    }
+
+    /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what it can do.
+    pub(crate) fn is_paced(&self, base: &str) -> bool {
+        self.pace_of(base).is_some_and(Pace::is_kept)
+    }
+
+    /// Whether the variant of this name did not keep a schedule that `base` kept.
+    pub fn misses_schedule_of(&self, base: &str, variant: &str) -> bool {
+        self.is_paced(base) && self.pace_of(variant).is_some_and(|pace| !pace.is_kept())
+    }
+
+    /// Of one run: a percentile of the headline's response times, in microseconds; `None` where nothing was answered.
+    pub(crate) fn response_p99_us_in(&self, run: &StepRun) -> Option<f64> {
+        let answered = self.headline(run).filter(|kind| kind.response.count > 0);
+        answered.map(|kind| kind.response.p99_us as f64)
+    }
+
+    /// Median over the valid blocks of a percentile of the headline's response times, in microseconds.
+    pub fn response_p99_us(&self, variant: &VariantStep) -> Option<f64> {
+        median(&valid(&variant.runs).filter_map(|run| self.response_p99_us_in(run)).collect::<Vec<_>>())
+    }
+}
+
+/// The word of a step whose base kept its schedule.
+pub(crate) fn word(new: Option<Pace>) -> Verdict {
+    if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
+}
+
+/// Where response times are to be found, for steps whose headline is an open loop.
+pub(crate) fn absolute_text(steps: &[StepFindings]) -> String {
+    let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
+    let names: Vec<&str> = steps.iter().filter(is_open).map(|step| step.name.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    format!(
+        " In {} operations are sent at the plan's rate; how quick their answers were is in the step's table {TIMES_TABLE}.",
+        listed(&names)
+    )
+}
+
+/// What the word means, where it is used.
+pub(crate) fn relative_text(steps: &[StepFindings]) -> String {
+    let mut verdicts = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.verdict);
+    if !verdicts.any(|verdict| verdict == Verdict::Paced) {
+        return String::new();
+    }
+    format!(
+        " paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table \
+         {TIMES_TABLE}."
+    )
+}
+
+/// One warning for each variant and step that did not keep its schedule.
+pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
+    let missed = |variant: &VariantStep| {
+        let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
+        Some(format!(
+            "{} {}: the schedule was not kept: {}; response times are of what was answered.",
+            variant.variant,
+            step.name,
+            pace.text()
+        ))
+    };
+    step.variants.iter().filter_map(missed).collect()
+}
+
+/// What a comparison says above its table.
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
+    let of = |wanted: Verdict| -> Vec<&str> {
+        let steps = steps.iter().filter(|step| step.is_paced && step.verdict == Some(wanted));
+        steps.map(|step| step.step.as_str()).collect()
+    };
+    let paced = of(Verdict::Paced);
+    let missed = of(Verdict::Missed);
+    let paced = (!paced.is_empty()).then(|| {
+        format!(
+            "The rate is the plan's in {}, and both kept it: compare response times, in the reports' tables {TIMES_TABLE}.",
+            listed(&paced)
+        )
+    });
+    let missed = (!missed.is_empty())
+        .then(|| format!("New did not keep the schedule that base kept in {}.", listed(&missed)));
+    paced.into_iter().chain(missed).collect()
+}
+
+#[cfg(test)]
+#[path = "fixed_rate_tests.rs"]
+mod tests;

@@ -1,0 +1,169 @@
+//! Runs of open loops that kept their schedule, or did not.
+
+use dbdyno_record::{Interval, Run, StepRecord};
+use insta::assert_snapshot;
+
+use super::*;
+use crate::analyse;
+use crate::compare::comparison::{CompareChoices, compare};
+use crate::compare::noise::noise;
+use crate::fixtures::{cell, open_loop, run};
+use crate::model::{Colour, Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
+
+/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only behind the window.
+fn overloaded(reached: u64) -> StepRecord {
+    let mut step = open_loop(reached, true, 1_000);
+    for (interval, second) in step.intervals.iter_mut().zip(1..) {
+        (interval.backlog, interval.dropped) = (second * interval.dropped, 0);
+    }
+    let last = step.intervals.last().unwrap().clone();
+    let behind = Interval { from_us: 2_000_000, to_us: 2_000_001, due: 0, done: 0, rows: 0, ..last };
+    step.intervals.push(Interval { backlog: 0, dropped: behind.backlog, ..behind });
+    step
+}
+
+/// Five blocks of `a` and `b`.
+fn run_of(id: &str, a: &StepRecord, b: &StepRecord) -> Run {
+    let cells = (1..=5)
+        .flat_map(|block| [cell(block, "a", vec![a.clone()]), cell(block, "b", vec![b.clone()])])
+        .collect();
+    let mut run = run(&["a", "b"], 5, cells);
+    run.manifest.run_id = id.to_owned();
+    run
+}
+
+fn found(a: &StepRecord, b: &StepRecord) -> Findings {
+    analyse(&run_of("x", a, b))
+}
+
+fn word(findings: &Findings) -> Option<Verdict> {
+    findings.workloads[0].steps[0].variants[1].verdict
+}
+
+fn compared(base: &Run, new: &Run) -> Comparison {
+    let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+    compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices).unwrap()
+}
+
+#[test]
+fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
+    let findings = found(&open_loop(1_000, false, 1_000), &open_loop(1_000, false, 1_000_000));
+    let step = &findings.workloads[0].steps[0];
+    let b = &step.variants[1];
+    assert_eq!(b.verdict, Some(Verdict::Paced));
+    assert!(b.ratio.as_ref().unwrap().inference.is_none(), "it is no comparison among the others");
+    assert!(step.response_p99_us(b) > step.response_p99_us(&step.variants[0]).map(|p99| 900.0 * p99));
+    assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
+    assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
+    let summary = &findings.workloads[0].summary;
+    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 operations are sent at the plan's rate; how quick their answers were is in the step's table Service and response time.");
+    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table Service and response time.");
+    assert_eq!(summary.relative.rows[1].cells[0].note, "the rate is the plan's");
+    let colours = |findings: &Findings| -> Vec<Colour> {
+        let rows = &findings.workloads[0].summary.absolute.rows;
+        rows.iter().map(|row| row.cells[0].colour).collect()
+    };
+    assert_eq!(colours(&findings), [Colour::None, Colour::None]);
+    let late = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
+    assert_eq!(colours(&late), [Colour::None, Colour::Grey]);
+}
+
+#[test]
+fn a_schedule_that_only_the_base_kept_is_missed() {
+    for (reached, dropped) in [(476, true), (940, false), (985, true)] {
+        let findings = found(&open_loop(1_000, false, 1_000), &open_loop(reached, dropped, 1_000));
+        assert_eq!(word(&findings), Some(Verdict::Missed), "{reached}");
+    }
+    let findings = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of what was answered.");
+    let summary = &findings.workloads[0].summary;
+    assert_eq!(
+        summary.relative.rows[1].cells[0].note,
+        "476/s of 1000/s were reached, 52.4 % of the operations dropped"
+    );
+    assert!(
+        summary.relative.caption.contains(" missed: it did not keep the plan's rate, which the base kept.")
+    );
+    assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))), Some(Verdict::Paced));
+}
+
+#[test]
+fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_little_it_lacks() {
+    let base = open_loop(1_000, false, 1_000);
+    let findings = found(&base, &overloaded(970));
+    assert_eq!(word(&findings), Some(Verdict::Missed));
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of what was answered.");
+    assert_eq!(word(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
+    // A base that does not keep it either: its rate is what it can do.
+    assert_eq!(word(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));
+}
+
+#[test]
+fn rates_below_the_plans_are_what_the_servers_can_do() {
+    let base = open_loop(500, true, 1_000);
+    assert_eq!(word(&found(&base, &open_loop(700, true, 1_000))), Some(Verdict::Faster));
+    assert_eq!(word(&found(&base, &open_loop(300, true, 1_000))), Some(Verdict::Slower));
+    assert_eq!(word(&found(&base, &open_loop(1_000, false, 1_000))), Some(Verdict::Faster));
+    let schedules = found(&base, &base).warnings;
+    assert_eq!(schedules.iter().filter(|warning| warning.contains("schedule was not kept")).count(), 2);
+}
+
+#[test]
+fn one_block_is_enough_for_a_schedule_and_a_standstill_comes_first() {
+    let (a, b) = (open_loop(1_000, false, 1_000), open_loop(1_000, false, 1_000));
+    let mut run = run_of("x", &a, &b);
+    run.cells.truncate(2);
+    assert_eq!(word(&analyse(&run)), Some(Verdict::Paced));
+    assert_eq!(word(&found(&a, &open_loop(0, true, 1_000))), Some(Verdict::Stalled));
+}
+
+/// The share left of an open loop of `asked` a second, of which `due` were due and so many more waited at the window's end.
+fn left(asked: f64, due: u64, queue_growth: i64, service_mean_us: f64) -> f64 {
+    let schedule = Schedule {
+        process: "constant".to_owned(),
+        asked_per_second: asked,
+        due,
+        backlog_max: 0,
+        queue_growth,
+        lag: Default::default(),
+    };
+    let service = Latency { mean_us: service_mean_us, ..Latency::default() };
+    // As many connections as there may be, all of which are at work in an overloaded server.
+    let kind = KindResult { connections: 64, schedule: Some(schedule), service, ..KindResult::default() };
+    of_run(&kind).unwrap()[2]
+}
+
+#[test]
+fn operations_on_their_way_when_the_window_ends_are_no_arrears_as_far_as_service_times_explain_them() {
+    assert_eq!([left(2.0, 20, 3, 1_000.0), left(2.0, 20, 0, 1_000.0), left(2.0, 20, -9, 1_000.0)], [0.0; 3]);
+    assert_eq!(left(2.0, 20, 4, 1_000.0), 0.05);
+    // 1,000/s of 50 ms: 50 on their way, and 21 more by chance.
+    assert_eq!(left(1_000.0, 10_000, 71, 50_000.0), 0.0);
+    assert!((left(1_000.0, 10_000, 371, 50_000.0) - 0.03).abs() < 0.000_1);
+    // 64 connections answer 955 of 1,000 a second, for a minute.
+    assert!(left(1_000.0, 60_000, 2_700, 64e6 / 955.0) > 0.04);
+}
+
+#[test]
+fn a_single_answer_among_as_many_operations_as_connections_keeps_no_schedule() {
+    for service_us in [1_000.0, 9e6] {
+        assert!(left(5.0, 50, 49, service_us) > 0.4, "{service_us}");
+    }
+}
+
+#[test]
+fn comparisons_count_paced_steps_apart() {
+    let kept = run_of("x", &open_loop(1_000, false, 1_000), &open_loop(1_000, false, 9_000));
+    let late = run_of("y", &open_loop(1_000, false, 1_000), &open_loop(476, true, 9_000));
+    for (new, verdict) in [(&kept, Verdict::Paced), (&late, Verdict::Missed)] {
+        for base in [&kept, new] {
+            let found = compared(base, new);
+            let step = &found.steps[0];
+            assert_eq!((step.verdict, step.inference.is_none()), (Some(verdict), true));
+            assert_eq!((step.is_paced, step.schedule_missed), (true, verdict == Verdict::Missed));
+            assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
+        }
+    }
+    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The rate is the plan's in l.i0, and both kept it: compare response times, in the reports' tables Service and response time.");
+    assert_snapshot!(compared(&late, &late).notes.join("\n"), @"New did not keep the schedule that base kept in l.i0.");
+}

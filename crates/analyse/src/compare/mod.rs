@@ -1,0 +1,25 @@
+//! Several blocks and variants: ratios, verdicts, groups, sweeps, factors, interim analyses.
+
+pub(crate) mod before_after_writes;
+pub(crate) mod changed;
+pub(crate) mod comparability;
+pub(crate) mod comparison;
+pub(crate) mod context;
+pub(crate) mod cost_breakdown;
+pub(crate) mod exclusions;
+pub(crate) mod factorial;
+pub(crate) mod fixed_rate;
+pub(crate) mod forecast;
+pub(crate) mod groups;
+pub(crate) mod inference;
+pub(crate) mod interim_analyses;
+pub(crate) mod margins;
+pub(crate) mod noise;
+pub(crate) mod query_plans;
+pub(crate) mod ratio;
+pub(crate) mod relative_metrics;
+pub(crate) mod sweep;
+pub(crate) mod sweep_point;
+pub(crate) mod targets;
+pub(crate) mod verdicts;
+pub(crate) mod zero_rate;

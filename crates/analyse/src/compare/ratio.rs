@@ -1,0 +1,109 @@
+//! Several blocks in one figure: ratios paired by block.
+
+use crate::model::runs::valid;
+use crate::model::{Ratio, StepRun};
+
+/// Headline rate ÷ the base's headline rate, block by block, over the blocks in which both are valid.
+///
+/// Pairing takes out what the blocks differ in (a warmer disk, a noisy neighbour); the geometric mean makes
+/// a ratio of a to b the reciprocal of that of b to a. A block in which one of the two answered nothing has no ratio; it is one of
+/// the standstills. `None` when no block has both.
+pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
+    let of_block = |run: &StepRun| {
+        let base = valid(base).find(|base| base.block == run.block)?;
+        (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
+    };
+    let blocks: Vec<(u32, f64)> = valid(runs).filter_map(of_block).collect();
+    let value = match blocks.as_slice() {
+        [] => return None,
+        // As it is: through the logarithm 1.1 would come back as 1.1000000000000003.
+        [(_, only)] => *only,
+        many => (many.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / many.len() as f64).exp(),
+    };
+    Some(Ratio { value, blocks, inference: None })
+}
+
+/// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
+/// be hidden by decimals, beside an interval that shows them. From 1000 on decimals say nothing. Intervals of a few blocks that
+/// hardly agree may reach beyond all sense; of them only that is told.
+pub fn ratio_text(ratio: f64, decimals: usize) -> String {
+    const LEAST: f64 = 1e-6;
+    const GREATEST: f64 = 1e6;
+    if ratio > 0.0 && ratio < LEAST {
+        return "<0.000001".to_owned();
+    }
+    if ratio > GREATEST && ratio.is_finite() {
+        return ">1000000".to_owned();
+    }
+    if (1_000.0..=GREATEST).contains(&ratio) {
+        return format!("{ratio:.0}");
+    }
+    // Half up by way of whole hundredths, so that what is shown with two decimals is the number that is coloured.
+    let shown = if decimals == 2 { whole_percent(ratio) / 100.0 } else { ratio };
+    if !(ratio > 0.0 && ratio < 0.0995) {
+        return format!("{shown:.decimals$}");
+    }
+    let zeros = (-ratio.log10()).floor().min(9.0) as usize;
+    format!("{ratio:.*}", (zeros + 3).max(decimals))
+}
+
+/// A ratio in whole percent: what is coloured and what is shown must be the same number.
+pub(crate) fn whole_percent(ratio: f64) -> f64 {
+    (100.0 * ratio).round()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fixtures::step_run as run;
+    use crate::model::Validity;
+
+    #[test]
+    fn ratios_are_paired_by_block_and_averaged_on_a_log_scale() {
+        let base = [run(1, 100.0), run(2, 200.0)];
+        let new = [run(2, 100.0), run(1, 200.0)];
+        // 2 and 1/2: their geometric mean is 1, their arithmetic mean would be 1.25.
+        let ratio = ratio(&new, &base).unwrap();
+        assert!((ratio.value - 1.0).abs() < 1e-12);
+        assert_eq!(ratio.blocks, [(2, 0.5), (1, 2.0)]);
+    }
+
+    #[test]
+    fn a_block_in_which_one_of_the_two_is_missing_or_invalid_is_left_out() {
+        let mut base = [run(1, 100.0), run(2, 100.0), run(3, 100.0)];
+        base[1].validity = Validity::Interrupted;
+        let new = [run(2, 500.0), run(3, 110.0), run(4, 900.0)];
+        let ratio = ratio(&new, &base).unwrap();
+        assert_eq!(ratio.blocks, [(3, 1.1)]);
+        assert_eq!(ratio.value, 1.1);
+    }
+
+    #[test]
+    fn small_ratios_keep_three_figures() {
+        let texts = [0.007, 0.0321, 0.00034, 0.0994, 0.0996, 0.125, 1.0, 12.345, 0.0, f64::INFINITY]
+            .map(|ratio| ratio_text(ratio, 2));
+        let expected =
+            ["0.00700", "0.0321", "0.000340", "0.0994", "0.10", "0.13", "1.00", "12.35", "0.00", "inf"];
+        assert_eq!(texts, expected);
+        let wide = [1e-12, 0.000_001_5, 999.4, 1_234.56, 1e6, 1.082e15].map(|ratio| ratio_text(ratio, 3));
+        assert_eq!(wide, ["<0.000001", "0.00000150", "999.400", "1235", "1000000", ">1000000"]);
+        assert_eq!([0.007, 0.0321, 0.991].map(|ratio| ratio_text(ratio, 3)), ["0.00700", "0.0321", "0.991"]);
+    }
+
+    #[test]
+    fn no_common_block_is_no_ratio() {
+        assert!(ratio(&[run(1, 1.0)], &[run(2, 1.0)]).is_none());
+        assert!(ratio(&[run(1, 1.0)], &[run(1, 0.0)]).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn turning_a_ratio_round_gives_its_reciprocal(rates in prop::collection::vec((1.0..1e6_f64, 1.0..1e6_f64), 1..8)) {
+            let (a, b): (Vec<_>, Vec<_>) = (1..).zip(&rates).map(|(n, (a, b))| (run(n, *a), run(n, *b))).unzip();
+            let product = ratio(&a, &b).unwrap().value * ratio(&b, &a).unwrap().value;
+            prop_assert!((product - 1.0).abs() < 1e-9);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Sweeps: one test on a ladder of connections, rung by rung, as published comparisons of scaling show it.
+
+use crate::compare::sweep_point::Rung;
+use crate::measure::scans::SCAN;
+use crate::measure::steadiness::rates_of;
+use crate::model::runs::valid;
+use crate::model::{RateOf, StepFindings, StepRun, Sweep, SweepRung, SweepVariant};
+use crate::statistics::describe::median;
+
+/// Fewer rungs than this are a pair of steps, not a sweep.
+const LEAST_RUNGS: usize = 3;
+
+/// All sweeps of a workload, in the order in which their first steps ran.
+pub(crate) fn sweeps(steps: &[StepFindings]) -> Vec<Sweep> {
+    let mut ladders: Vec<(String, Vec<&StepFindings>)> = Vec::new();
+    for step in steps {
+        let Some(Rung { test, .. }) = Rung::of(step) else { continue };
+        match ladders.iter_mut().find(|(name, _)| *name == test) {
+            Some((_, rungs)) => rungs.push(step),
+            None => ladders.push((test, vec![step])),
+        }
+    }
+    ladders.retain(|(_, rungs)| rungs.len() >= LEAST_RUNGS);
+    ladders.into_iter().map(|(test, rungs)| sweep(test, rungs)).collect()
+}
+
+fn sweep(test: String, mut rungs: Vec<&StepFindings>) -> Sweep {
+    rungs.sort_by_key(|step| step.connections);
+    let variants = rungs[0].variants.iter().map(|variant| variant.variant.clone());
+    let of_variant = |name: String| SweepVariant {
+        rungs: rungs.iter().map(|step| rung(step, &name)).collect(),
+        variant: name,
+    };
+    Sweep {
+        test,
+        rate_label: rungs[0].rate_label.clone(),
+        rate_of: RateOf::of_kind(&rungs[0].headline_kind),
+        connections: rungs.iter().map(|step| step.connections).collect(),
+        steps: rungs.iter().map(|step| step.name.clone()).collect(),
+        variants: variants.map(of_variant).collect(),
+    }
+}
+
+fn rung(step: &StepFindings, variant: &str) -> Option<SweepRung> {
+    let found = step.variants.iter().find(|found| found.variant == variant)?;
+    let runs: Vec<&StepRun> = valid(&found.runs).collect();
+    let rates: Vec<f64> = runs.iter().map(|run| rate(run, &step.headline_kind)).collect();
+    let of_time = |time: fn(&crate::model::Latency) -> u64| {
+        let kinds =
+            runs.iter().filter_map(|run| run.kinds.iter().find(|kind| kind.kind == step.headline_kind));
+        let times = kinds.map(|kind| &kind.response).filter(|response| response.count > 0);
+        median(&times.map(|response| time(response) as f64).collect::<Vec<_>>())
+    };
+    Some(SweepRung {
+        median_rate: median(&rates)?,
+        p50_us: of_time(|times| times.p50_us),
+        p95_us: of_time(|times| times.p95_us),
+        p99_us: of_time(|times| times.p99_us),
+        blocks: runs.len(),
+    })
+}
+
+/// Of one block.
+fn rate(run: &StepRun, headline_kind: &str) -> f64 {
+    if RateOf::of_kind(headline_kind) == RateOf::Window {
+        return run.rate;
+    }
+    median(&rates_of(&run.seconds, headline_kind, run.tail_from_second)).unwrap_or(run.rate)
+}
+
+impl RateOf {
+    fn of_kind(headline_kind: &str) -> Self {
+        if headline_kind == SCAN { Self::Window } else { Self::MedianSecond }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{Interval, Run, StepRecord};
+
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, run, scan_step};
+
+    /// A step of the load's kind on so many connections, whose seconds have these rows.
+    fn rung(name: &str, connections: u32, rows: [u64; 2]) -> StepRecord {
+        let mut step = load_step(100);
+        step.name = name.to_owned();
+        step.spec.name = name.to_owned();
+        step.spec.clients = connections;
+        for (interval, rows) in step.intervals.iter_mut().zip(rows) {
+            *interval = Interval { rows, ..interval.clone() };
+        }
+        step
+    }
+
+    fn found(blocks: Vec<Vec<StepRecord>>) -> Vec<Sweep> {
+        let count = u32::try_from(blocks.len()).unwrap();
+        let cells = (1..).zip(blocks).map(|(block, steps)| cell(block, "a", steps)).collect();
+        let run: Run = run(&["a"], count, cells);
+        analyse(&run).workloads[0].sweeps.clone()
+    }
+
+    #[test]
+    fn a_test_on_three_rungs_is_a_sweep_in_the_order_of_connections() {
+        let ladder = [4, 1, 16].map(|number| rung(&format!("ro.c{number}"), number, [100, 100]));
+        let mut steps = ladder.to_vec();
+        steps.extend([rung("rw.c1", 1, [5, 5]), rung("rw.c4", 4, [5, 5]), rung("load", 8, [5, 5])]);
+        let sweeps = found(vec![steps]);
+        assert_eq!(sweeps.len(), 1, "two rungs are none: {sweeps:?}");
+        assert_eq!((sweeps[0].test.as_str(), &sweeps[0].connections[..]), ("ro", &[1, 4, 16][..]));
+        assert_eq!(sweeps[0].steps, ["ro.c1", "ro.c4", "ro.c16"]);
+    }
+
+    #[test]
+    fn each_rate_has_a_sweep_of_its_own() {
+        let names = ["ro.c1.r10", "ro.c2.r10", "ro.c4.r10", "ro.c1.r90", "ro.c2.r90", "ro.c4.r90"];
+        let steps = names.map(|name| rung(name, name[4..5].parse().unwrap(), [5, 5])).to_vec();
+        let tests: Vec<String> = found(vec![steps]).into_iter().map(|sweep| sweep.test).collect();
+        assert_eq!(tests, ["ro.r10", "ro.r90"]);
+    }
+
+    #[test]
+    fn a_rung_has_the_median_second_of_its_median_block() {
+        let block = |last: [u64; 2]| {
+            vec![rung("ro.c1", 1, [100, 300]), rung("ro.c2", 2, [10, 10]), rung("ro.c4", 4, last)]
+        };
+        let sweeps = found(vec![block([1, 3]), block([5, 7]), block([900, 900])]);
+        let rates: Vec<f64> =
+            sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate).collect();
+        // Medians of two seconds are their means: 200; 10; of 2, 6 and 900 the middle one.
+        assert_eq!(rates, [200.0, 10.0, 6.0]);
+        assert_eq!(
+            (sweeps[0].variants[0].rungs[2].unwrap().blocks, sweeps[0].rate_of),
+            (3, RateOf::MedianSecond)
+        );
+    }
+
+    #[test]
+    fn a_rung_without_a_valid_run_stays_empty() {
+        let mut broken = rung("ro.c4", 4, [1, 1]);
+        broken.events.push(dbdyno_record::StepEvent::Invalid { reason: "x".to_owned() });
+        let sweeps = found(vec![vec![rung("ro.c1", 1, [1, 1]), rung("ro.c2", 2, [1, 1]), broken]]);
+        assert_eq!(sweeps[0].variants[0].rungs.iter().filter(|rung| rung.is_none()).count(), 1);
+    }
+
+    /// Millions of rows a second of each rung of 1, 2 and 4 connections, whose scans of a million rows each take so long.
+    fn scan_rates(scan_us: u64, window: (u64, u64)) -> Vec<f64> {
+        let ladder = [1, 2, 4].map(|connections| {
+            let mut step = scan_step(&vec![(scan_us, 1_000_000); connections], window);
+            step.name = format!("scan.c{connections}");
+            step.spec.name = step.name.clone();
+            step
+        });
+        let sweeps = found(vec![ladder.to_vec()]);
+        assert_eq!(sweeps[0].rate_of, RateOf::Window);
+        sweeps[0].variants[0].rungs.iter().map(|rung| rung.unwrap().median_rate / 1e6).collect()
+    }
+
+    #[test]
+    fn a_rung_of_scans_has_the_rate_of_the_window_which_counts_their_parts() {
+        // Scans of 37.8 s, in most seconds of which nothing is answered; of 0.6 s and 90 ms, of which the median second has
+        // 2 and 11 answers; and of 70 s, of which the window has no answer at all.
+        for scan_us in [37_800_000, 600_000, 90_000, 70_000_000] {
+            let rates = scan_rates(scan_us, (0, 60_000_000));
+            for (rate, connections) in rates.iter().zip([1.0, 2.0, 4.0]) {
+                let truth = connections * 1e6 / scan_us as f64;
+                assert!((rate / truth - 1.0).abs() < 1e-6, "{scan_us} µs: {rates:?}");
+            }
+        }
+    }
+}

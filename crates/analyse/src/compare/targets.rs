@@ -1,0 +1,156 @@
+//! Background rates that were not kept: a rate beside fewer writes than planned is no answer to the step's question.
+
+use crate::measure::rates::{keeps_target, least_accepted};
+use crate::model::runs::valid;
+use crate::model::{StepFindings, VariantStep, Verdict};
+
+impl StepFindings {
+    /// Whether `variant` did not keep the step's background rate. `false` for a step without one, and where nothing was measured.
+    pub(crate) fn misses(&self, variant: &VariantStep) -> bool {
+        let judged = self.target.zip(variant.judged_background_rate);
+        judged.is_some_and(|((target, share), rate)| !keeps_target(rate, target, share))
+    }
+
+    /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio to the base is that of rates
+    /// beside unequal writes.
+    pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
+        let named = |name: &str| self.variants.iter().find(|variant| variant.variant == name);
+        let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
+        named(base).is_some_and(base_keeps) && named(variant).is_some_and(|variant| self.misses(variant))
+    }
+
+    /// How far below its background rate a variant stayed; `None` where it kept it.
+    pub(crate) fn missed_text(&self, variant: &VariantStep) -> Option<String> {
+        let (target, judged) = self.target.zip(variant.judged_background_rate)?;
+        let text = missed_note(variant.background_rate?, judged, target);
+        let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));
+        self.misses(variant).then(|| text + &blocks.unwrap_or_default())
+    }
+
+    /// In how many blocks a variant missed the background rate that it kept by the median of all; `None` where it was in none.
+    pub(crate) fn missed_blocks_text(&self, variant: &VariantStep) -> Option<String> {
+        let blocks = some_blocks(variant).filter(|_| !self.misses(variant))?;
+        Some(format!("the background rate was missed in {blocks}, and kept by the median"))
+    }
+}
+
+/// `2 of 5 blocks` that missed the target; `None` for none and for all.
+fn some_blocks(variant: &VariantStep) -> Option<String> {
+    let (missed, all) = (variant.target_missed_blocks.len(), valid(&variant.runs).count());
+    (0 < missed && missed < all).then(|| format!("{missed} of {all} blocks"))
+}
+
+/// How far the background rate of all clients fell short, or that of the slowest.
+fn missed_note(rows_per_second: f64, judged: f64, (target, share): (f64, f64)) -> String {
+    let rate = rows_per_second.round();
+    if keeps_target(rows_per_second, target, share) {
+        let [part, least] = [judged / target, share].map(|share| (100.0 * share).floor());
+        return format!(
+            "background inserts {rate:.0}/s of {target:.0}/s, and the slowest client {part:.0} % of its part, \
+             at least {least:.0} % needed"
+        );
+    }
+    let least = least_accepted(target, share);
+    format!("background inserts {rate:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
+}
+
+/// The word for a variant that did not keep the background rate that the base kept. To be slower beside fewer writes is slower all
+/// the same, and what is undecided more blocks may show to be slower.
+pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Faster | Verdict::Same => Verdict::Missed,
+        other => other,
+    }
+}
+
+/// One warning for each variant and step that missed its target, in all or in some blocks.
+pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
+    let missed = |variant: &VariantStep| {
+        let beside = "its queries ran beside fewer writes than planned";
+        let missed = step.missed_text(variant).map(|missed| format!("{missed}; {beside}"));
+        let missed = missed.or_else(|| step.missed_blocks_text(variant))?;
+        Some(format!("{} {}: {missed}.", variant.variant, step.name))
+    };
+    step.variants.iter().filter_map(missed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, interval, query_step, run};
+    use crate::model::Findings;
+
+    /// Three blocks of `qr100` (200 rows/s are to be written, 190 are enough) with a base of 400 queries/s.
+    fn findings(base_writes: u64, queries: u64, writes: u64) -> Findings {
+        let cells = (1..=3).flat_map(|block| {
+            let base = cell(block, "base", vec![query_step(400 + u64::from(block), base_writes)]);
+            [base, cell(block, "new", vec![query_step(queries + u64::from(block), writes)])]
+        });
+        analyse(&run(&["base", "new"], 3, cells.collect()))
+    }
+
+    fn verdict(base_writes: u64, queries: u64, writes: u64) -> Option<Verdict> {
+        findings(base_writes, queries, writes).workloads[0].steps[1].variants[1].verdict
+    }
+
+    #[test]
+    fn beside_fewer_writes_than_the_base_nothing_is_faster_or_the_same() {
+        assert_eq!(verdict(200, 600, 200), Some(Verdict::Faster));
+        assert_eq!(verdict(200, 600, 150), Some(Verdict::Missed));
+        assert_eq!(verdict(200, 401, 150), Some(Verdict::Missed));
+        assert_eq!(verdict(200, 300, 150), Some(Verdict::Slower));
+    }
+
+    #[test]
+    fn where_the_base_missed_its_target_too_rates_are_compared() {
+        assert_eq!(verdict(150, 600, 150), Some(Verdict::Faster));
+        assert_eq!(verdict(150, 600, 200), Some(Verdict::Faster));
+        let step = &findings(150, 600, 150).workloads[0].steps[1];
+        assert!(!step.misses_target_of("base", "new") && !step.misses_target_of("base", "nobody"));
+        assert_eq!(warnings(step).len(), 2);
+    }
+
+    /// `qr100` of two clients in blocks of 2 s: rows a second of the second client, of 100; the first keeps its part.
+    fn of_two_clients(second_client: &[u64]) -> Findings {
+        let step = |rows: u64| {
+            let mut step = query_step(400, 100);
+            step.spec.clients = 2;
+            step.intervals.push(interval(0, 2_000_000, 2, "insert", 2 * rows / 50, 2 * rows));
+            step
+        };
+        let cells = second_client.iter().zip(1..).map(|(rows, block)| cell(block, "a", vec![step(*rows)]));
+        analyse(&run(&["a"], second_client.len() as u32, cells.collect()))
+    }
+
+    #[test]
+    fn a_slow_client_beside_one_that_keeps_up_misses_the_target() {
+        let findings = of_two_clients(&[92]);
+        let step = &findings.workloads[0].steps[1];
+        let variant = &step.variants[0];
+        assert_eq!((variant.background_rate, variant.judged_background_rate), (Some(192.0), Some(184.0)));
+        assert!(keeps_target(192.0, 200.0, 0.95) && step.misses(variant));
+        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran beside fewer writes than planned.");
+    }
+
+    #[test]
+    fn blocks_that_missed_the_target_are_counted_whatever_the_median_says() {
+        let told = |rows: &[u64]| warnings(&of_two_clients(rows).workloads[0].steps[1]).join("\n");
+        insta::assert_snapshot!(told(&[100, 50, 100]), @"a qr100: the background rate was missed in 1 of 3 blocks, and kept by the median.");
+        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran beside fewer writes than planned.");
+        assert_eq!(told(&[100, 96, 100]), "");
+        let findings = of_two_clients(&[100, 50, 100]);
+        let sla = findings.workloads[0].summary.sla.as_ref().unwrap();
+        assert!(sla.rows[0].cells[0].note.contains("missed in 1 of 3 blocks"), "{:?}", sla.rows[0].cells[0]);
+        assert_eq!(findings.workloads[0].steps[1].variants[0].target_missed_blocks, [2]);
+    }
+
+    #[test]
+    fn a_step_without_a_target_cannot_miss_it() {
+        let mut findings = findings(200, 600, 150);
+        let step = &mut findings.workloads[0].steps[1];
+        assert!(step.misses_target_of("base", "new"));
+        step.target = None;
+        assert!(!step.misses_target_of("base", "new"));
+    }
+}

@@ -1,0 +1,127 @@
+//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stood still
+//! in two blocks of six is not as fast as the other four say.
+
+use crate::model::runs::valid;
+use crate::model::{ComparedStep, Standstills, StepFindings, StepRun, VariantStep, Verdict};
+use crate::words::listed;
+
+impl Standstills {
+    /// In the blocks in which both are valid.
+    pub(crate) fn in_pairs(runs: &[StepRun], base: &[StepRun]) -> Self {
+        let mut found = Self::default();
+        for run in valid(runs) {
+            let Some(base) = valid(base).find(|base| base.block == run.block) else { continue };
+            found.blocks += 1;
+            if base.rate <= 0.0 {
+                found.base_stalled.push(run.block);
+            } else if run.rate <= 0.0 {
+                found.stalled.push(run.block);
+            }
+        }
+        found
+    }
+
+    /// Of two runs, whose blocks have nothing to do with each other. The side has stalled that did so in more of its blocks.
+    pub(crate) fn apart(runs: &[StepRun], base: &[StepRun]) -> Self {
+        let (of_new, of_base) = (zero_blocks(runs), zero_blocks(base));
+        let (all, all_of_base) = (valid(runs).count(), valid(base).count());
+        if all == 0 || all_of_base == 0 {
+            return Self::default();
+        }
+        let more = of_new.len() * all_of_base > of_base.len() * all;
+        Self { stalled: if more { of_new } else { Vec::new() }, base_stalled: of_base, blocks: all }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.stalled.is_empty() && self.base_stalled.is_empty()
+    }
+
+    /// The word of a step with such blocks, from that of its other blocks. That the variant stood still is a fact and comes before
+    /// anything that ratios say. Beside a base that did, nothing is shown to be faster than it or the same.
+    pub(crate) fn judged(&self, verdict: Option<Verdict>) -> Option<Verdict> {
+        if !self.stalled.is_empty() {
+            return Some(Verdict::Stalled);
+        }
+        match verdict {
+            Some(Verdict::Faster | Verdict::Same | Verdict::Paced | Verdict::Invalid)
+                if !self.base_stalled.is_empty() =>
+            {
+                Some(Verdict::Undecided)
+            }
+            other => other,
+        }
+    }
+
+    /// `blocks 1 and 3`, those in which the base answered nothing.
+    pub fn base_blocks_text(&self) -> Option<String> {
+        (!self.base_stalled.is_empty()).then(|| blocks_text(&self.base_stalled))
+    }
+
+    /// `answered nothing in blocks 2 and 5 of 6, in which wal did`; nothing where both answered in every block.
+    pub fn text(&self, base: &str) -> Option<String> {
+        let own = (!self.stalled.is_empty()).then(|| {
+            format!(
+                "answered nothing in {} of {}, in which {base} did",
+                blocks_text(&self.stalled),
+                self.blocks
+            )
+        });
+        let of_base = self.base_blocks_text().map(|blocks| format!("{base} answered nothing in {blocks}"));
+        let parts: Vec<String> = own.into_iter().chain(of_base).collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+fn zero_blocks(runs: &[StepRun]) -> Vec<u32> {
+    valid(runs).filter(|run| run.rate <= 0.0).map(|run| run.block).collect()
+}
+
+/// `block 2`, `blocks 2 and 5`
+pub(crate) fn blocks_text(blocks: &[u32]) -> String {
+    let numbers: Vec<String> = blocks.iter().map(u32::to_string).collect();
+    let names: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
+}
+
+/// One warning for each variant and step with a valid block in which nothing was answered.
+pub(crate) fn warnings(step: &StepFindings, base: &str) -> Vec<String> {
+    let of_variant = |variant: &VariantStep| {
+        let zero = zero_blocks(&variant.runs);
+        if zero.is_empty() {
+            return None;
+        }
+        let what = if variant.variant == base && step.variants.len() > 1 {
+            ": no ratio there, and nothing is judged as faster than it or the same"
+        } else if variant.standstills.stalled.is_empty() {
+            ""
+        } else {
+            ", and the base did: stalled, whatever its ratio in other blocks"
+        };
+        let valid = valid(&variant.runs).count();
+        Some(format!(
+            "{} {}: nothing was answered in {} of {valid}{what}.",
+            variant.variant,
+            step.name,
+            blocks_text(&zero)
+        ))
+    };
+    step.variants.iter().filter_map(of_variant).collect()
+}
+
+/// What a comparison says above its table.
+pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
+    let of_step = |step: &ComparedStep| {
+        let found = step.standstills.as_ref()?;
+        let own = (!found.stalled.is_empty())
+            .then(|| format!("new answered nothing in {} of {}", blocks_text(&found.stalled), found.blocks));
+        let of_base = found.base_blocks_text().map(|blocks| format!("base answered nothing in {blocks}"));
+        let parts: Vec<String> = own.into_iter().chain(of_base).collect();
+        let ratio = if step.ratio.is_some() { "; the ratio is that of the other blocks" } else { "" };
+        Some(format!("{}: {}{ratio}.", step.step, parts.join(", ")))
+    };
+    steps.iter().filter_map(of_step).collect()
+}
+
+#[cfg(test)]
+#[path = "zero_rate_tests.rs"]
+mod tests;

@@ -1,0 +1,129 @@
+//! Runs in which one side answers nothing in some blocks.
+
+use dbdyno_record::Run;
+use insta::assert_snapshot;
+
+use super::*;
+use crate::analyse;
+use crate::compare::comparison::{CompareChoices, compare};
+use crate::fixtures::{cell, load_step, run, run_of_pairs};
+use crate::model::{Comparison, Findings, Side, VariantStep, Verdict};
+
+fn found(blocks: &[(u64, u64)]) -> Findings {
+    analyse(&run_of_pairs("x", blocks))
+}
+
+fn step(findings: &Findings) -> &VariantStep {
+    &findings.workloads[0].steps[0].variants[1]
+}
+
+fn compared(base: &Run, new: &Run) -> Comparison {
+    let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
+    compare(Side { run: base, variant: "a" }, Side { run: new, variant: "b" }, choices).unwrap()
+}
+
+const STILL: [(u64, u64); 5] =
+    [(100_000, 100_100), (100_000, 0), (100_000, 100_000), (100_000, 100_050), (100_000, 0)];
+
+#[test]
+fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
+    for rate in [100_000, 190_000, 50_000] {
+        let blocks: Vec<(u64, u64)> =
+            (0..5).map(|n| (100_000 + n, if n == 3 { 0 } else { rate + n })).collect();
+        let findings = found(&blocks);
+        let step = step(&findings);
+        assert_eq!((step.verdict, step.standstills.stalled.as_slice()), (Some(Verdict::Stalled), &[4][..]));
+        assert_eq!(step.ratio.as_ref().unwrap().blocks.len(), 4);
+    }
+    let findings = found(&STILL);
+    assert_snapshot!(warnings(&findings.workloads[0].steps[0], "a").join("\n"), @"b l.i0: nothing was answered in blocks 2 and 5 of 5, and the base did: stalled, whatever its ratio in other blocks.");
+    let relative = &findings.workloads[0].summary.relative;
+    let cell = &relative.rows[1].cells[0];
+    assert_eq!((cell.text.as_str(), cell.colour), ("1.00", crate::model::Colour::Red));
+    assert_snapshot!(cell.note, @"answered nothing in blocks 2 and 5 of 5, in which a did; the ratio is that of the other blocks");
+    assert!(relative.caption.contains(" stalled: it answered nothing"), "{}", relative.caption);
+}
+
+#[test]
+fn a_variant_that_never_answered_is_stalled_and_not_invalid() {
+    let findings = found(&[(100_000, 0), (100_000, 0), (100_000, 0)]);
+    let step = step(&findings);
+    assert_eq!((step.verdict, step.ratio.is_none(), step.rate), (Some(Verdict::Stalled), true, Some(0.0)));
+    let cell = &findings.workloads[0].summary.relative.rows[1].cells[0];
+    assert_eq!((cell.text.as_str(), cell.verdict), ("n/a", Some(Verdict::Stalled)));
+    assert_snapshot!(cell.note, @"answered nothing in blocks 1, 2 and 3 of 3, in which a did");
+    assert_eq!(self::step(&found(&[(100_000, 0)])).verdict, Some(Verdict::Stalled), "one block is enough");
+}
+
+#[test]
+fn beside_a_base_that_stood_still_nothing_is_faster_or_the_same() {
+    let blocks = |rate: u64| {
+        (0..6).map(|n| (if n == 2 { 0 } else { 100_000 + n }, rate + n)).collect::<Vec<(u64, u64)>>()
+    };
+    assert_eq!(step(&found(&blocks(200_000))).verdict, Some(Verdict::Undecided));
+    assert_eq!(step(&found(&blocks(100_000))).verdict, Some(Verdict::Undecided));
+    assert_eq!(step(&found(&blocks(50_000))).verdict, Some(Verdict::Slower));
+    let findings = found(&blocks(100_000));
+    assert_snapshot!(warnings(&findings.workloads[0].steps[0], "a").join("\n"), @"a l.i0: nothing was answered in block 3 of 6: no ratio there, and nothing is judged as faster than it or the same.");
+    assert_snapshot!(findings.workloads[0].summary.relative.rows[1].cells[0].note, @"a answered nothing in block 3; the ratio is that of the other blocks; 5 blocks; adjusted p of a difference 1.000, of being the same below 0.001");
+    assert_eq!(step(&found(&[(0, 0), (0, 0)])).verdict, Some(Verdict::Undecided));
+}
+
+#[test]
+fn a_comparison_of_pairs_says_it_above_its_table() {
+    let run = run_of_pairs("x", &STILL);
+    let found = compared(&run, &run);
+    assert_eq!(found.steps[0].verdict, Some(Verdict::Stalled));
+    assert_snapshot!(found.notes.join("\n"), @"l.i0: new answered nothing in blocks 2 and 5 of 5; the ratio is that of the other blocks.");
+    assert!(found.ratios.is_none(), "a mean over steps would leave the standstills out");
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["steps"][0]["standstills"]["stalled"], serde_json::json!([2, 5]));
+    assert_eq!(json["steps"][0]["verdict"], "stalled");
+}
+
+#[test]
+fn of_two_runs_the_one_that_stood_still_in_more_of_its_blocks_has_stalled() {
+    let word = |base: &[(u64, u64)], new: &[(u64, u64)]| {
+        compared(&run_of_pairs("x", base), &run_of_pairs("y", new)).steps[0].verdict
+    };
+    let calm = [(100_000, 100_000), (100_100, 100_100), (99_900, 99_900), (100_000, 100_050)];
+    assert_eq!(word(&calm, &calm), Some(Verdict::Same));
+    assert_eq!(word(&calm, &STILL), Some(Verdict::Stalled));
+    let base = [(100_000, 1), (0, 1), (100_100, 1), (100_050, 1)];
+    assert_eq!(word(&base, &calm), Some(Verdict::Undecided));
+    assert_eq!(word(&base, &STILL), Some(Verdict::Stalled), "two of five are more than one of four");
+}
+
+#[test]
+fn a_group_counts_no_step_with_a_standstill() {
+    let member = |rate: u64| {
+        let mut step = load_step(rate);
+        step.spec.groups = [("2024".to_owned(), "reads".to_owned())].into();
+        step
+    };
+    let cells = [(100, 300), (100, 0), (100, 300)]
+        .into_iter()
+        .zip(1..)
+        .flat_map(|((a, b), block)| [cell(block, "a", vec![member(a)]), cell(block, "b", vec![member(b)])]);
+    let group = &analyse(&run(&["a", "b"], 3, cells.collect())).workloads[0].groups[0];
+    assert_eq!((group.steps.is_empty(), group.without.as_slice()), (true, &["l.i0".to_owned()][..]));
+}
+
+#[test]
+fn an_effect_that_lacks_a_block_is_open() {
+    let effects = |last: u64| {
+        let cells = (1..=5).flat_map(|block| {
+            let rate = |rate: u64| vec![load_step(if block == 5 { last.min(rate) } else { rate })];
+            [cell(block, "a", vec![load_step(100_000)]), cell(block, "b", rate(80_000))]
+        });
+        let mut run = run(&["a", "b"], 5, cells.collect());
+        for (variant, level) in run.manifest.variants.iter_mut().zip(["off", "on"]) {
+            variant.factors = [("binlog".to_owned(), level.to_owned())].into();
+        }
+        analyse(&run).workloads[0].steps[0].effects.clone()
+    };
+    assert_eq!(effects(80_000)[0].verdict, Some(Verdict::Slower));
+    let open = &effects(0)[0];
+    assert_eq!((open.verdict, open.stalled.as_slice()), (Some(Verdict::Undecided), &[5][..]));
+    assert_eq!(open.ratio.blocks.len(), 4);
+}

@@ -1,0 +1,396 @@
+//! Many runs of one plan in order: where the rate of a step changed its level, and whether noise would do that too.
+//!
+//! One value a run and step: of the rate (of response times, where the rate is the plan's), or of the ratio to the plan's base, which what the machine does from night to
+//! night is not in. Changes are judged by permutations of the series, adjusted over all series; docs/concepts/statistics.md
+//! has the sources.
+
+pub(crate) mod values;
+
+use dbdyno_record::Run;
+use serde::Serialize;
+
+use crate::analyse;
+use crate::compare::comparability::{differences, small_differences};
+use crate::compare::fixed_rate::Pace;
+use crate::compare::margins::Margins;
+use crate::error::Error;
+use crate::history::values::{Lapse, paced_note, response_p99, standstill, told, value};
+use crate::model::{Findings, LEVEL, Verdict};
+use crate::statistics::change_point::{least_newer, least_values};
+use crate::statistics::changes::{Changes, Found, changes_of_all};
+use crate::statistics::describe::{geometric_mean, median};
+use crate::statistics::equivalence::bounds;
+
+/// How many runs it takes to find a change, however great it is: the shuffled series are too few otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Reach {
+    /// Series that are judged together.
+    pub series: usize,
+    /// Runs that the longest of them has.
+    pub runs: usize,
+    /// Runs from which on a change of one series alone can be found, and one that all series have.
+    pub least_runs: usize,
+    pub least_runs_of_all: usize,
+    /// Newest runs at another level from which on that of one series alone can be found; `None` with fewer than `least_runs`.
+    pub least_newest: Option<usize>,
+}
+
+impl Reach {
+    fn too_few(&self) -> Option<String> {
+        let Self { series, runs, least_runs, least_runs_of_all, .. } = self;
+        (runs < least_runs).then(|| {
+            let of_all = if least_runs_of_all < least_runs {
+                format!(", and one of all series at once from {least_runs_of_all} on")
+            } else {
+                String::new()
+            };
+            format!(
+                "{runs} runs are too few to find a change of one series among {series}, however great: that takes {least_runs} \
+                 or more{of_all}."
+            )
+        })
+    }
+}
+
+/// What a value of a series is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Geometric mean of the rates of the valid blocks: 0 when one of them stood still.
+    #[default]
+    Rate,
+    /// Ratio to the base of the same run.
+    Ratio,
+}
+
+/// What the values of a series are of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Followed {
+    /// The rate of the headline.
+    #[default]
+    Rate,
+    /// The 99th percentile of its response times, in microseconds. Of an open loop whose schedule was kept in any run: its rate is the
+    /// plan's, night after night.
+    ResponseP99,
+}
+
+/// What the caller may choose about a history.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct HistoryChoices<'a> {
+    /// `None` = every variant.
+    pub variant: Option<&'a str>,
+    pub measure: Measure,
+    /// Changes of any step below this fraction have no verdict; `None` = the last run's, step by step.
+    pub margin: Option<f64>,
+    /// Put runs that are not alike into one series too, and say so.
+    pub anyway: bool,
+}
+
+/// The series of all steps over the runs.
+#[derive(Debug, Clone, Serialize)]
+pub struct History {
+    /// The plan's name.
+    pub name: String,
+    pub measure: Measure,
+    /// Of steps that have none of their own.
+    pub margin: f64,
+    /// In the order of the series.
+    pub runs: Vec<HistoryRun>,
+    /// What a reader must know before any number.
+    pub notes: Vec<String>,
+    pub reach: Reach,
+    pub series: Vec<Series>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct HistoryRun {
+    pub run_id: String,
+    pub started: String,
+    /// What the servers said they are, by variant.
+    pub versions: Vec<(String, String)>,
+}
+
+/// One step of one variant over the runs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Series {
+    pub workload: String,
+    pub step: String,
+    pub variant: String,
+    pub follows: Followed,
+    /// Unit of the values, where they are no ratios.
+    pub rate_label: String,
+    /// Changes below this fraction count as none.
+    pub margin: f64,
+    /// One a run: 0 where a valid block stood still, `None` where the step has no valid block.
+    pub values: Vec<Option<f64>>,
+    /// What the newest run lacks that earlier ones had.
+    pub newest: Option<Lapse>,
+    /// Probability of so great a greatest change in noise; `None` for fewer than four values.
+    pub p: Option<f64>,
+    /// The same, adjusted over all series.
+    pub adjusted_p: Option<f64>,
+    /// In their order; empty unless the adjusted p says that there is one.
+    pub changes: Vec<Change>,
+}
+
+/// A change of level.
+#[derive(Debug, Clone, Serialize)]
+pub struct Change {
+    /// Position of the first run at the new level, and its name.
+    pub at: usize,
+    pub run_id: String,
+    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stood still.
+    pub before: f64,
+    pub after: f64,
+    /// Infinite, in JSON `null`, where the level before is 0.
+    pub ratio: f64,
+    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested beside it.
+    pub p: f64,
+    pub adjusted_p: f64,
+    /// Faster, slower, or same for a change within the margin.
+    pub verdict: Verdict,
+}
+
+impl Series {
+    /// A value as something of which more is better; 0 is a standstill either way.
+    fn speed(&self, value: f64) -> f64 {
+        match self.follows {
+            Followed::ResponseP99 if value > 0.0 => 1.0 / value,
+            _ => value,
+        }
+    }
+
+    /// The newest change is to slower and nothing has mended it since, or the newest run stands still or has no value.
+    pub fn is_worse_now(&self) -> bool {
+        self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
+    }
+}
+
+/// The history of `runs`, in the order given.
+///
+/// Each run must be like the first one, as for a comparison. [`Error::NotAlike`] says what differs, unless `anyway` was
+/// chosen; then it is a note. One that is still going on is left out, with a note.
+pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Error> {
+    let (going_on, runs): (Vec<&Run>, Vec<&Run>) = runs.iter().copied().partition(|run| run.is_going_on);
+    let [first, .., last] = runs.as_slice() else {
+        return Err(Error::TooFewRuns { count: runs.len(), going_on: going_on.len() });
+    };
+    // What it has not measured yet would pass for what it lacks.
+    let left_out = |run: &&Run| format!("Run {} is still going on, and is left out.", run.manifest.run_id);
+    let mut notes: Vec<String> = going_on.iter().map(left_out).collect();
+    let names: Vec<&str> = first.manifest.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let followed = names.into_iter().filter(|name| choices.variant.is_none_or(|asked| asked == *name));
+    let pairs: Vec<(&str, &str)> = followed.map(|name| (name, name)).collect();
+    for run in &runs[1..] {
+        let mut differences = differences(first, run, &pairs);
+        let (base, other) = (&first.manifest.base, &run.manifest.base);
+        if choices.measure == Measure::Ratio && base != other {
+            differences.push(format!("base of the ratios {base} and {other}"));
+        }
+        if !differences.is_empty() && !choices.anyway {
+            return Err(Error::NotAlike { differences });
+        }
+        let told = differences.into_iter();
+        notes.extend(told.map(|what| format!("Run {} is not like the first: {what}.", run.manifest.run_id)));
+    }
+    notes.extend(runs.windows(2).filter_map(changed_in_small));
+    refuse_no_ratios(last, choices)?;
+    let findings: Vec<Findings> = runs.iter().map(|run| analyse(run)).collect();
+    let margins = choices.margin.map_or_else(|| Margins::planned(&last.manifest), Margins::all);
+    let mut series = series(&findings, choices, margins);
+    notes.extend(paced_note(&series));
+    for own in &mut series {
+        own.newest = Lapse::of_newest(&own.values, is_planned(own, last));
+    }
+    notes.extend(findings.iter().filter_map(|found| told(&found.run.run_id, &standstills(found, choices))));
+    if let (Some(asked), true) = (choices.variant, series.is_empty()) {
+        let known = last.manifest.variants.iter().map(|variant| variant.name.clone()).collect();
+        let run = last.manifest.run_id.clone();
+        return Err(Error::UnknownVariant { run, asked: asked.to_owned(), known });
+    }
+    let runs: Vec<HistoryRun> = findings.iter().map(history_run).collect();
+    judge(&mut series, &runs, first.manifest.seed);
+    let reach = reach(&series);
+    notes.extend(reach.too_few());
+    let (name, margin) = (last.manifest.name.clone(), margins.general());
+    Ok(History { name, measure: choices.measure, margin, runs, notes, reach, series })
+}
+
+fn is_planned(series: &Series, run: &Run) -> bool {
+    let workloads = &run.manifest.workloads;
+    let of_workload = workloads.iter().filter(|workload| workload.name == series.workload);
+    run.manifest.variants.iter().any(|variant| variant.name == series.variant)
+        && of_workload.flat_map(|workload| &workload.steps).any(|step| *step == series.step)
+}
+
+/// Of the variants that are followed; with ratios also of their base.
+fn standstills(found: &Findings, choices: HistoryChoices<'_>) -> Vec<String> {
+    let is_followed = |name: &str| {
+        choices.variant.is_none_or(|asked| asked == name)
+            || (choices.measure == Measure::Ratio && name == found.run.base)
+    };
+    let steps = found.workloads.iter().flat_map(|workload| workload.judged_steps());
+    let variants = steps.flat_map(|step| step.variants.iter().map(move |variant| (step, variant)));
+    variants
+        .filter(|(_, variant)| is_followed(&variant.variant))
+        .filter_map(|(step, variant)| standstill(step, variant))
+        .collect()
+}
+
+fn refuse_no_ratios(last: &Run, choices: HistoryChoices<'_>) -> Result<(), Error> {
+    let base = || last.manifest.base.clone();
+    match (choices.measure, choices.variant) {
+        (Measure::Ratio, _) if last.manifest.variants.len() == 1 => Err(Error::NoRatios { base: base() }),
+        (Measure::Ratio, Some(asked)) if asked == last.manifest.base => {
+            Err(Error::RatioOfBase { base: base() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn reach(series: &[Series]) -> Reach {
+    let count = |series: &Series| series.values.iter().flatten().count();
+    let runs = series.iter().map(count).max().unwrap_or(0);
+    let judged = series.iter().filter(|series| series.p.is_some()).count();
+    let judged = if judged == 0 { series.len().max(1) } else { judged };
+    Reach {
+        series: judged,
+        runs,
+        least_runs: least_values(judged, LEVEL),
+        least_runs_of_all: least_values(1, LEVEL),
+        least_newest: least_newer(runs, judged, LEVEL),
+    }
+}
+
+/// What a change of level may come from that is no change of the servers.
+fn changed_in_small(neighbours: &[&Run]) -> Option<String> {
+    let [before, after] = neighbours else { return None };
+    let small = small_differences(&before.manifest, &after.manifest).join("; ");
+    (!small.is_empty()).then(|| format!("With run {} changed: {small}.", after.manifest.run_id))
+}
+
+fn history_run(findings: &Findings) -> HistoryRun {
+    let version =
+        |variant: &crate::model::VariantSummary| (variant.name.clone(), variant.version_text.clone());
+    HistoryRun {
+        run_id: findings.run.run_id.clone(),
+        started: findings.run.started.clone(),
+        versions: findings.variants.iter().map(version).collect(),
+    }
+}
+
+/// What a series has instead of rates, where its schedule was kept in any run.
+struct Times {
+    values: Vec<Option<f64>>,
+    is_paced: bool,
+}
+
+/// Every step and variant that any of the runs has, in the order in which they come first.
+fn series(findings: &[Findings], choices: HistoryChoices<'_>, margins: Margins<'_>) -> Vec<Series> {
+    let mut all: Vec<Series> = Vec::new();
+    let mut times: Vec<Times> = Vec::new();
+    for (position, found) in findings.iter().enumerate() {
+        for workload in &found.workloads {
+            for (step, variant) in
+                workload.judged_steps().flat_map(|step| step.variants.iter().map(move |own| (step, own)))
+            {
+                if choices.variant.is_some_and(|asked| asked != variant.variant)
+                    || (choices.measure == Measure::Ratio && variant.variant == found.run.base)
+                {
+                    continue;
+                }
+                let names = (&workload.name, &step.name, &variant.variant);
+                let known = all.iter().position(|one| (&one.workload, &one.step, &one.variant) == names);
+                let at = known.unwrap_or_else(|| {
+                    all.push(Series {
+                        workload: workload.name.clone(),
+                        step: step.name.clone(),
+                        variant: variant.variant.clone(),
+                        follows: Followed::Rate,
+                        rate_label: step.rate_label.clone(),
+                        margin: margins.of(&step.name),
+                        values: vec![None; findings.len()],
+                        newest: None,
+                        p: None,
+                        adjusted_p: None,
+                        changes: Vec::new(),
+                    });
+                    times.push(Times { values: vec![None; findings.len()], is_paced: false });
+                    all.len() - 1
+                });
+                let base = &found.run.base;
+                all[at].values[position] = value(step, variant, base, choices.measure);
+                times[at].values[position] = response_p99(step, variant, base, choices.measure);
+                times[at].is_paced |= step.pace(variant).is_some_and(Pace::is_kept);
+            }
+        }
+    }
+    for (series, times) in all.iter_mut().zip(times).filter(|(_, times)| times.is_paced) {
+        (series.follows, series.values) = (Followed::ResponseP99, times.values);
+        series.rate_label = "p99 µs".to_owned();
+    }
+    all.retain(|series| series.values.iter().any(Option::is_some));
+    all
+}
+
+/// Looks for changes on a log scale, where a change is a ratio whatever the level.
+fn judge(series: &mut [Series], runs: &[HistoryRun], seed: u64) {
+    let logs: Vec<Vec<f64>> = series.iter().map(logs).collect();
+    for (series, found) in series.iter_mut().zip(changes_of_all(&logs, LEVEL, seed)) {
+        (series.p, series.adjusted_p) = (found.p, found.adjusted_p);
+        series.changes = changes(series, &found, runs);
+    }
+}
+
+/// Of a series' speeds. 0 has no logarithm: a standstill counts as the least rate above it. Put anywhere lower, how low would
+/// decide what is found, and a single one could hide changes of all other runs.
+fn logs(series: &Series) -> Vec<f64> {
+    let values = || series.values.iter().flatten().map(|value| series.speed(*value));
+    let least = values().filter(|value| *value > 0.0).reduce(f64::min).unwrap_or(1.0);
+    values().map(|value| value.max(least).ln()).collect()
+}
+
+fn changes(series: &Series, found: &Changes, runs: &[HistoryRun]) -> Vec<Change> {
+    let known: Vec<(usize, f64)> =
+        series.values.iter().enumerate().filter_map(|(run, value)| Some((run, (*value)?))).collect();
+    let within = bounds(series.margin).exp();
+    let places: Vec<usize> = found.found.iter().map(|found| found.change.at).collect();
+    let levels: Vec<f64> = [0]
+        .iter()
+        .chain(&places)
+        .zip(places.iter().chain([&known.len()]))
+        .map(|(start, end)| level(&known[*start..*end]))
+        .collect();
+    let change = |(found, levels): (&Found, &[f64])| {
+        let first = known[found.change.at].0;
+        let (before, after) = (levels[0], levels[1]);
+        let of = |before: f64, after: f64| if before == after { 1.0 } else { after / before };
+        let ratio = of(before, after);
+        Change {
+            at: first,
+            run_id: runs[first].run_id.clone(),
+            before,
+            after,
+            ratio,
+            p: found.change.p,
+            adjusted_p: found.adjusted_p,
+            verdict: match of(series.speed(before), series.speed(after)) {
+                ratio if ratio > within.high => Verdict::Faster,
+                ratio if ratio < within.low => Verdict::Slower,
+                _ => Verdict::Same,
+            },
+        }
+    };
+    found.found.iter().zip(levels.windows(2)).map(change).collect()
+}
+
+/// The geometric mean, which a single standstill would make 0: with one, the median.
+fn level(stretch: &[(usize, f64)]) -> f64 {
+    let values: Vec<f64> = stretch.iter().map(|(_, value)| *value).collect();
+    geometric_mean(&values).or_else(|| median(&values)).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

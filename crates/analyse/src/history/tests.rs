@@ -1,0 +1,343 @@
+//! Series over runs: where changes are found, what is refused, what is noted.
+
+use super::*;
+use crate::fixtures::{cell, load_step, open_loop, run};
+use crate::model::Verdict;
+use crate::simulations::{chance, normal};
+
+/// A run of `a` and `b` with these rates in `l.i0`.
+fn night(number: usize, rates: [f64; 2]) -> Run {
+    let rate = |at: usize| load_step(rates[at].round() as u64);
+    let mut run = run(&["a", "b"], 1, vec![cell(1, "a", vec![rate(0)]), cell(1, "b", vec![rate(1)])]);
+    run.manifest.run_id = format!("night-{number}");
+    run
+}
+
+fn nights(rates: &[[f64; 2]]) -> Vec<Run> {
+    rates.iter().enumerate().map(|(number, rates)| night(number, *rates)).collect()
+}
+
+fn found(runs: &[Run], choices: HistoryChoices<'_>) -> History {
+    history(&runs.iter().collect::<Vec<_>>(), choices).unwrap()
+}
+
+/// Twelve nights with 1 % of noise; from the eighth on `b` has 90 % of its rate.
+fn slower_from_the_eighth() -> Vec<Run> {
+    let rates = (0..12).map(|n| {
+        let noise = |side| 1.0 + 0.01 * normal(21_u64 + side, n);
+        [1e6 * noise(0), 1e6 * noise(1) * if n < 7 { 1.0 } else { 0.9 }]
+    });
+    nights(&rates.collect::<Vec<_>>())
+}
+
+#[test]
+fn a_change_is_found_at_its_run_with_its_ratio() {
+    let found = found(&slower_from_the_eighth(), HistoryChoices::default());
+    let names: Vec<&str> = found.series.iter().map(|series| series.variant.as_str()).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(found.series[0].changes.is_empty(), "{:?}", found.series[0]);
+    let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
+    assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
+    assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
+    assert!(found.series[1].is_worse_now());
+}
+
+#[test]
+fn a_ratio_does_not_see_what_befell_the_whole_machine() {
+    let mut rates = [[1e6, 9e5]; 12];
+    for (n, rates) in rates.iter_mut().enumerate() {
+        let machine = if n < 6 { 1.0 } else { 0.8 };
+        *rates = [rates[0] * machine, rates[1] * machine * (1.0 + 0.005 * normal(9, n as u64))];
+    }
+    let runs = nights(&rates);
+    let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
+    assert!(of(Measure::Rate).series.iter().all(Series::is_worse_now));
+    let ratio = of(Measure::Ratio);
+    assert_eq!(ratio.series.len(), 1);
+    assert!(ratio.series[0].changes.is_empty(), "{:?}", ratio.series[0]);
+}
+
+#[test]
+fn a_run_without_the_step_leaves_a_gap_and_the_change_keeps_its_run() {
+    let mut runs = slower_from_the_eighth();
+    runs[3].cells.pop();
+    let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    assert_eq!(found.series[0].values[3], None);
+    assert_eq!(found.series[0].changes[0].run_id, "night-7");
+}
+
+#[test]
+fn a_certain_change_within_the_margin_is_the_same() {
+    let choices = HistoryChoices { margin: Some(0.2), ..HistoryChoices::default() };
+    let found = found(&slower_from_the_eighth(), choices);
+    assert_eq!(found.series[1].changes[0].verdict, Verdict::Same);
+    assert!(!found.series[1].is_worse_now());
+}
+
+#[test]
+fn a_step_has_the_margin_that_the_plan_gives_it_unless_one_is_asked_for() {
+    let mut runs = slower_from_the_eighth();
+    let last = runs.last_mut().unwrap();
+    last.manifest.experiment.margins.insert("l.*".to_owned(), 0.2);
+    let planned = found(&runs, HistoryChoices::default());
+    assert_eq!((planned.margin, planned.series[1].margin), (0.02, 0.2));
+    assert_eq!(planned.series[1].changes[0].verdict, Verdict::Same);
+    let asked = found(&runs, HistoryChoices { margin: Some(0.05), ..HistoryChoices::default() });
+    assert_eq!((asked.margin, asked.series[1].margin), (0.05, 0.05));
+    assert_eq!(asked.series[1].changes[0].verdict, Verdict::Slower);
+}
+
+#[test]
+fn ratios_to_another_base_are_no_series() {
+    let mut runs = slower_from_the_eighth();
+    runs[5].manifest.base = "b".to_owned();
+    let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
+    let refused = history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    insta::assert_snapshot!(refused, @"the runs are not alike: base of the ratios a and b; --anyway compares them all the same");
+    let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not like the first: base of the ratios a and b.");
+    assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
+}
+
+/// A run of `a` and `b` in three blocks, in which `a` has always the same rate and `b` these.
+fn night_of_blocks(number: usize, rates: [u64; 3]) -> Run {
+    let of_block = |(block, rate)| {
+        [cell(block, "a", vec![load_step(1_000_000)]), cell(block, "b", vec![load_step(rate)])]
+    };
+    let mut run = run(&["a", "b"], 3, (1..).zip(rates).flat_map(of_block).collect());
+    run.manifest.run_id = format!("night-{number}");
+    run
+}
+
+/// Nine nights at about a million, then these.
+fn nights_then(newest: &[[u64; 3]]) -> Vec<Run> {
+    let rate = |n: u64| (1e6 * (0.01 * normal(5, n)).exp()) as u64;
+    let nights = (0..9).map(|n| [rate(n); 3]).chain(newest.iter().copied());
+    nights.enumerate().map(|(number, rates)| night_of_blocks(number, rates)).collect()
+}
+
+#[test]
+fn a_newest_run_that_stands_still_is_told_and_is_worse() {
+    let runs = nights_then(&[[1_000_000, 0, 0]]);
+    for measure in [Measure::Rate, Measure::Ratio] {
+        let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
+        assert_eq!(found.notes, ["Run night-9 came to a standstill: b l.i0 in 2 of 3 blocks."]);
+        let series = &found.series[0];
+        assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+        assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");
+    }
+}
+
+#[test]
+fn nights_at_a_standstill_are_a_level_of_their_own() {
+    let nights = [[1_000_000, 0, 0]; 5].into_iter().chain([[960_000; 3]]).collect::<Vec<_>>();
+    let found = found(&nights_then(&nights), HistoryChoices::default());
+    let [change] = found.series[1].changes.as_slice() else { panic!("{:?}", found.series[1]) };
+    assert_eq!((change.at, change.after, change.ratio, change.verdict), (9, 0.0, 0.0, Verdict::Slower));
+    assert_eq!((found.notes.len(), found.series[1].newest), (5, None), "{:?}", found.notes);
+}
+
+#[test]
+fn one_night_at_a_standstill_hides_no_change_of_the_others() {
+    let mut rates = [[900_000; 3]; 12];
+    for (n, rates) in rates.iter_mut().enumerate() {
+        *rates = [(9e5 * (0.01 * normal(6, n as u64)).exp()) as u64; 3];
+    }
+    rates[5][1] = 0;
+    let found =
+        found(&nights_then(&rates), HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    let [change] = found.series[0].changes.as_slice() else { panic!("{:?}", found.series[0]) };
+    assert_eq!((change.at, change.verdict), (9, Verdict::Slower));
+    assert!((change.ratio - 0.9).abs() < 0.01, "{change:?}");
+}
+
+#[test]
+fn a_newest_run_without_a_valid_value_is_worse_where_its_plan_has_the_step() {
+    let mut runs = nights_then(&[[1_000_000; 3]]);
+    for cell in runs[9].cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+        cell.steps.clear();
+    }
+    let of = |runs: &[Run]| found(runs, HistoryChoices { anyway: true, ..HistoryChoices::default() }).series;
+    let series = of(&runs);
+    assert_eq!([series[0].newest, series[1].newest], [None, Some(Lapse::NoValue)]);
+    assert!(!series[0].is_worse_now() && series[1].is_worse_now());
+    runs[9].manifest.workloads[0].steps.clear();
+    assert_eq!(of(&runs)[1].newest, None);
+}
+
+#[test]
+fn noise_has_a_change_in_5_percent_of_histories_at_most() {
+    // Two series a history, as one family: a false change in either counts.
+    let runs = nights(&[[1e6, 1e6]; 15]);
+    let choices = HistoryChoices::default();
+    let template = found(&runs, choices);
+    let studies = 2_000;
+    let with_change = (0..studies).filter(|study| {
+        let mut series = template.series.clone();
+        for (side, series) in series.iter_mut().enumerate() {
+            let noise = |n| Some(1e6 * (0.01 * normal(1_000 + 2 * study + side as u64, n)).exp());
+            series.values = (0..15).map(noise).collect();
+            series.margin = 0.0;
+        }
+        judge(&mut series, &template.runs, 7 + study);
+        series.iter().any(|series| !series.changes.is_empty())
+    });
+    let share = with_change.count() as f64 / studies as f64;
+    assert!(share <= 0.05 + chance(0.05, studies), "{share} of {studies}");
+}
+
+#[test]
+fn what_is_no_history_is_refused() {
+    let mut runs = slower_from_the_eighth();
+    let fail = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    insta::assert_snapshot!(fail(&runs[..1], HistoryChoices::default()), @"a history has two runs or more, not 1: name more runs");
+    let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
+    insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
+    runs[4].manifest.seed = 8;
+    insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
+}
+
+#[test]
+fn a_new_kernel_or_dbdyno_is_told_with_the_run_that_it_came_with() {
+    let mut runs = slower_from_the_eighth();
+    for run in &mut runs[7..] {
+        run.manifest.host.kernel = "6.12.0".to_owned();
+    }
+    runs[9].manifest.tool.version = "0.2.0".to_owned();
+    let notes = found(&runs, HistoryChoices::default()).notes;
+    insta::assert_snapshot!(notes.join("\n"), @r"
+    With run night-7 changed: kernel 6.1.0 and 6.12.0.
+    With run night-9 changed: dbdyno 0.1.0 (abc) and 0.2.0 (abc).
+    With run night-10 changed: dbdyno 0.2.0 (abc) and 0.1.0 (abc).
+    ");
+}
+
+#[test]
+fn too_few_runs_to_find_any_change_are_told_with_the_least_number() {
+    let runs = slower_from_the_eighth();
+    let few = found(&runs[..4], HistoryChoices::default());
+    insta::assert_snapshot!(few.notes.join("\n"), @"4 runs are too few to find a change of one series among 2, however great: that takes 9 or more, and one of all series at once from 8 on.");
+    let one = HistoryChoices { variant: Some("b"), ..HistoryChoices::default() };
+    insta::assert_snapshot!(found(&runs[..7], one).notes.join("\n"), @"7 runs are too few to find a change of one series among 1, however great: that takes 8 or more.");
+    let all = found(&runs, HistoryChoices::default());
+    assert_eq!((all.notes, all.reach.least_newest), (Vec::<String>::new(), Some(3)));
+}
+
+/// Nights of an open loop that `a` answers in about 1 ms, and `b` from the eighth night on in 500 ms.
+fn paced_nights() -> Vec<Run> {
+    let night = |n: u64| {
+        let p99_us = |side: u64, level: f64| (level * (0.01 * normal(30 + side, n)).exp()) as u64;
+        let of_b = p99_us(1, if n < 7 { 1e3 } else { 500e3 });
+        let cells = (1..=2).flat_map(|block| {
+            let of = |name, p99_us| cell(block, name, vec![open_loop(1_000, false, p99_us)]);
+            [of("a", p99_us(0, 1e3)), of("b", of_b)]
+        });
+        let mut run = run(&["a", "b"], 2, cells.collect());
+        run.manifest.run_id = format!("night-{n}");
+        run
+    };
+    (0..12).map(night).collect()
+}
+
+#[test]
+fn where_the_rate_is_the_plans_response_times_are_followed() {
+    let runs = paced_nights();
+    let of = |measure| found(&runs, HistoryChoices { measure, ..HistoryChoices::default() });
+    let rates = of(Measure::Rate);
+    assert_eq!(
+        rates.notes,
+        [
+            "The rate is the plan's and was kept in a l.i0 and b l.i0: followed is the 99th percentile of response times there, \
+             and slower is where it rose."
+        ]
+    );
+    let [a, b] = rates.series.as_slice() else { panic!("{:?}", rates.series) };
+    assert_eq!(
+        (a.follows, a.rate_label.as_str(), a.is_worse_now()),
+        (Followed::ResponseP99, "p99 µs", false)
+    );
+    let [change] = b.changes.as_slice() else { panic!("{b:?}") };
+    assert_eq!((change.run_id.as_str(), change.verdict), ("night-7", Verdict::Slower));
+    assert!((change.ratio / 500.0 - 1.0).abs() < 0.02 && b.is_worse_now(), "{change:?}");
+    // The ratio of response times to the base's of the same block.
+    let ratios = of(Measure::Ratio);
+    let [b] = ratios.series.as_slice() else { panic!("{:?}", ratios.series) };
+    let [change] = b.changes.as_slice() else { panic!("{b:?}") };
+    assert!((change.after - 500.0).abs() < 15.0 && change.verdict == Verdict::Slower, "{change:?}");
+}
+
+#[test]
+fn nights_that_miss_the_schedule_and_stand_still_are_slower_in_response_times_too() {
+    let mut runs = paced_nights();
+    for run in &mut runs[7..] {
+        for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+            cell.steps = vec![open_loop(if cell.id.block == 1 { 0 } else { 500 }, true, 900_000)];
+        }
+    }
+    let found = found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    let series = &found.series[0];
+    assert_eq!((series.values[11], series.newest), (Some(0.0), Some(Lapse::Standstill)));
+    for run in &mut runs[7..] {
+        for cell in run.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+            cell.steps = vec![open_loop(500, true, 900_000)];
+        }
+    }
+    let found = self::found(&runs, HistoryChoices { variant: Some("b"), ..HistoryChoices::default() });
+    assert_eq!(found.series[0].changes[0].verdict, Verdict::Slower);
+    // A loop that never kept its schedule shows what the server can do.
+    for run in &mut runs {
+        run.cells.iter_mut().for_each(|cell| cell.steps = vec![open_loop(500, true, 900_000)]);
+    }
+    let saturated = self::found(&runs, HistoryChoices::default());
+    assert!(
+        saturated.series.iter().all(|series| series.follows == Followed::Rate) && saturated.notes.is_empty()
+    );
+}
+
+#[test]
+fn a_run_that_is_still_going_on_is_left_out_with_a_note() {
+    let mut runs = nights_then(&[[1_000_000; 3]]);
+    let newest = runs.last_mut().unwrap();
+    for cell in newest.cells.iter_mut().filter(|cell| cell.id.variant == "b") {
+        cell.steps.clear();
+    }
+    newest.is_going_on = true;
+    let told = found(&runs, HistoryChoices::default());
+    assert_eq!((told.runs.len(), told.series[1].values.len()), (9, 9));
+    assert!(!told.series.iter().any(Series::is_worse_now), "{:?}", told.series);
+    assert_eq!(told.notes, ["Run night-9 is still going on, and is left out."]);
+    let few: Vec<&Run> = runs[8..].iter().collect();
+    insta::assert_snapshot!(history(&few, HistoryChoices::default()).unwrap_err(), @"a history has two runs or more, not 1 (and 1 still going on, left out until it has ended): name more runs");
+}
+
+/// As many as the reach says, and one fewer, with levels as far apart as can be.
+#[test]
+fn a_slower_newest_level_is_found_from_the_least_number_of_runs_on() {
+    let with = |fast: usize, slow: usize| {
+        let rate = |n: usize| (if n < fast { 1e6 } else { 1e5 }) + (n * n) as f64;
+        let runs = nights(&(0..fast + slow).map(|n| [rate(n), 1e6 + n as f64]).collect::<Vec<_>>());
+        let choices = HistoryChoices { variant: Some("a"), ..HistoryChoices::default() };
+        let found = found(&runs, choices);
+        (found.reach.least_newest, found.series[0].is_worse_now())
+    };
+    assert_eq!(with(7, 2), (Some(3), false));
+    assert_eq!(with(7, 3), (Some(2), true));
+    assert_eq!(with(12, 2), (Some(2), true));
+    assert_eq!(with(12, 1), (Some(2), false));
+}
+
+#[test]
+fn ratios_need_a_variant_beside_the_base() {
+    let ratios = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
+    let refused = |runs: &[Run], choices| history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
+    let mut runs = slower_from_the_eighth();
+    let of_base = HistoryChoices { variant: Some("a"), ..ratios };
+    insta::assert_snapshot!(refused(&runs, of_base), @"a is the base of the ratios and has none itself: name another variant, or leave out --ratio");
+    for run in &mut runs {
+        run.manifest.variants.truncate(1);
+        run.cells.truncate(1);
+    }
+    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant beside the base a, so there are no ratios to it: leave out --ratio");
+}

@@ -1,0 +1,138 @@
+//! What one run says about a series: its value, or why it has none, and which of its blocks stood still.
+
+use serde::Serialize;
+
+use crate::history::{Followed, Measure, Series};
+use crate::model::runs::valid;
+use crate::model::{StepFindings, StepRun, VariantStep};
+use crate::statistics::describe::geometric_mean;
+use crate::words::{listed, numbered};
+
+/// Steps that one note names at most.
+const NAMED: usize = 10;
+
+/// Why the newest run is worse than those before it, whatever the levels say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lapse {
+    /// Nothing was done in one of its valid blocks or in more.
+    Standstill,
+    /// It has no valid block of a step that its plan has.
+    NoValue,
+}
+
+impl Lapse {
+    /// Of the newest of `values`: `None` where it has a rate, and where no earlier run had one. `is_planned`: the newest run
+    /// was to run the step.
+    pub(crate) fn of_newest(values: &[Option<f64>], is_planned: bool) -> Option<Self> {
+        let (newest, earlier) = values.split_last()?;
+        let had_rate = earlier.iter().flatten().any(|value| *value > 0.0);
+        match newest {
+            _ if !had_rate => None,
+            Some(value) if *value <= 0.0 => Some(Self::Standstill),
+            None if is_planned => Some(Self::NoValue),
+            _ => None,
+        }
+    }
+}
+
+/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stood still, as the geometric mean
+/// is. A block in which the base stood still has no ratio.
+pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
+    let base = || step.variants.iter().find(|other| other.variant == base);
+    let base_ran = |block: u32| {
+        base().is_some_and(|base| valid(&base.runs).any(|run| run.block == block && run.rate > 0.0))
+    };
+    let mut stood = valid(&variant.runs).filter(|run| run.rate <= 0.0);
+    match measure {
+        Measure::Rate if stood.next().is_some() => Some(0.0),
+        Measure::Rate => geometric_mean(&valid(&variant.runs).map(|run| run.rate).collect::<Vec<_>>()),
+        Measure::Ratio if stood.any(|run| base_ran(run.block)) => Some(0.0),
+        Measure::Ratio => variant.ratio.as_ref().map(|ratio| ratio.value),
+    }
+}
+
+/// The same of response times, for a step whose rate is the plan's: 99th percentile in microseconds, or its ratio to the base's in the
+/// same block; geometric mean over the blocks. 0 as soon as a block stood still, as above: then there are no times.
+pub(crate) fn response_p99(
+    step: &StepFindings,
+    variant: &VariantStep,
+    base: &str,
+    measure: Measure,
+) -> Option<f64> {
+    if value(step, variant, base, measure) == Some(0.0) {
+        return Some(0.0);
+    }
+    let base = step.variants.iter().find(|other| other.variant == base);
+    let of_run = |run: &StepRun| {
+        let own = step.response_p99_us_in(run)?;
+        match measure {
+            Measure::Rate => Some(own),
+            Measure::Ratio => {
+                let other = valid(&base?.runs).find(|other| other.block == run.block)?;
+                Some(own / step.response_p99_us_in(other)?)
+            }
+        }
+    };
+    geometric_mean(&valid(&variant.runs).filter_map(of_run).collect::<Vec<_>>())
+}
+
+/// Which series follow response times, for a history's reader.
+pub(crate) fn paced_note(series: &[Series]) -> Option<String> {
+    let paced = series.iter().filter(|series| series.follows == Followed::ResponseP99);
+    let names: Vec<String> = paced.map(|series| format!("{} {}", series.variant, series.step)).collect();
+    let mut named: Vec<String> = names.iter().take(NAMED).cloned().collect();
+    if names.len() > NAMED {
+        named.push(format!("{} more", names.len() - NAMED));
+    }
+    let named: Vec<&str> = named.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The rate is the plan's and was kept in {}: followed is the 99th percentile of response times there, and slower is where \
+             it rose.",
+            listed(&named)
+        )
+    })
+}
+
+/// `b l.i0 in 2 of 3 blocks`; `None` where each valid block has a rate.
+pub(crate) fn standstill(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+    let stood = valid(&variant.runs).filter(|run| run.rate <= 0.0).count();
+    let all = valid(&variant.runs).count();
+    (stood > 0).then(|| format!("{} {} in {stood} of {}", variant.variant, step.name, numbered(all, "block")))
+}
+
+/// One note for all standstills of a run.
+pub(crate) fn told(run_id: &str, standstills: &[String]) -> Option<String> {
+    let named = standstills.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let more = match standstills.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!standstills.is_empty()).then(|| format!("Run {run_id} came to a standstill: {named}{more}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_there_before_can_lapse() {
+        let of = |values: &[Option<f64>]| Lapse::of_newest(values, true);
+        assert_eq!(of(&[Some(9.0), Some(8.0), Some(0.0)]), Some(Lapse::Standstill));
+        assert_eq!(of(&[Some(9.0), None, None]), Some(Lapse::NoValue));
+        assert_eq!(
+            [of(&[Some(9.0), None, Some(1.0)]), of(&[Some(0.0), Some(0.0)]), of(&[None, None])],
+            [None; 3]
+        );
+        assert_eq!(Lapse::of_newest(&[Some(9.0), None], false), None, "its plan no longer has the step");
+    }
+
+    #[test]
+    fn a_note_does_not_name_hundreds_of_steps() {
+        let standstills: Vec<String> = (0..12).map(|step| format!("b s{step} in 1 of 1 block")).collect();
+        let text = told("night-3", &standstills).unwrap();
+        assert!(text.ends_with("b s9 in 1 of 1 block and 2 more."), "{text}");
+        assert_eq!(told("night-3", &[]), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! What a server owed before and after each step: work that a step left to the ones behind it.
+
+use crate::measure::counters::Counters;
+use crate::measure::levels::{is_bytes, megabytes, value, words};
+use crate::model::{Debt, DebtLevel, StepFindings, StepRun, WorkloadFindings};
+use crate::words::numbered;
+
+/// Less growth than this is an idle server's.
+const LEAST_BYTES: i64 = 1 << 20;
+const LEAST_COUNT: i64 = 1_000;
+/// Growth of a level in bytes that is told, as a share of what was written: below it, later steps hardly pay.
+const TOLD_SHARE: f64 = 0.05;
+/// Steps that a warning names; the report's tables have all.
+const STEPS_NAMED: usize = 3;
+
+impl DebtLevel {
+    /// What the step added; negative when it worked off more than it made.
+    pub fn more(&self) -> i64 {
+        self.after - self.before
+    }
+
+    /// A level in bytes, which can be compared with what was written.
+    pub fn is_bytes(&self) -> bool {
+        is_bytes(&self.name)
+    }
+}
+
+impl Debt {
+    /// What a level grew by, as a share of what was written.
+    pub fn share_of_written(&self, level: &DebtLevel) -> Option<f64> {
+        let written = self.written_bytes.filter(|bytes| *bytes > 0)?;
+        level.is_bytes().then(|| level.more() as f64 / written as f64)
+    }
+
+    /// What of it was still there when the step behind it began: a restore, a restart or a cleanup between the two takes it away.
+    /// All of it where that step's own reading is missing.
+    fn left_to(&self, next: &StepRun) -> Self {
+        let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
+        let mut left = self.clone();
+        for level in &mut left.levels {
+            if let Some(found) = found.iter().find(|found| found.name == level.name) {
+                level.after = level.after.min(found.before);
+            }
+        }
+        left
+    }
+
+    /// The level that grew most, of those that grew worth telling. Bytes come before counts.
+    fn worst(&self) -> Option<&DebtLevel> {
+        let is_told = |level: &&DebtLevel| {
+            let share = self.share_of_written(level);
+            if level.is_bytes() {
+                level.more() > LEAST_BYTES && share.is_none_or(|share| share > TOLD_SHARE)
+            } else {
+                level.more() > LEAST_COUNT
+            }
+        };
+        self.levels.iter().filter(is_told).max_by_key(|level| (level.is_bytes(), level.more()))
+    }
+}
+
+/// From the two readings of the counter file `debt`; `None` for a step without both.
+pub(crate) fn debt(counters: &Counters) -> Option<Debt> {
+    let readings = counters.get("debt").filter(|readings| readings.len() > 1)?;
+    let level = |name: &str| {
+        let (before, after) = (readings.value(name, 0)?, readings.value(name, readings.len() - 1)?);
+        Some(DebtLevel { name: name.to_owned(), words: words(name).to_owned(), before, after })
+    };
+    let levels = readings.keys().filter_map(level).collect();
+    Some(Debt { levels, written_bytes: written_bytes(counters) })
+}
+
+fn written_bytes(counters: &Counters) -> Option<i64> {
+    let disk = counters.get("disk").filter(|disk| !disk.is_empty())?;
+    let written = disk.value("written_bytes", disk.len() - 1)? - disk.value("written_bytes", 0)?;
+    Some(written).filter(|bytes| *bytes >= 0)
+}
+
+/// One sentence a variant: the steps that left more debt to the ones behind them than they had found, the greatest first.
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+    let variants = workloads.iter().flat_map(|workload| {
+        let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
+        names.map(move |variant| (workload, variant.variant.as_str()))
+    });
+    variants.filter_map(|(workload, variant)| warning(&workload.steps, variant)).collect()
+}
+
+fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
+    let of_step = |(number, step): (usize, &StepFindings)| {
+        let left = runs_of(step, variant).filter_map(|run| {
+            // The last step of a cell has none to leave it to.
+            let mut later = steps[number + 1..].iter();
+            let (to, next) = later.find_map(|later| {
+                let next = runs_of(later, variant).find(|next| next.block == run.block)?;
+                Some((later.name.as_str(), next))
+            })?;
+            let debt = run.debt.as_ref()?.left_to(next);
+            let level = debt.worst()?;
+            Some(((level.is_bytes(), level.more()), left(&debt, level, (&step.name, to))))
+        });
+        left.max_by_key(|(size, _)| *size)
+    };
+    let mut all: Vec<_> = steps.iter().enumerate().filter_map(of_step).collect();
+    all.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    if all.is_empty() {
+        return None;
+    }
+    let more = match all.len().saturating_sub(STEPS_NAMED) {
+        0 => String::new(),
+        more => format!("; and {}", numbered(more, "more step")),
+    };
+    let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
+    Some(format!(
+        "{variant} left work to later steps: {}{more}. The tables `Debt` have all of it.",
+        named.join("; ")
+    ))
+}
+
+fn runs_of<'a>(step: &'a StepFindings, variant: &str) -> impl Iterator<Item = &'a StepRun> {
+    let found = step.variants.iter().filter(move |found| found.variant == variant);
+    found.flat_map(|found| &found.runs)
+}
+
+/// `512.0 MB more dirty pages (41 % of the 1.2 GB written) from l.i1 to l.i2`
+fn left(debt: &Debt, level: &DebtLevel, (from, to): (&str, &str)) -> String {
+    let share = match (debt.share_of_written(level), debt.written_bytes) {
+        (Some(share), Some(written)) => {
+            format!(" ({:.0} % of the {} written)", 100.0 * share, megabytes(written))
+        }
+        _ => String::new(),
+    };
+    format!("{} more {}{share} from {from} to {to}", value(&level.name, level.more()), level.words)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{CellRecord, StepRecord};
+
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, query_step, run, series};
+
+    fn counters(after: i64, written: i64) -> Counters {
+        let keys = ["dirty_bytes", "history_list_length"];
+        let mut counters =
+            series("debt", &keys, &[(-9_000, vec![1_000_000, 5_000]), (2_000_000, vec![after, 4_000])]);
+        counters.extend(series(
+            "disk",
+            &["written_bytes"],
+            &[(0, vec![0]), (1_000_000, vec![written / 2]), (2_000_000, vec![written])],
+        ));
+        counters
+    }
+
+    #[test]
+    fn debt_is_the_change_from_before_to_after_and_a_share_of_what_was_written() {
+        let debt = debt(&counters(513_000_000, 1_024_000_000)).unwrap();
+        let [dirty, history] = debt.levels.as_slice() else { panic!("{debt:?}") };
+        assert_eq!((dirty.more(), history.more()), (512_000_000, -1_000));
+        assert_eq!((debt.share_of_written(dirty), debt.share_of_written(history)), (Some(0.5), None));
+        assert_eq!(debt.written_bytes, Some(1_024_000_000));
+        assert_eq!(debt.worst(), Some(dirty));
+    }
+
+    #[test]
+    fn one_reading_alone_says_nothing_and_what_is_not_seen_is_not_written() {
+        assert_eq!(debt(&series("debt", &["dirty_bytes"], &[(0, vec![1])])), None);
+        let mut unseen = counters(2_000_000, 5);
+        unseen.remove("disk");
+        assert_eq!(debt(&unseen).unwrap().written_bytes, None);
+    }
+
+    #[test]
+    fn little_growth_is_not_told() {
+        let worst = |after, written| debt(&counters(after, written)).unwrap().worst().cloned();
+        assert_eq!(worst(2_000_000, 10_000_000), None, "less than an idle server has");
+        assert_eq!(worst(5_000_000, 1_000_000_000), None, "less than a twentieth of what was written");
+        assert!(worst(5_000_000, 10_000_000).is_some());
+    }
+
+    /// `l.i0` and `qr100` of `a`: dirty pages before and after each.
+    fn two_steps(load: (i64, i64), queries: Option<(i64, i64)>) -> Vec<StepRecord> {
+        let with = |mut step: StepRecord, (before, after): (i64, i64)| {
+            step.counters = counters(after, 1_024_000_000);
+            step.counters.extend(series(
+                "debt",
+                &["dirty_bytes"],
+                &[(-9_000, vec![before]), (2_000_000, vec![after])],
+            ));
+            step
+        };
+        let load = with(load_step(1_000), load);
+        [load].into_iter().chain(queries.map(|levels| with(query_step(100, 200), levels))).collect()
+    }
+
+    fn told(cells: Vec<CellRecord>) -> Option<String> {
+        let blocks = cells.len() as u32;
+        let mut told = analyse(&run(&["a"], blocks, cells)).warnings.into_iter();
+        told.find(|text| text.contains("left work"))
+    }
+
+    #[test]
+    fn steps_that_leave_more_debt_than_they_found_are_told_by_variant() {
+        let block = |number, after| {
+            let steps = two_steps((1_000_000, after), Some((after, 900_000_000)));
+            cell(number, "a", steps)
+        };
+        let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
+        insta::assert_snapshot!(told, @"a left work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. The tables `Debt` have all of it.");
+    }
+
+    #[test]
+    fn the_last_step_leaves_nothing_to_anyone() {
+        assert_eq!(told(vec![cell(1, "a", two_steps((1_000_000, 513_000_000), None))]), None);
+    }
+
+    #[test]
+    fn what_was_gone_before_the_next_step_was_not_left_to_it() {
+        let steps = |found| two_steps((1_000_000, 513_000_000), Some((found, found)));
+        // Put back, or written by the cleanup.
+        assert_eq!(told(vec![cell(1, "a", steps(100_000))]), None);
+        assert_eq!(told(vec![cell(1, "a", steps(2_000_000))]), None, "little is left");
+        let some = told(vec![cell(1, "a", steps(257_000_000))]).unwrap();
+        assert!(some.contains("256.0 MB more dirty pages (25 % of"), "{some}");
+    }
+}

@@ -1,0 +1,144 @@
+//! What the device of the data directory did in a step, in the figures of iostat.
+
+use crate::measure::counters::Change;
+use crate::measure::measured::Measured;
+use crate::model::DeviceLoad;
+
+const SOURCE: &str = "disk";
+const KIB: f64 = 1024.0;
+const US_PER_MS: f64 = 1e3;
+const US_PER_SECOND: f64 = 1e6;
+
+/// Times are counted in whole milliseconds. So many requests without one were not timed: the kernel counts no times of some stacked
+/// devices.
+const UNTIMED_FROM: f64 = 1000.0;
+
+/// `None` where the device was not sampled.
+pub(crate) fn device(step: &Measured<'_>) -> Option<DeviceLoad> {
+    let change = |key| step.change(SOURCE, &[key]);
+    let per_second = |key| Some(change(key)?.per_second());
+    let kib_per_second = |key| Some(change(key)?.per_second() / KIB);
+    let mean = |sum, count, unit| mean(change(sum), change(count), unit);
+    let await_ms = |us, count| {
+        change(us).and_then(|us| timed(us, change(count)?)).and_then(|_| mean(us, count, US_PER_MS))
+    };
+    let requests = step.change(SOURCE, &["reads", "writes"])?;
+    let share_of_time = |us| Some(timed(us, requests)?.per_second() / US_PER_SECOND);
+    Some(DeviceLoad {
+        reads_per_second: per_second("reads"),
+        read_kib_per_second: kib_per_second("read_bytes"),
+        read_size_kib: mean("read_bytes", "reads", KIB),
+        read_await_ms: await_ms("read_us", "reads"),
+        writes_per_second: per_second("writes"),
+        written_kib_per_second: kib_per_second("written_bytes"),
+        write_size_kib: mean("written_bytes", "writes", KIB),
+        write_await_ms: await_ms("write_us", "writes"),
+        flushes_per_second: per_second("flushes"),
+        flush_await_ms: await_ms("flush_us", "flushes"),
+        queue_depth: time_of_requests(step).and_then(share_of_time),
+        busy_share: change("busy_us").and_then(share_of_time),
+    })
+}
+
+/// `None` without a request.
+fn mean(sum: Option<Change>, count: Option<Change>, unit: f64) -> Option<f64> {
+    let (sum, count) = (sum?, count?);
+    (count.value > 0.0).then(|| sum.value / count.value / unit)
+}
+
+/// The time, unless it is 0 for so many requests that it was not counted.
+fn timed(us: Change, requests: Change) -> Option<Change> {
+    (us.value > 0.0 || requests.value < UNTIMED_FROM).then_some(us)
+}
+
+/// Time that all requests took, added up over them: ÷ time it is how many were under way (Little's law). What iostat reads from one
+/// figure of the kernel is the sum of these. Discards and flushes are in it where the device's own line counts them.
+fn time_of_requests(step: &Measured<'_>) -> Option<Change> {
+    let series = step.counters.get(SOURCE)?;
+    let about = &series.header.about;
+    let has_own_flushes = about.get("flushes_of").is_some_and(|disk| Some(disk) == about.get("device"));
+    let counts = |key: &&str| match *key {
+        "discard_us" => series.keys().any(|known| known == *key),
+        "flush_us" => has_own_flushes && series.keys().any(|known| known == *key),
+        _ => true,
+    };
+    let keys: Vec<&str> =
+        ["read_us", "write_us", "discard_us", "flush_us"].into_iter().filter(counts).collect();
+    step.change(SOURCE, &keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{read_write_step, series};
+    use crate::measure::counters::Counters;
+    use crate::measure::measured::Hosting;
+    use crate::measure::span::Span;
+
+    const OLD_KERNEL: [&str; 7] =
+        ["reads", "read_bytes", "read_us", "writes", "written_bytes", "write_us", "busy_us"];
+
+    fn load(counters: &Counters) -> Option<DeviceLoad> {
+        let step = read_write_step();
+        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
+        let window = Span::new(0, 2_500_000);
+        device(&Measured { spec, intervals, counters, window, hosting, cpus: 4 })
+    }
+
+    /// From 0 to these values in 2.5 s.
+    fn counted(keys: &[&str], values: &[i64]) -> Counters {
+        series(SOURCE, keys, &[(0, vec![0; values.len()]), (2_500_000, values.to_vec())])
+    }
+
+    /// 1000 reads of 16 KiB in 0.2 ms each, 500 writes of 32 KiB in 1 ms, busy for half a second.
+    const VALUES: [i64; 7] = [1_000, 16_000 << 10, 200_000, 500, 16_000 << 10, 500_000, 500_000];
+
+    #[test]
+    fn the_figures_are_those_of_iostat() {
+        let found = load(&counted(&OLD_KERNEL, &VALUES)).unwrap();
+        assert_eq!((found.reads_per_second, found.writes_per_second), (Some(400.0), Some(200.0)));
+        assert_eq!((found.read_kib_per_second, found.written_kib_per_second), (Some(6_400.0), Some(6_400.0)));
+        assert_eq!((found.read_size_kib, found.write_size_kib), (Some(16.0), Some(32.0)));
+        assert_eq!((found.read_await_ms, found.write_await_ms), (Some(0.2), Some(1.0)));
+        assert_eq!(found.queue_depth, Some(0.28), "0.7 s of requests in 2.5 s");
+        assert_eq!(found.busy_share, Some(0.2));
+        assert_eq!((found.flushes_per_second, found.flush_await_ms), (None, None), "before Linux 5.5");
+    }
+
+    #[test]
+    fn flushes_are_in_the_queue_of_the_device_that_counts_them_and_not_in_that_of_a_partition() {
+        let keys = [&OLD_KERNEL[..], &["discards", "discard_us", "flushes", "flush_us"]].concat();
+        let values = [&VALUES[..], &[10, 50_000, 100, 250_000]].concat();
+        let mut counters = counted(&keys, &values);
+        let about = &mut counters.get_mut(SOURCE).unwrap().header.about;
+        about
+            .extend([("device", "sda1"), ("flushes_of", "sda")].map(|(key, of)| (key.to_owned(), of.into())));
+        let found = load(&counters).unwrap();
+        assert_eq!((found.flushes_per_second, found.flush_await_ms), (Some(40.0), Some(2.5)));
+        assert_eq!(found.queue_depth, Some(0.3), "reads, writes and discards");
+        counters.get_mut(SOURCE).unwrap().header.about.insert("device".to_owned(), "sda".into());
+        assert_eq!(load(&counters).unwrap().queue_depth, Some(0.4));
+    }
+
+    #[test]
+    fn a_device_without_requests_has_no_averages_of_them() {
+        let found = load(&counted(&OLD_KERNEL, &[0; 7])).unwrap();
+        assert_eq!((found.reads_per_second, found.read_kib_per_second), (Some(0.0), Some(0.0)));
+        assert_eq!((found.read_size_kib, found.read_await_ms, found.write_await_ms), (None, None, None));
+        assert_eq!((found.queue_depth, found.busy_share), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_kernel_that_counts_no_times_gives_none_and_a_few_quick_requests_are_not_taken_for_that() {
+        let found = load(&counted(&OLD_KERNEL, &[2_000, 1 << 20, 0, 1, 4_096, 0, 0])).unwrap();
+        assert_eq!((found.read_await_ms, found.queue_depth, found.busy_share), (None, None, None));
+        assert_eq!((found.write_await_ms, found.reads_per_second), (Some(0.0), Some(800.0)));
+        let quick = load(&counted(&OLD_KERNEL, &[2, 8_192, 0, 1, 4_096, 0, 0])).unwrap();
+        assert_eq!((quick.read_await_ms, quick.busy_share), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn what_was_not_sampled_is_not_there() {
+        assert_eq!(load(&Counters::new()), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Hardware efficiency as published for microbenchmarks: CPU and IO of the host for one statement.
+
+use dbdyno_record::Unit;
+
+use crate::measure::measured::Measured;
+use crate::model::{Efficiency, MetricRow};
+
+/// What the host used between two samples ÷ operations between the same two, as all figures for one unit. Averages of each
+/// second divided by the window's rate, as the original has them, are the same where samples lie at the window's edges.
+pub(crate) fn efficiency(step: &Measured<'_>, row: &MetricRow) -> Efficiency {
+    let statements = statements(step);
+    let of = |of_unit: Option<f64>| of_unit.map(|value| value / statements);
+    let whole_machine_us = |percent: f64| percent * f64::from(step.cpus) * 1e4;
+    let written = step.change("disk", &["written_bytes"]).and_then(|change| step.per_headline_unit(change));
+    Efficiency {
+        o_s: step.in_window(step.headline_rate() * statements),
+        cpu_o: of(row.cpupq).filter(|_| step.cpus > 0).map(|us| us / whole_machine_us(1.0)),
+        cs_o: of(row.cspq),
+        r_o: of(row.rpq),
+        rkb_o: of(row.rkbpq),
+        wkb_o: of(written).map(|bytes| bytes / 1024.0),
+    }
+}
+
+/// Statements of one unit of the headline.
+fn statements(step: &Measured<'_>) -> f64 {
+    let headline = &step.spec.headline;
+    let kind = step.spec.kinds.iter().find(|kind| kind.kind == headline.kind);
+    match (headline.unit, kind) {
+        (Unit::Operations, Some(kind)) => f64::from(kind.statements_per_operation),
+        _ => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{load_spec, read_write_step, series};
+    use crate::measure::counters::Counters;
+    use crate::measure::measured::Hosting;
+    use crate::measure::metrics::{HOST_BUSY, metric_row};
+    use crate::measure::span::Span;
+
+    /// For each of 500 queries, as `cpupq` and its neighbours have it.
+    fn row() -> MetricRow {
+        MetricRow {
+            cpupq: Some(192_000.0),
+            cspq: Some(40.0),
+            rpq: Some(2.0),
+            rkbpq: Some(10.24),
+            ..MetricRow::default()
+        }
+    }
+
+    fn of_statements(statements_per_operation: u32, row: &MetricRow) -> Efficiency {
+        let mut step = read_write_step();
+        step.spec.kinds[2].statements_per_operation = statements_per_operation;
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let counters = series("disk", &["written_bytes"], &[(0, vec![0]), (2_500_000, vec![500 * 5 * 1024])]);
+        let window = Span::new(0, 2_500_000);
+        let hosting = Hosting::Process;
+        efficiency(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 48 }, row)
+    }
+
+    #[test]
+    fn the_published_formulas() {
+        // 200 queries a second. 0.4 % of 48 CPUs for a second are 192 ms.
+        let found = of_statements(1, &row());
+        assert_eq!((found.o_s, found.cpu_o, found.cs_o), (Some(200.0), Some(0.4), Some(40.0)));
+        assert_eq!((found.r_o, found.rkb_o, found.wkb_o), (Some(2.0), Some(10.24), Some(5.0)));
+    }
+
+    #[test]
+    fn an_operation_is_a_statement_and_not_a_transaction() {
+        let found = of_statements(20, &row());
+        assert_eq!((found.o_s, found.cpu_o, found.wkb_o), (Some(4_000.0), Some(0.02), Some(0.25)));
+    }
+
+    #[test]
+    fn the_published_example_of_cpu() {
+        // 0.000167 on 48 CPUs is published as 80 µs an operation.
+        let found = of_statements(1, &MetricRow { cpupq: Some(80.16), ..row() });
+        assert!((found.cpu_o.unwrap() - 0.000_167).abs() < 1e-12);
+    }
+
+    #[test]
+    fn both_tables_agree_however_far_samples_lie_from_the_windows_edges() {
+        let step = read_write_step();
+        let (spec, intervals, hosting) = (&step.spec, step.intervals.as_slice(), Hosting::Process);
+        // Samples 0.2 s early and 0.3 s late: of the load's 550 queries 530.
+        let samples = |last: Vec<i64>| [(-200_000, vec![0; last.len()]), (2_800_000, last)];
+        let mut counters = series("disk", &["reads", "written_bytes"], &samples(vec![1_060, 5_300 * 1024]));
+        counters.extend(series("host", &HOST_BUSY, &samples(vec![5_300_000, 0, 0, 0, 0])));
+        let window = Span::new(0, 2_500_000);
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        let row = metric_row(&measured, "a");
+        let found = efficiency(&measured, &row);
+        assert_eq!((row.cpupq, found.cpu_o), (Some(10_000.0), Some(0.25)));
+        assert_eq!((row.rpq, found.r_o, found.wkb_o), (Some(2.0), Some(2.0), Some(10.0)));
+    }
+
+    #[test]
+    fn nothing_done_or_not_sampled_is_not_available() {
+        let step = read_write_step();
+        let measured = Measured {
+            spec: &load_spec(),
+            intervals: &step.intervals[..0],
+            counters: &Counters::new(),
+            window: Span::new(0, 2_500_000),
+            hosting: Hosting::Process,
+            cpus: 48,
+        };
+        let idle = efficiency(&measured, &MetricRow { cpupq: None, ..row() });
+        assert_eq!((idle.o_s, idle.cpu_o, idle.wkb_o), (Some(0.0), None, None));
+    }
+}

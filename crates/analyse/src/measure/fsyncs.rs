@@ -1,0 +1,360 @@
+//! How often a server synced its files: redo log and data files, and the binary log beside them.
+
+use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StepEvent, StepSpec};
+
+use crate::measure::counted::is_one_piece;
+use crate::measure::counters::{Change, Counters, greatest};
+use crate::measure::deferred_counters;
+use crate::measure::measured::Measured;
+use crate::measure::span::{Span, tally};
+use crate::servers::servers_of;
+
+/// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
+///
+/// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
+/// of it, so adding the two would count the log twice. MyRocks, which runs beside it, counts those of its own log.
+/// PostgreSQL 16 and 17 count the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
+const FSYNCS: [&[&str]; 5] = [
+    &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
+    &["Innodb_data_fsyncs"],
+    &["pg_stat_wal.wal_sync", "pg_stat_io.fsyncs"],
+    &["pg_stat_wal.wal_sync"],
+    &["pg_stat_io.fsyncs"],
+];
+
+/// Groups of transactions that went to the binary log together: MariaDB, and Percona Server 5.5. Of each `sync_binlog`th
+/// group the file is synced.
+const GROUPS: &str = "Binlog_group_commits";
+/// What MySQL from 5.6 on did with binary logs besides reading and writing, by its performance schema. Those are the syncs, and
+/// a few operations for each file that is opened or closed.
+const FILE_OPERATIONS: &str = "binlog.COUNT_MISC";
+/// Before 5.6 each transaction was written and synced alone: those that changed tables with transactions, and others.
+const TRANSACTIONS: [&str; 2] = ["Binlog_cache_use", "Binlog_stmt_cache_use"];
+const GROUPS_SINCE: [u32; 2] = [5, 6];
+
+/// Kinds that write even where a record says nothing of the bytes that they bring.
+const WRITERS: [&str; 2] = ["insert", "delete"];
+
+/// Ends a transaction, which is one commit however many statements it has.
+const COMMIT: &str = "commit";
+/// Statements that write, each a commit of its own outside of a transaction if it has changed a row.
+const WRITING: [&str; 5] = ["index-update", "non-index-update", "list-update", "delete", "insert"];
+
+/// Engines whose fsyncs are in [`FSYNCS`].
+const COUNTED_ENGINES: [&str; 4] = ["innodb", "xtradb", "rocksdb", "myrocks"];
+/// Ways of PostgreSQL to write its log in which each write is a sync, and none is counted.
+const SYNCED_BY_WRITING: [&str; 2] = ["open_datasync", "open_sync"];
+
+/// The binary log of a server, as far as its syncs go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Binlog {
+    /// There is none, or it is left to the operating system to write it down.
+    #[default]
+    NotSynced,
+    /// Synced after so many groups of transactions, or single ones where there are no groups.
+    Synced { every: u32, in_groups: bool },
+}
+
+impl Binlog {
+    /// As the cell's server was set when it was started.
+    pub(crate) fn of_cell(cell: &CellRecord) -> Self {
+        servers_of(cell).next().map_or(Self::NotSynced, Self::of)
+    }
+
+    fn of(server: &ServerInfo) -> Self {
+        let setting = |name: &str| server.settings.get(name).map_or("", String::as_str);
+        let is_on = matches!(setting("log_bin").to_ascii_uppercase().as_str(), "ON" | "1");
+        // A binary log in InnoDB's files (MariaDB from 12.3) is made safe by the redo log alone.
+        let is_a_file = setting("binlog_storage_engine").is_empty();
+        match setting("sync_binlog").parse::<u32>() {
+            Ok(every @ 1..) if is_on && is_a_file => {
+                let mut version = server.version.split('.').map_while(|part| part.parse::<u32>().ok());
+                let version = [version.next().unwrap_or(0), version.next().unwrap_or(0)];
+                Self::Synced { every, in_groups: version >= GROUPS_SINCE }
+            }
+            _ => Self::NotSynced,
+        }
+    }
+
+    /// How often the binary log was synced; `None` where that is not known.
+    fn syncs(self, step: &Measured<'_>) -> Option<f64> {
+        let Self::Synced { every, in_groups } = self else { return Some(0.0) };
+        let change = |key: &str| step.change("status", &[key]).map(|change| change.value);
+        if let Some(groups) = change(GROUPS) {
+            return Some(groups / f64::from(every));
+        }
+        // Instruments can be switched off, which leaves a count of 0 of a log that was opened.
+        if greatest(step.counters, "status", FILE_OPERATIONS).is_some_and(|count| count > 0) {
+            return change(FILE_OPERATIONS);
+        }
+        let alone = || TRANSACTIONS.into_iter().filter_map(change).reduce(|all, one| all + one);
+        if in_groups { None } else { alone().map(|transactions| transactions / f64::from(every)) }
+    }
+
+    fn is_counted(self, counters: &Counters) -> bool {
+        let has = |key: &str| greatest(counters, "status", key);
+        match self {
+            Self::NotSynced => true,
+            Self::Synced { in_groups, .. } => {
+                has(GROUPS).is_some() || has(FILE_OPERATIONS).is_some_and(|count| count > 0) || !in_groups
+            }
+        }
+    }
+}
+
+/// What beside the engine is synced on the cell's server; `None` where commits are made safe in a way that it does not count.
+pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
+    is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
+}
+
+fn is_counted(server: Option<&ServerInfo>) -> bool {
+    let Some(server) = server else { return true };
+    let engine = server.tables_engine.as_ref().map(|engine| engine.to_ascii_lowercase());
+    let method = server.settings.get("wal_sync_method").map(String::as_str);
+    engine.is_none_or(|engine| COUNTED_ENGINES.contains(&engine.as_str()))
+        && method.is_none_or(|method| !SYNCED_BY_WRITING.contains(&method))
+}
+
+/// fsyncs for one commit.
+///
+/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not told all of
+/// them, and for a step that is one piece of work: it has no commits to speak of.
+pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
+    if !has_commits(step.spec, step.intervals, step.window) {
+        return None;
+    }
+    let binlog = syncs?;
+    let Change { value, between } = FSYNCS.iter().find_map(|keys| change(step, keys))?;
+    let fsyncs = value + binlog.syncs(step)?;
+    let commits = |kind: &KindSpec| {
+        let operations = tally(step.intervals, &kind.kind, between).operations;
+        operations * commits_per_operation(step, &kind.kind, events)
+    };
+    let commits: f64 = step.spec.kinds.iter().filter(|kind| writes(kind)).map(commits).sum();
+    (commits > 0.0).then(|| fsyncs / commits)
+}
+
+/// Over the window, or over the whole step where sessions tell late what they did.
+fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
+    if keys.iter().any(|key| deferred_counters::is_told_late(key)) {
+        return deferred_counters::change(step, keys);
+    }
+    step.change("status", keys)
+}
+
+/// Whether a step has commits that can be counted: it writes, and is not one piece of work.
+pub(crate) fn has_commits(spec: &StepSpec, intervals: &[Interval], window: Span) -> bool {
+    spec.kinds.iter().any(writes) && !is_one_piece(spec, intervals, window)
+}
+
+fn writes(kind: &KindSpec) -> bool {
+    kind.user_bytes_per_operation > 0.0 || WRITERS.contains(&kind.kind.as_str())
+}
+
+/// All counters of fsyncs, of any server.
+pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
+    FSYNCS.iter().flat_map(|keys| keys.iter().copied())
+}
+
+/// Commits of an operation of `kind` that had something to make safe, on average over the window: one of a transaction,
+/// else one of each statement that has changed a row. 1 where a record does not count the operation's statements.
+fn commits_per_operation(step: &Measured<'_>, kind: &str, events: &[StepEvent]) -> f64 {
+    let mut changed = None;
+    for event in events {
+        let StepEvent::Statement { kind: of, statement, done, empty, .. } = event else { continue };
+        if of != kind {
+            continue;
+        }
+        if statement == COMMIT {
+            changed = Some(*done);
+            break;
+        }
+        if WRITING.contains(&statement.as_str()) {
+            changed = Some(changed.unwrap_or(0) + done.saturating_sub(*empty));
+        }
+    }
+    let operations = tally(step.intervals, kind, step.window).operations;
+    match changed {
+        Some(changed) if operations > 0.0 => changed as f64 / operations,
+        _ => 1.0,
+    }
+}
+
+/// Variants whose binary log is synced without being counted, so that there is no figure of fsyncs.
+pub(crate) fn warning(run: &Run) -> Option<String> {
+    let is_uncounted = |cell: &CellRecord| {
+        let binlog = Binlog::of_cell(cell);
+        let sampled = |counters: &Counters| greatest(counters, "status", "Innodb_data_fsyncs").is_some();
+        cell.steps.iter().any(|step| sampled(&step.counters) && !binlog.is_counted(&step.counters))
+    };
+    let variants = run.manifest.variants.iter().map(|variant| variant.name.as_str());
+    let names: Vec<&str> = variants
+        .filter(|name| run.cells.iter().any(|cell| cell.id.variant == *name && is_uncounted(cell)))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It \
+             tells in its performance schema: switch it on, or let dbdyno's user read it.",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::CellEvent;
+
+    use super::*;
+    use crate::fixtures::{cell, read_write_step, run, series};
+    use crate::measure::measured::Hosting;
+    use crate::measure::span::Span;
+
+    fn server(version: &str, settings: &[(&str, &str)]) -> ServerInfo {
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        ServerInfo { version: version.to_owned(), settings: settings.collect(), ..ServerInfo::default() }
+    }
+
+    /// 10 inserts and 10 deletes, between two samples of these counters.
+    fn found(binlog: Binlog, counters: &[(&str, i64)]) -> Option<f64> {
+        let step = read_write_step();
+        let keys: Vec<&str> = counters.iter().map(|(key, _)| *key).collect();
+        let ends: Vec<i64> = counters.iter().map(|(_, value)| *value).collect();
+        let counters = series("status", &keys, &[(0, vec![0; keys.len()]), (2_500_000, ends)]);
+        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
+        let hosting = Hosting::Process;
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        per_commit(&measured, Some(binlog), &[])
+    }
+
+    /// 20 fsyncs for 10 inserts and 10 deletes, of which the record counts these statements: kind, name, done, empty.
+    fn found_with(syncs: Option<Binlog>, statements: &[(&str, &str, u64, u64)]) -> Option<f64> {
+        let step = read_write_step();
+        let counters = series("status", &[INNODB.0], &[(0, vec![0]), (2_500_000, vec![INNODB.1])]);
+        let event = |(kind, statement, done, empty): &(&str, &str, u64, u64)| StepEvent::Statement {
+            kind: (*kind).to_owned(),
+            statement: (*statement).to_owned(),
+            from_us: 0,
+            to_us: 2_500_000,
+            done: *done,
+            empty: *empty,
+            rows: done - empty,
+        };
+        let events: Vec<StepEvent> = statements.iter().map(event).collect();
+        let (spec, intervals, window) = (&step.spec, step.intervals.as_slice(), Span::new(0, 2_500_000));
+        let hosting = Hosting::Process;
+        let measured = Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 };
+        per_commit(&measured, syncs, &events)
+    }
+
+    const INNODB: (&str, i64) = ("Innodb_data_fsyncs", 20);
+
+    #[test]
+    fn the_binary_log_is_synced_as_its_settings_say() {
+        let of = |settings: &[(&str, &str)]| Binlog::of(&server("8.0.31", settings));
+        let synced = |every| Binlog::Synced { every, in_groups: true };
+        assert_eq!(of(&[("log_bin", "ON"), ("sync_binlog", "1")]), synced(1));
+        assert_eq!(of(&[("log_bin", "1"), ("sync_binlog", "100")]), synced(100));
+        for none in
+            [&[("log_bin", "OFF"), ("sync_binlog", "1")][..], &[("log_bin", "ON"), ("sync_binlog", "0")], &[]]
+        {
+            assert_eq!(of(none), Binlog::NotSynced, "{none:?}");
+        }
+        let in_innodb = [("log_bin", "ON"), ("sync_binlog", "1"), ("binlog_storage_engine", "innodb")];
+        assert_eq!(of(&in_innodb), Binlog::NotSynced);
+        let old = server("5.5.34", &[("log_bin", "ON"), ("sync_binlog", "1")]);
+        assert_eq!(Binlog::of(&old), Binlog::Synced { every: 1, in_groups: false });
+    }
+
+    #[test]
+    fn syncs_of_the_binary_log_are_added_in_each_servers_way() {
+        let every = |every, in_groups| Binlog::Synced { every, in_groups };
+        assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Binlog_group_commits", 20)]), Some(1.0));
+        assert_eq!(found(every(1, true), &[INNODB, ("Binlog_group_commits", 20)]), Some(2.0));
+        assert_eq!(found(every(10, true), &[INNODB, ("Binlog_group_commits", 20)]), Some(1.1));
+        assert_eq!(found(every(10, true), &[INNODB, ("binlog.COUNT_MISC", 2)]), Some(1.1));
+        let old = [INNODB, ("Binlog_cache_use", 18), ("Binlog_stmt_cache_use", 2)];
+        assert_eq!(found(every(1, false), &old), Some(2.0));
+        assert_eq!(found(every(1, false), &old[..2]), Some(1.9));
+    }
+
+    #[test]
+    fn what_is_synced_and_not_counted_leaves_no_figure() {
+        let synced = Binlog::Synced { every: 1, in_groups: true };
+        assert_eq!(found(synced, &[INNODB, ("Binlog_cache_use", 20)]), None);
+        assert_eq!(found(synced, &[INNODB, ("binlog.COUNT_MISC", 0)]), None, "not instrumented");
+    }
+
+    #[test]
+    fn a_statement_that_found_no_row_commits_nothing() {
+        let alone = Some(Binlog::NotSynced);
+        // 10 inserts, and 10 deletes of which 9 found nothing: 11 commits.
+        let deletes = [("delete", "delete", 10, 9)];
+        assert_eq!(found_with(alone, &deletes), Some(20.0 / 11.0));
+        assert_eq!(found_with(alone, &[]), Some(1.0), "an old record");
+    }
+
+    #[test]
+    fn each_statement_outside_of_a_transaction_is_a_commit_and_a_transaction_is_one() {
+        let alone = Some(Binlog::NotSynced);
+        // Each of the 10 inserts is an operation of three updates, one in ten of which found its row changed already.
+        let updates = [
+            ("insert", "index-update", 20, 2),
+            ("insert", "point-select", 90, 0),
+            ("insert", "non-index-update", 10, 1),
+        ];
+        assert_eq!(found_with(alone, &updates), Some(20.0 / (27.0 + 10.0)));
+        let transaction =
+            [("insert", "begin", 10, 10), ("insert", "index-update", 20, 2), ("insert", "commit", 10, 10)];
+        assert_eq!(found_with(alone, &transaction), Some(1.0));
+        assert_eq!(found_with(None, &transaction), None);
+    }
+
+    #[test]
+    fn a_step_that_ends_by_a_count_has_fsyncs_and_one_piece_of_work_has_none() {
+        let (step, window) = (read_write_step(), Span::new(0, 2_500_000));
+        let mut spec = step.spec.clone();
+        spec.window = dbdyno_record::WindowRule::LastEnded;
+        assert!(has_commits(&spec, &step.intervals, window));
+        spec.headline.kind = "delete".to_owned();
+        assert!(!has_commits(&spec, &step.intervals[..2], window), "the first second of two kinds");
+    }
+
+    #[test]
+    fn there_is_no_figure_where_the_server_does_not_count() {
+        let with = |engine: Option<&str>, settings: &[(&str, &str)]| {
+            let server = ServerInfo { tables_engine: engine.map(str::to_owned), ..server("17.0", settings) };
+            is_counted(Some(&server))
+        };
+        assert!(with(Some("InnoDB"), &[]) && with(Some("ROCKSDB"), &[]) && with(None, &[]));
+        assert!(!with(Some("Aria"), &[]) && !with(Some("myisam"), &[]));
+        for method in ["fdatasync", "fsync", "fsync_writethrough"] {
+            assert!(with(None, &[("wal_sync_method", method)]), "{method}");
+        }
+        for method in ["open_datasync", "open_sync"] {
+            assert!(!with(None, &[("wal_sync_method", method)]), "{method}");
+        }
+    }
+
+    #[test]
+    fn logs_of_two_engines_are_added() {
+        assert_eq!(found(Binlog::NotSynced, &[INNODB, ("Rocksdb_wal_synced", 20)]), Some(2.0));
+    }
+
+    #[test]
+    fn a_server_that_does_not_tell_is_named_with_what_to_do() {
+        let with = |key: &str| {
+            let mut step = read_write_step();
+            let samples = [(0, vec![0, 1]), (2_500_000, vec![20, 21])];
+            step.counters.extend(series("status", &["Innodb_data_fsyncs", key], &samples));
+            let mut cell = cell(1, "a", vec![step]);
+            for event in &mut cell.events {
+                if let CellEvent::Server { server: known, .. } = event {
+                    *known = server("8.0.31", &[("log_bin", "ON"), ("sync_binlog", "1")]);
+                }
+            }
+            warning(&run(&["a"], 1, vec![cell]))
+        };
+        assert_eq!(with("binlog.COUNT_MISC"), None);
+        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It tells in its performance schema: switch it on, or let dbdyno's user read it.");
+    }
+}

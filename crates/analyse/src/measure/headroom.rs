@@ -1,0 +1,216 @@
+//! How near the load client was to its own limit: how long its threads ran or waited for a CPU.
+//!
+//! A load thread serves its connections one after the other. While it is on a CPU, or would be if one were free, an
+//! answer that arrives waits for it and not for the server. When it is so nearly all the time, the figures are the
+//! client's and not the server's.
+
+use crate::measure::counters::{Counters, change};
+use crate::measure::measured::{Hosting, Measured};
+use crate::measure::span::Span;
+
+/// Share of the common window from which a load thread is called the limit.
+const LIMIT: f64 = 0.90;
+/// Share of the common window for which a load thread may wait for a CPU where it has CPUs of its own: what others do on them
+/// holds up answers, and a closed loop sends less by up to as much.
+const WAITING_LIMIT: f64 = 0.10;
+
+/// The busiest load thread over the common window.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Busiest {
+    /// Part of the window that it was on a CPU and did not poll in vain.
+    pub(crate) on_cpu: f64,
+    /// Part of the window that it waited for one.
+    pub(crate) waiting: f64,
+}
+
+impl Busiest {
+    /// Part of the window in which it had work to do.
+    pub(crate) fn wanted(self) -> f64 {
+        self.on_cpu + self.waiting
+    }
+}
+
+/// `None` where load threads were not sampled, or where the database works in them, so that they are the server.
+pub(crate) fn busiest(step: &Measured<'_>) -> Option<Busiest> {
+    of_threads(step).into_iter().max_by(|a, b| a.wanted().total_cmp(&b.wanted()))
+}
+
+/// Part of the window in which the load thread that waited longest for a CPU did so. `None` as for [`busiest`].
+pub(crate) fn longest_wait(step: &Measured<'_>) -> Option<f64> {
+    of_threads(step).into_iter().map(|thread| thread.waiting).max_by(f64::total_cmp)
+}
+
+/// Every load thread that was seen at work.
+fn of_threads(step: &Measured<'_>) -> Vec<Busiest> {
+    if matches!(step.hosting, Hosting::Embedded | Hosting::Nothing) {
+        return Vec::new();
+    }
+    let of_thread = |thread: &str| {
+        let cpu = format!("{thread}.cpu_us");
+        // Load threads end with the window; a sample after that shows what they were last seen with.
+        let seen_us = last_change_us(step.counters, &cpu)?;
+        let window = Span { to_us: step.window.to_us.min(seen_us), ..step.window };
+        let share = |key: &str| Some(change(step.counters, "load", &[key], window)?.per_second() / 1e6);
+        // A thread that spins is always on its CPU. Polls that found nothing are no work.
+        let polled = share(&format!("{thread}.polled_us")).unwrap_or(0.0);
+        let on_cpu = (share(&cpu)? - polled).max(0.0);
+        Some(Busiest { on_cpu, waiting: share(&format!("{thread}.run_delay_us"))? })
+    };
+    threads(step.counters).iter().filter_map(|thread| of_thread(thread)).collect()
+}
+
+/// Why a step says more about the client than about the server; `None` when it does not.
+pub(crate) fn fault(busiest: Busiest) -> Option<String> {
+    (busiest.wanted() >= LIMIT).then(|| {
+        format!(
+            "the client was the limit: its busiest load thread had work in {:.0} % of the window (on a CPU in {:.0} %, waiting for \
+             one in {:.0} %; {:.0} % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads \
+             (host.client_threads), or the server fewer",
+            100.0 * busiest.wanted(),
+            100.0 * busiest.on_cpu,
+            100.0 * busiest.waiting,
+            100.0 * LIMIT,
+        )
+    })
+}
+
+/// Why a step was held up by what else ran on the client's own CPUs, by its [`longest_wait`]; `None` when it was not.
+pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
+    (longest_wait >= WAITING_LIMIT).then(|| {
+        format!(
+            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window ({:.0} % or more makes a step \
+             invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client \
+             other CPUs",
+            100.0 * longest_wait,
+            100.0 * WAITING_LIMIT,
+        )
+    })
+}
+
+/// When a counter of `load` was last seen to have risen; `None` when it never was.
+fn last_change_us(counters: &Counters, key: &str) -> Option<i64> {
+    let values: Vec<(i64, i64)> = counters.get("load")?.values(key).collect();
+    values.windows(2).filter(|pair| pair[1].1 != pair[0].1).map(|pair| pair[1].0).next_back()
+}
+
+/// Names of the load threads that were sampled.
+fn threads(counters: &Counters) -> Vec<String> {
+    let Some(load) = counters.get("load") else { return Vec::new() };
+    load.keys().filter_map(|key| Some(key.strip_suffix(".cpu_us")?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{read_write_step, series};
+
+    const KEYS: [&str; 6] = [
+        "cpu_us",
+        "run_delay_us",
+        "load-0.cpu_us",
+        "load-0.run_delay_us",
+        "load-1.cpu_us",
+        "load-1.run_delay_us",
+    ];
+
+    fn busiest_of(hosting: Hosting, end: Vec<i64>) -> Option<Busiest> {
+        let counters = series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, end)]);
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 })
+    }
+
+    #[test]
+    fn the_thread_that_had_most_to_do_decides_and_waiting_counts() {
+        let end = vec![3_250_000, 1_500_000, 1_500_000, 250_000, 1_750_000, 1_250_000];
+        let busiest = busiest_of(Hosting::Process, end).unwrap();
+        assert_eq!((busiest.on_cpu, busiest.waiting), (0.7, 0.5)); // 1.75 s and 1.25 s of 2.5 s
+        insta::assert_snapshot!(fault(busiest).unwrap(), @"the client was the limit: its busiest load thread had work in 120 % of the window (on a CPU in 70 %, waiting for one in 50 %; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+    }
+
+    #[test]
+    fn a_thread_that_polls_in_vain_has_nothing_to_do() {
+        let keys = ["load-0.cpu_us", "load-0.run_delay_us", "load-0.polled_us"];
+        let counters = series("load", &keys, &[(0, vec![0; 3]), (2_500_000, vec![2_500_000, 0, 1_875_000])]);
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let (window, hosting) = (Span::new(0, 2_500_000), Hosting::Process);
+        let found = busiest(&Measured { spec, intervals, counters: &counters, window, hosting, cpus: 4 });
+        assert_eq!(found, Some(Busiest { on_cpu: 0.25, waiting: 0.0 }));
+    }
+
+    #[test]
+    fn a_thread_that_waited_for_its_own_cpus_is_a_fault_from_ten_percent_on() {
+        let counters = |delay_us| {
+            series("load", &KEYS, &[(0, vec![0; 6]), (2_500_000, vec![0, 0, 500_000, delay_us, 900_000, 10])])
+        };
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        let waits = |hosting, delay_us| {
+            longest_wait(&Measured {
+                spec,
+                intervals,
+                counters: &counters(delay_us),
+                window,
+                hosting,
+                cpus: 4,
+            })
+        };
+        // The second thread is the busier one.
+        assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
+        assert_eq!(waits(Hosting::Embedded, 500_000), None);
+        assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
+        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client other CPUs");
+    }
+
+    #[test]
+    fn a_client_with_time_to_spare_is_no_fault() {
+        let end = vec![0, 0, 1_000_000, 500_000, 2_000_000, 240_000];
+        assert_eq!(busiest_of(Hosting::External, end).and_then(fault), None); // 2.24 of 2.5 s = 89.6 %
+    }
+
+    #[test]
+    fn where_the_database_works_in_the_load_threads_they_are_not_judged() {
+        let end = vec![0, 0, 2_500_000, 0, 0, 0];
+        assert!(busiest_of(Hosting::Embedded, end.clone()).is_none());
+        assert!(busiest_of(Hosting::Nothing, end.clone()).is_none());
+        assert!(busiest_of(Hosting::Process, end).and_then(fault).is_some());
+    }
+
+    #[test]
+    fn samples_after_the_end_of_a_thread_do_not_dilute_what_it_did() {
+        let keys = &KEYS[2..4];
+        let samples =
+            [(0, vec![0; 2]), (1_000_000, vec![800_000, 150_000]), (2_500_000, vec![800_000, 150_000])];
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let of = |samples: &[(i64, Vec<i64>)]| {
+            let counters = series("load", keys, samples);
+            let window = Span::new(0, 2_500_000);
+            busiest(&Measured {
+                spec,
+                intervals,
+                counters: &counters,
+                window,
+                hosting: Hosting::Process,
+                cpus: 4,
+            })
+        };
+        assert_eq!(of(&samples), Some(Busiest { on_cpu: 0.8, waiting: 0.15 }));
+        // A thread that was never seen at work says nothing.
+        assert_eq!(of(&[(0, vec![0; 2]), (2_500_000, vec![0; 2])]), None);
+    }
+
+    #[test]
+    fn a_record_without_load_threads_is_not_judged() {
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        let counters = Counters::new();
+        let measured =
+            Measured { spec, intervals, counters: &counters, window, hosting: Hosting::Process, cpus: 4 };
+        assert_eq!(busiest(&measured), None);
+    }
+}

@@ -1,0 +1,148 @@
+//! Warnings about who ran where: external and embedded servers, shared CPUs.
+
+use std::collections::BTreeSet;
+
+use dbdyno_record::{HostInfo, Run, VariantInfo};
+
+use crate::measure::measured::Hosting;
+
+/// No host has CPU numbers beyond this; a list that does is a slip of the pen.
+const GREATEST_CPU: u32 = 65_535;
+
+pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
+    let variants = &run.manifest.variants;
+    let named = |hosting: Hosting| -> Vec<&str> {
+        let of_hosting = |variant: &&VariantInfo| hosting_of(run, variant) == hosting;
+        variants.iter().filter(of_hosting).map(|variant| variant.name.as_str()).collect()
+    };
+    let mut all = Vec::new();
+    let mut tell = |hosting: Hosting, what: &str| {
+        let names = named(hosting);
+        if !names.is_empty() {
+            all.push(format!("{}: {what}", names.join(", ")));
+        }
+    };
+    tell(
+        Hosting::External,
+        "somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.",
+    );
+    let seen: Vec<&str> = variants
+        .iter()
+        .filter(|variant| variant.external && hosting_of(run, variant) == Hosting::Process)
+        .map(|variant| variant.name.as_str())
+        .collect();
+    tell(
+        Hosting::Embedded,
+        "the database works inside dbdyno, so client CPU and memory are client and database together.",
+    );
+    tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
+    if !seen.is_empty() {
+        let what = "somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and \
+                    sizes are unknown.";
+        all.push(format!("{}: {what}", seen.join(", ")));
+    }
+    if !named(Hosting::Process).is_empty() {
+        all.extend(shared_cpus(&run.manifest.host));
+    }
+    all
+}
+
+/// As it was in the variant's first step.
+pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
+    let mut cells = run.cells.iter().filter(|cell| cell.id.variant == variant.name);
+    match cells.find_map(|cell| cell.steps.first()) {
+        Some(step) => Hosting::in_step(variant, &step.counters),
+        None => Hosting::of(variant),
+    }
+}
+
+/// Whether only the load client was given the CPUs on which it runs, as far as the plan says.
+pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
+    match (host.client_cpus.as_deref().and_then(cpu_list), host.server_cpus.as_deref().and_then(cpu_list)) {
+        (Some(client), Some(server)) => client.is_disjoint(&server),
+        // Where somebody else's server runs is not for the plan to say.
+        (Some(_), None) => is_external,
+        _ => false,
+    }
+}
+
+/// Whether client and server may take CPU time from each other.
+fn shared_cpus(host: &HostInfo) -> Option<String> {
+    let (Some(server), Some(client)) = (&host.server_cpus, &host.client_cpus) else {
+        return Some(
+            "Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] \
+             server_cpus and client_cpus."
+                .to_owned(),
+        );
+    };
+    let shared: Vec<String> =
+        cpu_list(server)?.intersection(&cpu_list(client)?).map(u32::to_string).collect();
+    (!shared.is_empty()).then(|| format!("Client and server share CPUs {}.", shared.join(", ")))
+}
+
+/// The CPUs of a list such as `0-3,8`; `None` when it is not one.
+pub(crate) fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
+    let mut cpus = BTreeSet::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        if first > last || last > GREATEST_CPU {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, load_step, run, series};
+
+    #[test]
+    fn external_embedded_and_null_variants_are_named_with_what_is_unknown() {
+        let mut run = run(&["far", "lite", "none"], 1, Vec::new());
+        run.manifest.variants[0].external = true;
+        run.manifest.variants[1].driver = "sqlite".to_owned();
+        run.manifest.variants[2].driver = "null".to_owned();
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"
+        far: somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.
+        lite: the database works inside dbdyno, so client CPU and memory are client and database together.
+        none: no database: these figures measure dbdyno itself.
+        ");
+    }
+
+    #[test]
+    fn somebody_elses_server_that_was_sampled_is_a_process_on_this_host() {
+        let mut step = load_step(1_000);
+        step.counters.extend(series("server", &["cpu_us"], &[(0, vec![0])]));
+        let mut run = run(&["near"], 1, vec![cell(1, "near", vec![step])]);
+        run.manifest.variants[0].external = true;
+        run.manifest.host.server_cpus = None;
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"
+        near: somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and sizes are unknown.
+        Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.
+        ");
+    }
+
+    #[test]
+    fn shared_and_unpinned_cpus_are_told_where_a_server_process_runs() {
+        let mut run = run(&["a"], 1, Vec::new());
+        assert!(host_warnings(&run).is_empty());
+        run.manifest.host.client_cpus = Some("1, 3".to_owned());
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server share CPUs 1.");
+        run.manifest.host.client_cpus = None;
+        assert_snapshot!(host_warnings(&run).join("\n"), @r"Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.");
+        run.manifest.variants[0].driver = "sqlite".to_owned();
+        assert_eq!(host_warnings(&run).len(), 1);
+    }
+
+    #[test]
+    fn cpu_lists_are_read_and_nonsense_is_none() {
+        assert_eq!(cpu_list("0-2,8"), Some(BTreeSet::from([0, 1, 2, 8])));
+        assert_eq!(cpu_list("all"), None);
+        assert_eq!(cpu_list("0-4000000000"), None);
+    }
+}

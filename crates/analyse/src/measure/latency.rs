@@ -1,0 +1,181 @@
+//! Percentiles and buckets from the histograms of the common window.
+
+use dbdyno_record::{Clock, HistogramSpan};
+use hdrhistogram::Histogram;
+
+use crate::measure::span::Span;
+use crate::model::{Bucket, Latency};
+
+/// The original's buckets: label and upper bound, inclusive, in microseconds.
+const BUCKETS: [(&str, u64); 10] = [
+    ("256us", 256),
+    ("1ms", 1_000),
+    ("4ms", 4_000),
+    ("16ms", 16_000),
+    ("64ms", 64_000),
+    ("256ms", 256_000),
+    ("1s", 1_000_000),
+    ("4s", 4_000_000),
+    ("16s", 16_000_000),
+    ("gt", u64::MAX),
+];
+
+/// The histograms of one kind and clock that lie in the window, as one; `None` when there is none.
+///
+/// A histogram cannot be cut: one that straddles the window's edge counts if more than half of its time is inside.
+/// Fails when one of them cannot be unpacked.
+pub(crate) fn merge(
+    spans: &[HistogramSpan],
+    kind: &str,
+    clock: Clock,
+    window: Span,
+) -> Result<Option<Histogram<u64>>, dbdyno_record::Error> {
+    HistogramSpan::sum(inside(spans, kind, clock, window))
+}
+
+fn inside<'a>(
+    spans: &'a [HistogramSpan],
+    kind: &str,
+    clock: Clock,
+    window: Span,
+) -> impl Iterator<Item = &'a HistogramSpan> + Clone {
+    spans.iter().filter(move |span| {
+        span.kind == kind && span.clock == clock && counts_in(window, span.from_us, span.to_us)
+    })
+}
+
+/// Whether a histogram of `[from_us, to_us)` counts in the window.
+pub(crate) fn counts_in(window: Span, from_us: u64, to_us: u64) -> bool {
+    window.share_of(from_us, to_us) > 0.5
+}
+
+/// Whether service and response times were recorded as the same, which they are in a closed loop: what is due when it is
+/// sent has no other time. Unpacking them is most of an analysis.
+pub(crate) fn is_one_on_both_clocks(spans: &[HistogramSpan], kind: &str, window: Span) -> bool {
+    let service = inside(spans, kind, Clock::Service, window);
+    let response = inside(spans, kind, Clock::Response, window);
+    service.map(HistogramSpan::content).eq(response.map(HistogramSpan::content))
+}
+
+/// Percentiles of one histogram; `count` 0 for none.
+pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
+    let Some(histogram) = histogram.filter(|histogram| !histogram.is_empty()) else {
+        return Latency::default();
+    };
+    Latency {
+        count: histogram.len(),
+        mean_us: histogram.mean(),
+        p50_us: histogram.value_at_quantile(0.5),
+        p90_us: histogram.value_at_quantile(0.9),
+        p95_us: histogram.value_at_quantile(0.95),
+        p99_us: histogram.value_at_quantile(0.99),
+        p999_us: histogram.value_at_quantile(0.999),
+        max_us: histogram.max(),
+    }
+}
+
+/// Counts of the original's disjoint buckets, all ten of them, also the empty ones.
+///
+/// A histogram keeps three figures: a value within 0.1 % above a bound may count below it.
+pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
+    let mut counts = [0_u64; BUCKETS.len()];
+    let total = histogram.map_or(0, Histogram::len);
+    for value in histogram.into_iter().flat_map(|histogram| histogram.iter_recorded()) {
+        let least_us =
+            histogram.map_or(0, |histogram| histogram.lowest_equivalent(value.value_iterated_to()));
+        let bucket = BUCKETS.partition_point(|(_, bound_us)| *bound_us < least_us);
+        counts[bucket] += value.count_at_value();
+    }
+    let percent = |count: u64| if total == 0 { 0.0 } else { 100.0 * count as f64 / total as f64 };
+    BUCKETS
+        .iter()
+        .zip(counts)
+        .map(|((label, _), count)| Bucket { label: (*label).to_owned(), count, percent: percent(count) })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(kind: &str, clock: Clock, from_us: u64, to_us: u64, values: &[u64]) -> HistogramSpan {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        for value in values {
+            histogram.record(*value).unwrap();
+        }
+        HistogramSpan::new(kind, clock, from_us, to_us, &histogram).unwrap()
+    }
+
+    fn merged(values: &[u64]) -> Option<Histogram<u64>> {
+        merge(&[span("q", Clock::Service, 0, 1, values)], "q", Clock::Service, Span::new(0, 1)).unwrap()
+    }
+
+    #[test]
+    fn equal_times_on_both_clocks_are_known_by_every_second() {
+        let of = |clock, at: u64, values: &[u64]| span("q", clock, at, at + 1_000_000, values);
+        let (service, response) = (Clock::Service, Clock::Response);
+        let mut spans = vec![of(service, 0, &[5, 7]), of(response, 0, &[5, 7]), of(service, 1_000_000, &[9])];
+        let is_one = |spans: &[HistogramSpan]| is_one_on_both_clocks(spans, "q", Span::new(0, 2_000_000));
+        assert!(!is_one(&spans), "one second of one clock is missing");
+        spans.push(of(response, 1_000_000, &[9]));
+        assert!(is_one(&spans));
+        spans[3] = of(response, 1_000_000, &[10]);
+        assert!(!is_one(&spans));
+    }
+
+    #[test]
+    fn histograms_of_the_window_merge_without_loss_and_others_stay_out() {
+        let spans = [
+            span("query", Clock::Service, 0, 1_000_000, &[100, 200]),
+            span("query", Clock::Service, 1_000_000, 1_500_000, &[300]),
+            span("query", Clock::Service, 1_500_000, 2_000_000, &[999]),
+            span("query", Clock::Response, 0, 1_000_000, &[777]),
+            span("insert", Clock::Service, 0, 1_000_000, &[888]),
+        ];
+        let merged = merge(&spans, "query", Clock::Service, Span::new(0, 1_500_000)).unwrap();
+        let latency = latency(merged.as_ref());
+        assert_eq!((latency.count, latency.mean_us, latency.p50_us, latency.max_us), (3, 200.0, 200, 300));
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_recorded_values() {
+        let values: Vec<u64> = (1..=1000).collect();
+        let merged = merged(&values);
+        let l = latency(merged.as_ref());
+        assert_eq!(
+            (l.p50_us, l.p90_us, l.p95_us, l.p99_us, l.p999_us, l.max_us),
+            (500, 900, 950, 990, 999, 1000)
+        );
+    }
+
+    #[test]
+    fn no_histogram_is_a_latency_of_count_zero() {
+        assert_eq!(merge(&[], "query", Clock::Service, Span::new(0, 1)).unwrap(), None);
+        assert_eq!(latency(None).count, 0);
+        assert!(buckets(None).iter().all(|bucket| bucket.count == 0 && bucket.percent == 0.0));
+    }
+
+    #[test]
+    fn bucket_bounds_are_inclusive_and_disjoint() {
+        let values = [256, 257, 1_000, 1_001, 4_000, 15_000, 70_000, 999_000, 3_000_000, 20_000_000];
+        let merged = merged(&values);
+        let buckets = buckets(merged.as_ref());
+        let counts: Vec<_> = buckets.iter().map(|bucket| (bucket.label.as_str(), bucket.count)).collect();
+        assert_eq!(
+            counts,
+            [
+                ("256us", 1),
+                ("1ms", 2),
+                ("4ms", 2),
+                ("16ms", 1),
+                ("64ms", 0),
+                ("256ms", 1),
+                ("1s", 1),
+                ("4s", 1),
+                ("16s", 0),
+                ("gt", 1),
+            ]
+        );
+        assert_eq!(buckets[1].percent, 20.0);
+    }
+}

@@ -1,0 +1,91 @@
+//! One step with everything its figures are computed from, and the two divisions that all of them use.
+
+use dbdyno_record::{Interval, StepSpec, Unit, VariantInfo};
+
+use crate::measure::counters::{Change, Counters, change};
+use crate::measure::rates;
+use crate::measure::scans::SCAN;
+use crate::measure::span::Span;
+
+/// Where the database works, and so whose CPU and memory are the server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hosting {
+    /// A server process on this host, sampled by its process id.
+    Process,
+    /// Inside dbdyno: what the client used is client and database together.
+    Embedded,
+    /// Somebody else's server out of sight: its CPU, memory and disk are unknown.
+    External,
+    /// No database at all: dbdyno measures itself.
+    Nothing,
+}
+
+impl Hosting {
+    /// Of a variant in one step. A server that somebody else runs is a process like any other where it was sampled.
+    pub(crate) fn in_step(variant: &VariantInfo, counters: &Counters) -> Self {
+        match Self::of(variant) {
+            Self::External if counters.contains_key("server") => Self::Process,
+            hosting => hosting,
+        }
+    }
+
+    pub(crate) fn of(variant: &VariantInfo) -> Self {
+        match variant.driver.as_str() {
+            "sqlite" => Self::Embedded,
+            "null" => Self::Nothing,
+            _ if variant.external => Self::External,
+            _ => Self::Process,
+        }
+    }
+}
+
+/// A step, its common window and its counters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Measured<'a> {
+    pub(crate) spec: &'a StepSpec,
+    pub(crate) intervals: &'a [Interval],
+    pub(crate) counters: &'a Counters,
+    pub(crate) window: Span,
+    pub(crate) hosting: Hosting,
+    /// CPUs of the host.
+    pub(crate) cpus: u32,
+}
+
+impl Measured<'_> {
+    /// `figure`, unless the step did not come to a common window: then it is not known, and not 0.
+    pub(crate) fn in_window(&self, figure: f64) -> Option<f64> {
+        (self.window.seconds() > 0.0).then_some(figure)
+    }
+
+    pub(crate) fn headline_rate(&self) -> f64 {
+        rates::rate(self.spec, self.intervals, &self.spec.headline.kind, self.window)
+    }
+
+    /// The kind whose rows are inserts: the headline where that counts rows that come in or are indexed, else the
+    /// background inserts, if any. A scan's rows are neither.
+    pub(crate) fn insert_kind(&self) -> Option<&str> {
+        if self.spec.headline.unit == Unit::Rows && self.spec.headline.kind != SCAN {
+            return Some(&self.spec.headline.kind);
+        }
+        self.spec.kinds.iter().map(|kind| kind.kind.as_str()).find(|kind| *kind == "insert")
+    }
+
+    pub(crate) fn rate_of(&self, kind: &str) -> f64 {
+        rates::rate(self.spec, self.intervals, kind, self.window)
+    }
+
+    pub(crate) fn change(&self, source: &str, keys: &[&str]) -> Option<Change> {
+        change(self.counters, source, keys, self.window)
+    }
+
+    /// A counter's increase for one unit of the headline done between the same two samples.
+    pub(crate) fn per_headline_unit(&self, change: Change) -> Option<f64> {
+        self.per_unit_of(&self.spec.headline.kind, change)
+    }
+
+    /// A counter's increase for one unit of `kind` done between the same two samples; `None` when there was none.
+    pub(crate) fn per_unit_of(&self, kind: &str, change: Change) -> Option<f64> {
+        let work = rates::work(self.spec, self.intervals, kind, self.window, change.between);
+        (work > 0.0).then(|| change.value / work)
+    }
+}

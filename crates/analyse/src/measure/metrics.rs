@@ -1,0 +1,179 @@
+//! The original's 21 columns, from our counters. What each is and where it differs: docs/reference/metrics.md.
+
+use dbdyno_record::Unit;
+
+use crate::measure::counters::{at_end, greatest};
+use crate::measure::measured::{Hosting, Measured};
+use crate::measure::polling;
+use crate::measure::rates::throughput_percentile;
+use crate::measure::span::tally;
+use crate::model::MetricRow;
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+/// What a host's CPUs did other than nothing, waiting for IO, or work for another machine.
+pub(crate) const HOST_BUSY: [&str; 5] =
+    ["cpu_user_us", "cpu_nice_us", "cpu_system_us", "cpu_irq_us", "cpu_softirq_us"];
+
+/// Figures are not rounded here; `None` where a source was not sampled or nothing was done to divide by.
+pub(crate) fn metric_row(step: &Measured<'_>, tag: &str) -> MetricRow {
+    let queries = step.spec.headline.unit == Unit::Operations;
+    let mut row = MetricRow {
+        ips: step.in_window(step.insert_kind().map_or(0.0, |kind| step.rate_of(kind))),
+        qps: step.in_window(if queries { step.headline_rate() } else { 0.0 }),
+        maxop: step.in_window(greatest_service_time_seconds(step)),
+        p50: throughput_percentile(step.spec, step.intervals, step.window, 50.0),
+        p99: throughput_percentile(step.spec, step.intervals, step.window, 99.0),
+        tag: tag.to_owned(),
+        ..MetricRow::default()
+    };
+    disk(step, &mut row);
+    host(step, &mut row);
+    sizes(step, &mut row);
+    row
+}
+
+fn greatest_service_time_seconds(step: &Measured<'_>) -> f64 {
+    let sum = tally(step.intervals, &step.spec.headline.kind, step.window);
+    sum.service_max_us as f64 / 1e6
+}
+
+/// Reads are charged to the headline, writes to inserts, as in the original.
+fn disk(step: &Measured<'_>, row: &mut MetricRow) {
+    let disk = |key| step.change("disk", &[key]);
+    let per_insert = |change| step.per_unit_of(step.insert_kind()?, change);
+    let (reads, read_bytes) = (disk("reads"), disk("read_bytes"));
+    let (writes, written_bytes) = (disk("writes"), disk("written_bytes"));
+    row.rps = reads.map(|change| change.per_second());
+    row.rmbps = read_bytes.map(|change| change.per_second() / MIB);
+    row.wps = writes.map(|change| change.per_second());
+    row.wmbps = written_bytes.map(|change| change.per_second() / MIB);
+    row.rpq = reads.and_then(|change| step.per_headline_unit(change));
+    row.rkbpq = read_bytes.and_then(|change| step.per_headline_unit(change)).map(|bytes| bytes / KIB);
+    row.wpi = writes.and_then(per_insert);
+    row.wkbpi = written_bytes.and_then(per_insert).map(|bytes| bytes / KIB);
+}
+
+fn host(step: &Measured<'_>, row: &mut MetricRow) {
+    let switches = step.change("host", &["context_switches"]);
+    row.csps = switches.map(|change| change.per_second());
+    row.cspq = switches.and_then(|change| step.per_headline_unit(change));
+    let busy = step.change("host", &HOST_BUSY).map(|busy| polling::without(step, busy));
+    row.cpups = busy
+        .filter(|_| step.cpus > 0)
+        .map(|change| 100.0 * change.per_second() / (1e6 * f64::from(step.cpus)));
+    row.cpupq = busy.and_then(|change| step.per_headline_unit(change));
+}
+
+fn sizes(step: &Measured<'_>, row: &mut MetricRow) {
+    let gib = |bytes: i64| bytes as f64 / GIB;
+    row.dbgb1 = at_end(step.counters, "size", "database_bytes", step.window).map(gib);
+    row.dbgb2 = at_end(step.counters, "size", "data_dir_bytes", step.window).map(gib);
+    let source = match step.hosting {
+        Hosting::Process => "server",
+        Hosting::Embedded => "client",
+        Hosting::External | Hosting::Nothing => return,
+    };
+    row.rss = greatest(step.counters, source, "rss_bytes").map(gib);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{interval, load_spec, read_write_step, series};
+    use crate::measure::counters::Counters;
+    use crate::measure::span::Span;
+
+    /// Samples at 0 and 2.5 s, the window of `read_write_step`: 500 queries and 500 inserted rows between them.
+    fn counters() -> Counters {
+        let two = |values: Vec<i64>| [(0, vec![0; values.len()]), (2_500_000, values)];
+        let mut all = series(
+            "disk",
+            &["reads", "read_bytes", "writes", "written_bytes"],
+            &two(vec![1_000, 5_242_880, 250, 2_621_440]),
+        );
+        let mut host = HOST_BUSY.to_vec();
+        host.push("context_switches");
+        all.extend(series("host", &host, &two(vec![3_000_000, 0, 900_000, 50_000, 50_000, 20_000])));
+        all.extend(series("size", &["database_bytes", "data_dir_bytes"], &two(vec![1 << 30, 3 << 29])));
+        all.extend(series("server", &["rss_bytes"], &two(vec![1 << 29])));
+        all.extend(series("client", &["rss_bytes"], &two(vec![1 << 28])));
+        all
+    }
+
+    fn row(hosting: Hosting, counters: &Counters) -> MetricRow {
+        let mut step = read_write_step();
+        step.intervals.last_mut().unwrap().service_max_us = 9_000_000;
+        let measured = Measured {
+            spec: &step.spec,
+            intervals: &step.intervals,
+            counters,
+            window: Span::new(0, 2_500_000),
+            hosting,
+            cpus: 4,
+        };
+        metric_row(&measured, "a")
+    }
+
+    #[test]
+    fn every_column_follows_its_formula() {
+        let row = row(Hosting::Process, &counters());
+        assert_eq!((row.ips, row.qps), (Some(200.0), Some(200.0))); // 500 / 2.5 s, both
+        assert_eq!((row.rps, row.wps), (Some(400.0), Some(100.0))); // 1000 / 2.5, 250 / 2.5
+        assert_eq!((row.rmbps, row.wmbps), (Some(2.0), Some(1.0))); // 5 MiB / 2.5, 2.5 MiB / 2.5
+        assert_eq!((row.rpq, row.wpi), (Some(2.0), Some(0.5))); // 1000 / 500 queries, 250 / 500 rows
+        assert_eq!((row.rkbpq, row.wkbpi), (Some(10.24), Some(5.12))); // 5120 KiB / 500, 2560 KiB / 500
+        assert_eq!((row.csps, row.cspq), (Some(8_000.0), Some(40.0))); // 20000 / 2.5, 20000 / 500
+        assert_eq!((row.cpups, row.cpupq), (Some(40.0), Some(8_000.0))); // 4 s of 10 CPU s, 4e6 us / 500
+        assert_eq!((row.dbgb1, row.dbgb2, row.rss), (Some(1.0), Some(1.5), Some(0.5)));
+        // The window's last interval ends at 2.5 s: the 9 s after it is not its affair. Two seconds: no percentiles.
+        assert_eq!((row.maxop, row.p50, row.p99), (Some(0.0), None, None));
+        assert_eq!(row.tag, "a");
+    }
+
+    #[test]
+    fn the_originals_identities_hold() {
+        let row = row(Hosting::Process, &counters());
+        let rate = row.qps.unwrap();
+        assert_eq!(row.cpupq.unwrap().round(), (row.cpups.unwrap() * 4.0 * 1e4 / rate).round());
+        assert!((row.cspq.unwrap() - row.csps.unwrap() / rate).abs() < 1e-9);
+        assert!((row.wkbpi.unwrap() - row.wmbps.unwrap() * 1024.0 / row.ips.unwrap()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_not_sampled_is_not_available() {
+        let row = row(Hosting::Process, &Counters::new());
+        assert_eq!(
+            (row.rps, row.rpq, row.cpups, row.cpupq, row.dbgb1, row.rss),
+            (None, None, None, None, None, None)
+        );
+        assert_eq!(row.qps, Some(200.0));
+    }
+
+    #[test]
+    fn memory_is_the_process_that_holds_the_database() {
+        assert_eq!(row(Hosting::Embedded, &counters()).rss, Some(0.25));
+        assert_eq!(row(Hosting::External, &counters()).rss, None);
+    }
+
+    #[test]
+    fn a_load_step_has_no_queries_and_its_longest_insert() {
+        let mut intervals = vec![interval(0, 1_000_000, 1, "insert", 10, 1_000)];
+        intervals[0].service_max_us = 250_000;
+        let counters = Counters::new();
+        let spec = load_spec();
+        let window = Span::new(0, 1_000_000);
+        let measured = Measured {
+            spec: &spec,
+            intervals: &intervals,
+            counters: &counters,
+            window,
+            hosting: Hosting::Process,
+            cpus: 4,
+        };
+        let row = metric_row(&measured, "a");
+        assert_eq!((row.ips, row.qps, row.maxop), (Some(1_000.0), Some(0.0), Some(0.25)));
+    }
+}

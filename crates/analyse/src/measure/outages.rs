@@ -1,0 +1,197 @@
+//! Connections that were lost and came back: for how long, and how often.
+
+use dbdyno_record::{CellRecord, MOST_OUTAGE_EVENTS, StepEvent, StepRecord};
+
+use crate::measure::span::Span;
+use crate::words::numbered;
+
+/// Losses of connections in one step. Times are seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Outage {
+    /// In which at least one connection was lost.
+    seconds: f64,
+    /// Lost, the sum over all connections.
+    connection_seconds: f64,
+    reconnects: u64,
+    /// Not every loss and return was written down.
+    is_cut: bool,
+    /// Still lost at the end.
+    down: u64,
+}
+
+/// The outage of a step; `None` when it lost no connection and opened it again.
+pub(crate) fn outage(step: &StepRecord) -> Option<Outage> {
+    let mut spans: Vec<(u64, u64)> = Vec::new();
+    let (mut losses, mut reconnects) = (0, 0);
+    for event in &step.events {
+        match event {
+            StepEvent::ConnectionLost { .. } => losses += 1,
+            StepEvent::Reconnected { at_us, down_us, .. } => {
+                reconnects += 1;
+                spans.push((at_us.saturating_sub(*down_us), *at_us));
+            }
+            _ => {}
+        }
+    }
+    if losses == 0 {
+        return None;
+    }
+    // Connections that did not come back were lost up to the end; the intervals know for how long.
+    spans.extend(step.intervals.iter().filter(|interval| interval.down > 0).map(|interval| {
+        let length_us = interval.to_us - interval.from_us;
+        (interval.to_us - length_us.min(interval.down_us / interval.down), interval.to_us)
+    }));
+    let end_us = step.intervals.iter().map(|interval| interval.to_us).max();
+    let last = step.intervals.iter().filter(|interval| Some(interval.to_us) == end_us);
+    Some(Outage {
+        seconds: union_us(spans) as f64 / 1e6,
+        connection_seconds: step.intervals.iter().map(|interval| interval.down_us).sum::<u64>() as f64 / 1e6,
+        reconnects,
+        is_cut: losses + reconnects >= u64::from(MOST_OUTAGE_EVENTS),
+        down: last.map(|interval| interval.down).sum(),
+    })
+}
+
+/// Length of what the spans cover together.
+fn union_us(mut spans: Vec<(u64, u64)>) -> u64 {
+    spans.sort_unstable();
+    let (mut covered, mut end) = (0, 0);
+    for (from, to) in spans {
+        covered += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    covered
+}
+
+/// The sentence that a reader must know before the step's figures.
+pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
+    let outage = outage(step)?;
+    let lost = match outage.down {
+        0 => String::new(),
+        lost => format!(", {} not back at the end", numbered(lost, "connection")),
+    };
+    let at_least = if outage.is_cut { "at least " } else { "" };
+    Some(format!(
+        "Outage in block {} {} {}: {:.1} s, {at_least}{}{lost}; connections were lost for {:.1} s in all. {}",
+        cell.id.block,
+        cell.id.variant,
+        step.name,
+        outage.seconds,
+        numbered(outage.reconnects, "reconnect"),
+        outage.connection_seconds,
+        held_by(step),
+    ))
+}
+
+/// Which figures hold an outage. An operation that failed has no time, and a connection that is lost sends nothing: in a closed loop
+/// nothing is due meanwhile.
+fn held_by(step: &StepRecord) -> &'static str {
+    let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
+    match has_schedule {
+        true => {
+            "Rates hold it, and response times of what was due meanwhile by a schedule and answered later; service times do not, and \
+             what failed has no time."
+        }
+        false => {
+            "Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing."
+        }
+    }
+}
+
+/// The longest time within `window` in which every connection of the headline's kind was lost, so that nothing can have been answered.
+pub(crate) fn longest_without_any(step: &StepRecord, window: Span) -> Span {
+    let headline = &step.spec.headline.kind;
+    let per_client = step.spec.kinds.iter().find(|kind| kind.kind == *headline);
+    let connections = per_client.map_or(0, |kind| kind.connections_per_client * step.spec.clients);
+    let mut turns: Vec<(u64, i64)> = Vec::new();
+    for event in &step.events {
+        if let StepEvent::Reconnected { at_us, kind, down_us, .. } = event
+            && kind == headline
+        {
+            turns.extend([(at_us.saturating_sub(*down_us), 1), (*at_us, -1)]);
+        }
+    }
+    // Of a connection that is back and lost again in the same microsecond the end comes first.
+    turns.sort_unstable();
+    let (mut lost, mut longest) = (0, Span::new(0, 0));
+    for (turn, next) in turns.iter().zip(turns.iter().skip(1)) {
+        lost += turn.1;
+        let span = window.overlap(Span::new(turn.0, next.0));
+        if lost >= i64::from(connections) && span.seconds() > longest.seconds() {
+            longest = span;
+        }
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, load_step};
+
+    fn lost(at_us: u64) -> StepEvent {
+        let (kind, code, message) = ("insert".to_owned(), "2013".to_owned(), "gone".to_owned());
+        StepEvent::ConnectionLost { at_us, client: 1, kind, code, message }
+    }
+
+    fn back(at_us: u64, down_us: u64) -> StepEvent {
+        StepEvent::Reconnected { at_us, client: 1, kind: "insert".to_owned(), down_us, attempts: 3 }
+    }
+
+    fn told(events: Vec<StepEvent>, down_us: u64, down: u64) -> Option<String> {
+        let mut step = load_step(1_000);
+        let last = step.intervals.last_mut().unwrap();
+        (last.down_us, last.down) = (down_us, down);
+        step.events.extend(events);
+        warning(&cell(1, "a", Vec::new()), &step)
+    }
+
+    #[test]
+    fn outages_of_several_connections_count_once_as_time_and_each_as_a_reconnect() {
+        assert_eq!(told(Vec::new(), 0, 0), None);
+        let overlapping =
+            vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
+        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
+    }
+
+    #[test]
+    fn connections_that_stay_away_are_down_from_their_loss_to_the_end() {
+        let interval = load_step(1_000).intervals.pop().unwrap();
+        let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
+        assert!(length_us >= 500_000, "{length_us}");
+        let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
+        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
+    }
+
+    #[test]
+    fn what_holds_an_outage_is_said_by_the_pace_of_the_operations() {
+        let mut step = load_step(1_000);
+        step.events.extend([lost(1_000_000), back(1_500_000, 500_000)]);
+        let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap();
+        assert!(of(&step).ends_with("a lost connection sends nothing."), "{}", of(&step));
+        step.spec.kinds[0].pace = "poisson 2/s".to_owned();
+        assert!(of(&step).contains("response times of what was due meanwhile"), "{}", of(&step));
+    }
+
+    #[test]
+    fn the_time_without_any_connection_is_that_in_which_all_were_lost_at_once() {
+        let longest = |clients, events: &[StepEvent]| {
+            let mut step = load_step(1_000);
+            step.spec.clients = clients;
+            step.events.extend(events.iter().cloned());
+            longest_without_any(&step, Span::new(0, 2_000_000)).seconds()
+        };
+        // From 0.2 to 1.4 s and from 0.5 to 1.7 s.
+        let two = [back(1_400_000, 1_200_000), back(1_700_000, 1_200_000)];
+        assert_eq!((longest(2, &two), longest(3, &two)), (0.9, 0.0));
+        assert_eq!(longest(1, &[back(2_900_000, 2_000_000)]), 1.1, "what lies in the window");
+        assert_eq!(longest(1, &[]), 0.0);
+    }
+
+    #[test]
+    fn more_losses_than_are_written_down_are_said_to_be_more() {
+        let events = (0..5_000).flat_map(|at| [lost(at), back(at + 100_000, 100_000)]).collect();
+        let text = told(events, 0, 0).unwrap();
+        assert!(text.contains(", at least 5000 reconnects; connections"), "{text}");
+    }
+}

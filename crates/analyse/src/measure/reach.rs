@@ -1,0 +1,169 @@
+//! How near a step came to what the client could reach when it was calibrated against a server that only answers.
+
+use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy};
+
+use crate::model::runs::{counted, valid_runs};
+use crate::model::{ClientReach, KindResult, WorkloadFindings};
+use crate::words::numbered;
+
+/// Share of the client's calibrated rate from which a step is called the client's own.
+const LIMIT: f64 = 0.90;
+/// Above it the client has done what it could not: the calibration is wrong, not the step. A client without time left is seen
+/// by its load threads.
+const PROVED_WRONG: f64 = 1.0;
+
+/// Statements a second of a step beside what the client could reach with as many connections; `None` where nothing was
+/// calibrated for the driver.
+pub(crate) fn reach(
+    calibration: &ClientCalibration,
+    driver: &str,
+    kinds: &[KindResult],
+) -> Option<ClientReach> {
+    let connections = kinds.iter().map(|kind| kind.connections).sum();
+    let could = best_around(&calibration.rates, driver, connections)?;
+    Some(ClientReach {
+        statements_per_second: kinds.iter().map(|kind| kind.statements_per_second).sum(),
+        connections,
+        could_per_second: could.statements_per_second,
+        could_connections: could.connections,
+        at_least: could.limit != LimitedBy::Client,
+    })
+}
+
+/// The greater of the rates at the nearest calibrated numbers of connections not above and not below. Taking the lower
+/// one alone would condemn sound steps: eight connections reach several times what one does.
+fn best_around<'a>(rates: &'a [ClientRate], driver: &str, connections: u32) -> Option<&'a ClientRate> {
+    let of_driver = || rates.iter().filter(|rate| rate.driver == driver);
+    let below =
+        of_driver().filter(|rate| rate.connections <= connections).max_by_key(|rate| rate.connections);
+    let above =
+        of_driver().filter(|rate| rate.connections >= connections).min_by_key(|rate| rate.connections);
+    let both = below.into_iter().chain(above);
+    both.max_by(|a, b| a.statements_per_second.total_cmp(&b.statements_per_second))
+}
+
+/// Why the step says more about the client than about the server; `None` when it does not, where the client could do
+/// more than what was calibrated, and where it did.
+pub(crate) fn fault(reach: &ClientReach) -> Option<String> {
+    let share = reach.share();
+    (!reach.at_least && (LIMIT..=PROVED_WRONG).contains(&share)).then(|| {
+        format!(
+            "the client was the limit: {:.0} statements/s with {} are {:.0} % of the {:.0}/s that it can reach \
+             here with {} (dbdyno doctor --client; {:.0} % or more makes a step invalid); give the client more CPUs \
+             (host.client_cpus) or threads (host.client_threads), or the server fewer",
+            reach.statements_per_second,
+            numbered(reach.connections, "connection"),
+            100.0 * share,
+            reach.could_per_second,
+            reach.could_connections,
+            100.0 * LIMIT,
+        )
+    })
+}
+
+/// A calibration that says less than what steps have reached. That a step with more connections reaches more proves nothing
+/// where the client was not the limit.
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+    let is_wrong = |reach: &ClientReach| {
+        let is_bound = !reach.at_least || reach.connections <= reach.could_connections;
+        is_bound && reach.share() > PROVED_WRONG
+    };
+    let runs = valid_runs(workloads);
+    let wrong: Vec<_> =
+        runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
+    let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
+    Some(format!(
+        "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s with {}, {:.0} % of the \
+         {:.0}/s with {}. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).",
+        counted(wrong.len()),
+        worst.place(),
+        reach.statements_per_second,
+        numbered(reach.connections, "connection"),
+        100.0 * reach.share(),
+        reach.could_per_second,
+        reach.could_connections,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    fn calibration() -> ClientCalibration {
+        let mut all = fixtures::calibration(1, 40_000.0);
+        let first = all.rates[0].clone();
+        let rate = |connections, statements_per_second, limit| ClientRate {
+            connections,
+            statements_per_second,
+            limit,
+            ..first.clone()
+        };
+        all.rates[0].limit = LimitedBy::RoundTrip;
+        all.rates.push(rate(16, 200_000.0, LimitedBy::Client));
+        all.rates.push(rate(64, 180_000.0, LimitedBy::Server));
+        all
+    }
+
+    fn of(driver: &str, parts: &[(u32, f64)]) -> Option<ClientReach> {
+        let kind = |&(connections, statements_per_second): &(u32, f64)| KindResult {
+            connections,
+            statements_per_second,
+            ..KindResult::default()
+        };
+        reach(&calibration(), driver, &parts.iter().map(kind).collect::<Vec<_>>())
+    }
+
+    fn could(connections: u32) -> (u32, f64) {
+        let reach = of("mysql", &[(connections, 1.0)]).unwrap();
+        (reach.could_connections, reach.could_per_second)
+    }
+
+    #[test]
+    fn between_two_calibrated_numbers_of_connections_the_better_one_counts() {
+        assert_eq!(could(1), (1, 40_000.0));
+        assert_eq!((could(2), could(15), could(16)), ((16, 200_000.0), (16, 200_000.0), (16, 200_000.0)));
+        assert_eq!((could(17), could(64), could(5_000)), ((16, 200_000.0), (64, 180_000.0), (64, 180_000.0)));
+        assert!(of("postgres", &[(1, 1.0)]).is_none());
+    }
+
+    #[test]
+    fn a_step_near_what_the_client_can_reach_is_its_fault_with_both_numbers() {
+        let reach = of("mysql", &[(10, 150_000.0), (6, 31_000.0)]).unwrap();
+        insta::assert_snapshot!(fault(&reach).unwrap(), @"the client was the limit: 181000 statements/s with 16 connections are 90 % of the 200000/s that it can reach here with 16 (dbdyno doctor --client; 90 % or more makes a step invalid); give the client more CPUs (host.client_cpus) or threads (host.client_threads), or the server fewer");
+        assert_eq!(fault(&of("mysql", &[(16, 179_000.0)]).unwrap()), None);
+    }
+
+    #[test]
+    fn where_the_client_was_not_the_limit_it_can_do_more() {
+        // The answering server had no time left, or both waited for each other.
+        for (connections, statements_per_second) in [(64, 179_000.0), (1, 39_000.0), (1, 92_000.0)] {
+            let reach = of("mysql", &[(connections, statements_per_second)]).unwrap();
+            assert!(reach.at_least);
+            assert_eq!(fault(&reach), None);
+        }
+    }
+
+    #[test]
+    fn a_calibration_is_no_bound_where_it_was_passed() {
+        assert!(fault(&of("mysql", &[(16, 200_000.0)]).unwrap()).is_some());
+        assert_eq!(fault(&of("mysql", &[(16, 201_000.0)]).unwrap()), None);
+    }
+
+    #[test]
+    fn a_calibration_that_steps_have_passed_is_told_with_the_worst_of_them() {
+        let told = |at: u32, limit| {
+            let mut run =
+                fixtures::run(&["a"], 1, vec![fixtures::cell(1, "a", vec![fixtures::query_step(230, 50)])]);
+            let mut calibration = fixtures::calibration(at, 100.0);
+            calibration.rates[0].limit = limit;
+            run.manifest.client_calibration = Some(calibration);
+            let mut warnings = crate::analyse(&run).warnings.into_iter();
+            warnings.find(|text| text.contains("calibration"))
+        };
+        // 230 queries, 1 insert and no delete a second, over one connection of each.
+        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"In 1 run of a step the client reached more than in its calibration, at worst in block 1 a qr100: 231 statements/s with 3 connections, 231 % of the 100/s with 3. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).");
+        assert!(told(1, LimitedBy::Client).is_some());
+        assert_eq!(told(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
+    }
+}

@@ -1,0 +1,132 @@
+//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read beside it.
+//!
+//! Of reads only: a read is charged to the process that asks for it when it goes to the device. A write through the page cache is
+//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not told apart.
+
+use crate::measure::counters::{Change, change};
+use crate::measure::measured::{Hosting, Measured};
+use crate::model::WorkloadFindings;
+use crate::model::runs::worst;
+
+const KIB: f64 = 1024.0;
+
+/// Share of the device's reads that the server did not cause, above which a step is named.
+const TOLD_SHARE: f64 = 0.10;
+/// Below this, what others read holds up no device. MiB a second.
+const TOLD_FROM_MIB_PER_SECOND: f64 = 1.0;
+
+/// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
+/// process. `None` where the kernel does not tell.
+pub(crate) fn server_read_kib(step: &Measured<'_>) -> Option<f64> {
+    step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
+}
+
+/// The device's reads less the server's, as a share of the device's; below 0 where the server read from other devices as well.
+/// `None` also where the device read nothing.
+pub(crate) fn others_share(step: &Measured<'_>) -> Option<f64> {
+    let server = of_server(step)?;
+    // A server of many processes may be sampled less often than the device.
+    let device = change(step.counters, "disk", &["read_bytes"], server.between)?.per_second();
+    (device > 0.0).then(|| (device - server.per_second()) / device)
+}
+
+fn of_server(step: &Measured<'_>) -> Option<Change> {
+    let source = match step.hosting {
+        Hosting::Process => "server",
+        Hosting::Embedded => "client",
+        Hosting::External | Hosting::Nothing => return None,
+    };
+    step.change(source, &["read_bytes"])
+}
+
+/// The worst of the steps beside which others read from the device, and how many there are.
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+    let worst = worst(workloads, TOLD_SHARE, |run| {
+        let share = run.cost.others_read_share?;
+        let is_noticed = share * run.metrics.rmbps? >= TOLD_FROM_MIB_PER_SECOND;
+        Some(if is_noticed { share } else { 0.0 })
+    })?;
+    Some(format!(
+        "Others read from the device of the data beside the server: {:.0} % of what was read at worst, in {}, and more than {:.0} % in \
+         {} of {} runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others \
+         wrote meanwhile cannot be told apart.",
+        100.0 * worst.share,
+        worst.place,
+        100.0 * TOLD_SHARE,
+        worst.told,
+        worst.all
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyse;
+    use crate::fixtures::{cell, query_step, read_write_step, run, series};
+    use crate::measure::counters::Counters;
+    use crate::measure::span::Span;
+
+    const MIB: i64 = 1 << 20;
+
+    fn read(source: &str, samples: &[(i64, i64)]) -> Counters {
+        let samples: Vec<_> = samples.iter().map(|(at_us, bytes)| (*at_us, vec![*bytes])).collect();
+        series(source, &["read_bytes"], &samples)
+    }
+
+    fn figures(hosting: Hosting, counters: &Counters) -> (Option<f64>, Option<f64>) {
+        let step = read_write_step();
+        let (spec, intervals) = (&step.spec, step.intervals.as_slice());
+        let window = Span::new(0, 2_500_000);
+        let measured = Measured { spec, intervals, counters, window, hosting, cpus: 4 };
+        (server_read_kib(&measured), others_share(&measured))
+    }
+
+    #[test]
+    fn reads_are_charged_to_the_process_that_holds_the_database() {
+        let mut counters = read("disk", &[(0, 0), (2_500_000, 20 * MIB)]);
+        counters.extend(read("server", &[(0, 7), (2_500_000, 15 * MIB + 7)]));
+        counters.extend(read("client", &[(0, 0), (2_500_000, 5 * MIB)]));
+        // 500 queries.
+        assert_eq!(figures(Hosting::Process, &counters), (Some(30.72), Some(0.25)));
+        assert_eq!(figures(Hosting::Embedded, &counters), (Some(10.24), Some(0.75)));
+        assert_eq!(figures(Hosting::External, &counters), (None, None));
+    }
+
+    #[test]
+    fn a_server_that_is_sampled_seldom_is_compared_over_its_own_time() {
+        // Reads began after a second, and the server's nearest sample to the end was then.
+        let mut counters = read("disk", &[(0, 0), (1_300_000, 0), (2_500_000, 20 * MIB)]);
+        counters.extend(read("server", &[(0, 0), (1_300_000, 0), (3_900_000, 0)]));
+        assert_eq!(figures(Hosting::Process, &counters), (Some(0.0), None));
+        counters.extend(read("disk", &[(0, 0), (1_300_000, 8 * MIB), (2_500_000, 20 * MIB)]));
+        counters.extend(read("server", &[(0, 0), (1_300_000, 6 * MIB), (3_900_000, 6 * MIB)]));
+        assert_eq!(figures(Hosting::Process, &counters).1, Some(0.25));
+    }
+
+    #[test]
+    fn without_the_servers_account_or_without_reads_there_is_no_share() {
+        let counters = read("disk", &[(0, 0), (2_500_000, MIB)]);
+        assert_eq!(figures(Hosting::Process, &counters), (None, None));
+        let mut idle = read("disk", &[(0, 9), (2_500_000, 9)]);
+        idle.extend(read("server", &[(0, 3), (2_500_000, 3)]));
+        assert_eq!(figures(Hosting::Process, &idle), (Some(0.0), None));
+    }
+
+    /// A step of 2 s in which the device and the server read so many MiB.
+    fn told(device_mib: i64, server_mib: i64) -> Option<String> {
+        let mut step = query_step(500, 200);
+        step.counters.extend(read("disk", &[(0, 0), (2_000_000, device_mib * MIB)]));
+        step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
+        let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
+        run.manifest.variants[0].driver = "mysql".to_owned();
+        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Others read"))
+    }
+
+    #[test]
+    fn others_are_told_from_ten_percent_and_a_mebibyte_a_second_on() {
+        insta::assert_snapshot!(told(100, 60).unwrap(), @"Others read from the device of the data beside the server: 40 % of what was read at worst, in block 1 a qr100, and more than 10 % in 1 of 1 runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others wrote meanwhile cannot be told apart.");
+        assert_eq!(told(100, 92), None, "8 %");
+        assert_eq!(told(3, 2), None, "half a MiB a second");
+        assert_eq!(told(100, 140), None, "the server read from another device too");
+    }
+}

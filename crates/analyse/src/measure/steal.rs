@@ -1,0 +1,58 @@
+//! CPU time that a hypervisor gave to others while a step ran: a virtual machine that is held up measures its neighbours.
+
+use crate::measure::measured::Measured;
+use crate::model::WorkloadFindings;
+use crate::model::runs::worst;
+
+/// Share of all CPUs' time above which a step is named; half of the margin within which rates count as the same by default.
+const TOLD_SHARE: f64 = 0.01;
+
+/// Share of the time of all the host's CPUs in which they had something to run and were not there for it; `None` where the host
+/// was not sampled.
+pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
+    let stolen = step.change("host", &["cpu_steal_us"])?;
+    Some(stolen.value / (f64::from(step.cpus) * stolen.between.seconds() * 1e6))
+}
+
+/// The worst of the steps that lost CPU time in this way, and how many there are.
+pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
+    let worst = worst(workloads, TOLD_SHARE, |run| run.cost.host_steal_share)?;
+    Some(format!(
+        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in {}, and more than {:.0} % in \
+         {} of {} runs of steps. Rates and times hold it, differently in each block.",
+        100.0 * worst.share,
+        worst.place,
+        100.0 * TOLD_SHARE,
+        worst.told,
+        worst.all
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analyse;
+    use crate::fixtures::{cell, query_step, run, series};
+
+    /// A step of 2 s on a host with 4 CPUs, of whose time this much was stolen.
+    fn told(stolen_us: i64) -> Option<String> {
+        let mut step = query_step(500, 200);
+        step.counters.extend(series(
+            "host",
+            &["cpu_steal_us"],
+            &[(0, vec![0]), (2_000_000, vec![stolen_us])],
+        ));
+        let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).warnings;
+        warnings.into_iter().find(|warning| warning.contains("steal"))
+    }
+
+    #[test]
+    fn time_that_others_took_is_told_from_one_percent_on() {
+        let all_us = 4 * 2_000_000;
+        assert_eq!(told(all_us / 125), None);
+        let text = told(all_us / 20).unwrap();
+        assert!(
+            text.contains("5.0 % of it at worst, in block 1 a ") && text.contains("in 1 of 1 runs"),
+            "{text}"
+        );
+    }
+}

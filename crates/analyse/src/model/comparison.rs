@@ -1,0 +1,128 @@
+//! Two variants compared step by step.
+
+use dbdyno_record::Run;
+use serde::Serialize;
+
+use crate::model::steps::Standstills;
+use crate::model::verdict::{Decided, Inference, Verdict};
+use crate::statistics::describe::Group;
+
+/// A variant of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    pub run: &'a Run,
+    pub variant: &'a str,
+}
+
+/// Base and new, step by step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    pub base: ComparedSide,
+    pub new: ComparedSide,
+    /// `true` when both are of one run, so that ratios are formed within blocks.
+    pub paired: bool,
+    /// Of steps that have none of their own.
+    pub margin: f64,
+    /// What a reader must know before any number.
+    pub notes: Vec<String>,
+    pub steps: Vec<ComparedStep>,
+    /// The ratios of all steps that have one which tells of speed, as one group.
+    pub ratios: Option<Group>,
+}
+
+/// Who is compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedSide {
+    pub run_id: String,
+    pub variant: String,
+    pub version_text: String,
+}
+
+/// One step of both sides.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedStep {
+    pub workload: String,
+    pub step: String,
+    /// Unit of the rates: `inserts/s`, `queries/s`.
+    pub rate_label: String,
+    /// Differences below this fraction count as none.
+    pub margin: f64,
+    /// Median over the valid blocks; `None` for a side that has none, and for both where no block is valid on both sides.
+    pub base_rate: Option<f64>,
+    pub new_rate: Option<f64>,
+    /// Blocks of each side that are in no comparison, and why.
+    pub base_left_out: Vec<LeftOut>,
+    pub new_left_out: Vec<LeftOut>,
+    /// Blocks that the ratio is made of: pairs, or the valid blocks of base and new.
+    pub base_blocks: usize,
+    pub new_blocks: usize,
+    /// Ratio of each block, as (block, ratio); none for two runs.
+    #[serde(skip)]
+    pub ratios: Vec<(u32, f64)>,
+    /// New ÷ base: geometric mean over pairs, or ratio of the geometric means.
+    pub ratio: Option<f64>,
+    /// `None` when a side has one block only.
+    pub inference: Option<Inference>,
+    /// `None` for one block and for a step that one of the two did not run.
+    pub verdict: Option<Verdict>,
+    /// New did not keep the background rate that base kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub target_missed: bool,
+    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standstills: Option<Standstills>,
+    /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
+    #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
+    pub is_paced: bool,
+    /// New did not keep the schedule that base kept.
+    #[serde(skip)]
+    pub schedule_missed: bool,
+    /// At which look at a run with a budget it was reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
+}
+
+/// A block of one side whose figures of a step are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    pub block: u32,
+    pub kind: LeftOutKind,
+    /// In the words of the report; of a failure its first line, without the log behind it.
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftOutKind {
+    /// The step ran to its end, and its figures may not be used.
+    Invalid,
+    /// The step itself failed.
+    Failed,
+    /// The cell failed before the step.
+    CellFailed,
+    /// The step was stopped, or its cell before it.
+    Interrupted,
+    /// The cell has not begun.
+    DidNotRun,
+    /// Nothing ended in it: no ratio can be formed with a rate of zero.
+    ZeroRate,
+}
+
+impl LeftOutKind {
+    /// `invalid`, `its cell failed`
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Failed => "failed",
+            Self::CellFailed => "its cell failed",
+            Self::Interrupted => "interrupted",
+            Self::DidNotRun => "its cell did not run",
+            Self::ZeroRate => "rate of zero",
+        }
+    }
+
+    /// The step or its cell went wrong, or its figures may not be used.
+    pub fn is_fault(self) -> bool {
+        matches!(self, Self::Invalid | Self::Failed | Self::CellFailed)
+    }
+}

@@ -1,0 +1,66 @@
+//! What else differs from the base where rates do: query plans, settings, stalls.
+
+use serde::Serialize;
+
+/// Beside the account of a ratio. None of it is a test; it says where to look.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Beside {
+    pub query_plans: Vec<PlanDifference>,
+    /// Classes of settings in which the variant is not like the base, meant or not.
+    pub settings: Vec<SettingDifference>,
+    pub stalls: Vec<StallDifference>,
+}
+
+impl Beside {
+    /// Nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.query_plans.is_empty() && self.settings.is_empty() && self.stalls.is_empty()
+    }
+}
+
+/// A class of settings with what both are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SettingDifference {
+    /// `durability`
+    pub class: String,
+    pub base: String,
+    pub variant: String,
+}
+
+/// A figure of steadiness that differs, medians over the valid blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StallDifference {
+    pub figure: StallFigure,
+    pub base: f64,
+    pub variant: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StallFigure {
+    /// Rate of the slowest second ÷ that of the median second.
+    WorstSecondShare,
+    LongestGapSeconds,
+    ShareBelowHalfMedian,
+}
+
+/// The plans of one variant for one statement of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatementPlans {
+    /// `simple-range`
+    pub statement: String,
+    /// As it was explained.
+    pub sql: String,
+    /// `mysql`, `postgres`, `sqlite`: plans of different forms cannot be compared.
+    pub form: String,
+    /// Without costs, row estimates and values: one entry for each plan that occurred, with the blocks in which it did.
+    pub plans: Vec<(String, Vec<u32>)>,
+}
+
+/// A statement that the base executes otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanDifference {
+    pub statement: String,
+    pub base: String,
+    pub variant: String,
+}

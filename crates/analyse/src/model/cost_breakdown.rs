@@ -1,0 +1,35 @@
+//! What a difference of rates is made of.
+
+use serde::Serialize;
+
+/// Why a variant's rate differs from the base's, as factors whose product is the ratio.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Account {
+    /// CPUs that the database could use, of server or, embedded, of the client.
+    pub cpus: u32,
+    pub parts: Vec<Part>,
+}
+
+/// One cause. Its figures are means over the blocks of the ratio.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    pub cause: Cause,
+    /// µs an operation for CPU, % of the CPUs' time for the others.
+    pub base: f64,
+    pub variant: f64,
+    /// What this cause alone does to the rate: 0.95 is 5 % less.
+    pub factor: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// CPU of the database in user mode, for one operation.
+    CpuUser,
+    /// CPU of the database in the kernel, for one operation.
+    CpuKernel,
+    /// Time in which the database's CPUs had nothing to run and something waited for IO.
+    IoWait,
+    /// The rest of their time: waits for locks, for the client and for other programs.
+    Idle,
+}

@@ -1,0 +1,122 @@
+//! What a run says: the one type that reports are made from. Everything in it is computed from the records.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{Deviation, HostInfo, ToolInfo};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::model::failure::Failure;
+use crate::model::step_sets::{Aging, GroupFindings, Sweep};
+use crate::model::steps::StepFindings;
+use crate::model::tables::Summary;
+use crate::parity::Parity;
+
+/// All findings of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Findings {
+    pub run: RunSummary,
+    pub variants: Vec<VariantSummary>,
+    pub workloads: Vec<WorkloadFindings>,
+    /// What the variants were told and in what they differ all the same; `None` when the plan does not want to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parity: Option<Parity>,
+    /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
+    pub warnings: Vec<String>,
+    /// Cells that failed, each with the end of its server's log.
+    pub failures: Vec<Failure>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct RunSummary {
+    pub run_id: String,
+    pub name: String,
+    pub started: String,
+    pub tool: ToolInfo,
+    pub host: HostInfo,
+    pub seed: u64,
+    pub base: String,
+    /// Of steps that `margins` has nothing for.
+    pub margin: f64,
+    /// Margins of single steps, by pattern of the step's name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub margins: BTreeMap<String, f64>,
+    /// Name of the variant that is the base under a second name (A/A).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
+    /// Time that the run could take, and how often it was looked at, in a run with a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    pub blocks_planned: u32,
+    /// Cells that completed, and cells that were planned.
+    pub cells_completed: usize,
+    pub cells_planned: usize,
+    /// Steps that ended and whose files have no checksums, of a run that has such: an earlier dbdyno recorded them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchecked_steps: Option<usize>,
+    /// The order in which cells were planned, as `block variant workload`.
+    pub order: Vec<String>,
+}
+
+/// How a run with a budget went on after the plan's blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Budget {
+    pub seconds: f64,
+    pub looks: u32,
+    /// Blocks that were added to those of the plan.
+    pub further_blocks: u32,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantSummary {
+    pub name: String,
+    pub driver: String,
+    pub server: String,
+    /// As the server said it; empty when it never answered.
+    pub version_text: String,
+    /// Storage engine of the workload's tables; the server's default where tables ask for none.
+    pub engine: Option<String>,
+    /// Limit on the memory of its server and the page cache of the server's files, as the kernel rounds it; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    pub config: String,
+    pub external: bool,
+    /// How its connections were encrypted; `None` where TLS was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkloadFindings {
+    pub name: String,
+    pub version: u32,
+    pub follows: String,
+    pub options: Map<String, Value>,
+    pub deviations: Vec<Deviation>,
+    pub summary: Summary,
+    /// Ratios over groups of steps; empty where the steps belong to none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupFindings>,
+    /// Tests on three or more numbers of connections, by number; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sweeps: Vec<Sweep>,
+    /// Tests that ran before and behind the steps that write; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub aging: Vec<Aging>,
+    pub steps: Vec<StepFindings>,
+}
+
+impl WorkloadFindings {
+    /// Steps that are compared: all but warm-ups.
+    pub fn judged_steps(&self) -> impl Iterator<Item = &StepFindings> {
+        self.steps.iter().filter(|step| !step.is_warm_up)
+    }
+
+    /// The most blocks that a ratio to `base` is made of, over all steps and variants; 0 where there is no ratio.
+    pub fn most_ratio_blocks(&self, base: &str) -> usize {
+        let variants = self.steps.iter().flat_map(|step| &step.variants);
+        let ratios =
+            variants.filter(|variant| variant.variant != base).filter_map(|variant| variant.ratio.as_ref());
+        ratios.map(|ratio| ratio.blocks.len()).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,181 @@
+//! One execution of a step in the findings: its rates, latencies, costs and seconds.
+
+use dbdyno_record::ErrorCounts;
+use serde::Serialize;
+
+use crate::model::figures::{Cost, DeviceLoad, Efficiency, MetricRow};
+use crate::model::state::{Debt, GroupMemory, HostCheck, Lookups, Steadiness};
+
+/// One execution of one step.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepRun {
+    pub block: u32,
+    pub validity: Validity,
+    /// Length of the common window.
+    pub window_seconds: f64,
+    /// Headline rate over the common window.
+    pub rate: f64,
+    pub kinds: Vec<KindResult>,
+    pub metrics: MetricRow,
+    pub efficiency: Efficiency,
+    pub cost: Cost,
+    /// `None` where the device of the data directory was not sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<DeviceLoad>,
+    /// `None` for records without the CPU of all processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_check: Option<HostCheck>,
+    /// `None` for a run without a calibration of the client, and without a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_reach: Option<ClientReach>,
+    /// Share of whole seconds in which the background rate was at or above `share * target`.
+    pub seconds_on_target: Option<f64>,
+    /// What is judged against the target: rows a second of the client whose background writer did least, times the clients.
+    /// `None` for a step without a target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_background_rate: Option<f64>,
+    /// What was asked beside the operations, by name.
+    pub lookups: Vec<Lookups>,
+    /// Rate by second of the headline kind and the others, whole seconds of the window only.
+    pub seconds: Vec<SecondPoint>,
+    /// Whether single seconds of the headline kind say something: not of one piece of work, nor of long scans.
+    pub has_telling_seconds: bool,
+    /// The second, counted as those of `seconds`, from which on clients had done their share, in a step that ends by a count: the rate counts the rest, figures by
+    /// second do not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_from_second: Option<u64>,
+    /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
+    pub steadiness: Option<Steadiness>,
+    /// What the server had put off before and after; `None` where that was not recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debt: Option<Debt>,
+    /// `None` where the server's memory was not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_memory: Option<GroupMemory>,
+}
+
+/// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ClientReach {
+    pub statements_per_second: f64,
+    /// Of the step.
+    pub connections: u32,
+    pub could_per_second: f64,
+    /// The calibrated number of connections at which it could.
+    pub could_connections: u32,
+    /// The client was not the limit of the calibration there, but the server that answered, or the round trip: it could do more.
+    pub at_least: bool,
+}
+
+impl ClientReach {
+    /// What it reached ÷ what it could.
+    pub fn share(&self) -> f64 {
+        self.statements_per_second / self.could_per_second
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct KindResult {
+    pub kind: String,
+    pub connections: u32,
+    pub pace: String,
+    pub operations: u64,
+    pub rows: u64,
+    pub failed: u64,
+    pub dropped: u64,
+    pub errors: ErrorCounts,
+    pub operations_per_second: f64,
+    pub rows_per_second: f64,
+    /// Statements of the operations answered; those of attempts that were repeated are not in it.
+    pub statements_per_second: f64,
+    pub service: Latency,
+    pub response: Latency,
+    /// `None` for a closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+    /// Its statements by kind, in their order, where the record tells them apart.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementResult>,
+    /// The original's response-time buckets, over service time (what the original measures).
+    pub buckets: Vec<Bucket>,
+}
+
+/// Statements of one kind within the operations answered.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatementResult {
+    /// `simple-range`
+    pub statement: String,
+    pub count: u64,
+    /// Statements that neither fetched nor changed a row.
+    pub empty: u64,
+    /// Rows fetched or changed.
+    pub rows: u64,
+    pub per_second: f64,
+    /// From sending to answered; of an operation that is one statement, the operation's.
+    pub service: Latency,
+}
+
+/// What an open loop was asked for, and how it was kept. What it reached is in the [`KindResult`].
+#[derive(Debug, Clone, Serialize)]
+pub struct Schedule {
+    /// `constant` or `poisson`.
+    pub process: String,
+    /// Operations a second of all connections together.
+    pub asked_per_second: f64,
+    /// Operations that came due in the window.
+    pub due: u64,
+    /// Greatest number of operations that were due and not sent, at the end of any second of the window.
+    pub backlog_max: u64,
+    /// Operations that waited or were on their way at the window's end, less those at its beginning.
+    pub queue_growth: i64,
+    /// From due to sent, of operations for which a connection was free: how late the client itself was.
+    pub lag: Latency,
+}
+
+/// Percentiles of a latency histogram, in microseconds; all `None`-free: an empty histogram has `count` 0.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Latency {
+    pub count: u64,
+    pub mean_us: f64,
+    pub p50_us: u64,
+    pub p90_us: u64,
+    pub p95_us: u64,
+    pub p99_us: u64,
+    pub p999_us: u64,
+    pub max_us: u64,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct Bucket {
+    /// `256us`, `1ms`, ..., `gt`
+    pub label: String,
+    pub count: u64,
+    pub percent: f64,
+}
+
+/// One whole second of the window.
+#[derive(Debug, Clone, Serialize)]
+pub struct SecondPoint {
+    /// From 0, the first whole second of the window: what the clients did before it, such as a warm-up, is not counted.
+    pub second: u64,
+    pub kind: String,
+    /// Rows for writers, operations for queries.
+    pub rate: f64,
+    /// Greatest times of the operations answered in it; `None` where none was.
+    pub service_max_us: Option<u64>,
+    pub response_max_us: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum Validity {
+    Valid,
+    /// Ran to its end, but its numbers must not be used.
+    Invalid {
+        reasons: Vec<String>,
+    },
+    Failed {
+        message: String,
+    },
+    Interrupted,
+}

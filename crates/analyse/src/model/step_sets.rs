@@ -1,0 +1,120 @@
+//! Steps taken together: groups, sweeps over connections, and tests before and after writes.
+
+use serde::Serialize;
+
+use crate::statistics::{Interval, describe};
+
+/// The relative rates of one variant in the steps of one group.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GroupFindings {
+    /// Name of the grouping: `2024`
+    pub grouping: String,
+    /// `point, part 1`
+    pub group: String,
+    /// Number of connections, where the steps ran with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connections: Option<u32>,
+    pub variant: String,
+    /// Steps whose ratios are in the figures, with these ratios.
+    pub steps: Vec<(String, f64)>,
+    /// Steps of the group without a ratio, without that of all blocks because one of the two answered nothing in some, and those
+    /// whose rate is the plan's.
+    pub without: Vec<String>,
+    /// `None` when no step has a ratio.
+    pub figures: Option<describe::Group>,
+    /// 95 % interval of the geometric mean over the blocks; `None` for one block, and where not all steps have the same.
+    pub interval: Option<Interval>,
+}
+
+impl GroupFindings {
+    /// The step with the least ratio.
+    pub fn lowest(&self) -> Option<&str> {
+        self.steps.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
+    }
+
+    /// The step with the greatest ratio.
+    pub fn highest(&self) -> Option<&str> {
+        self.steps.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// A test that ran with three or more numbers of connections.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// The steps' common name: `read-only` of `read-only.c1`, `read-only.c2`, ...
+    pub test: String,
+    /// `transactions/s`
+    pub rate_label: String,
+    pub rate_of: RateOf,
+    /// Ascending.
+    pub connections: Vec<u32>,
+    /// Names of the steps, a rung each.
+    pub steps: Vec<String>,
+    pub variants: Vec<SweepVariant>,
+}
+
+/// What of a block's window the rate of a rung is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateOf {
+    /// The median whole second, as published comparisons of scaling show it; the window where it has no whole second.
+    MedianSecond,
+    /// The whole window. Scans end so seldom that a second holds a few of them or none, and their parts count only in the
+    /// window's rate; also where they are shorter, so that one sweep has one measure.
+    Window,
+}
+
+impl RateOf {
+    /// As captions say it: `the median second`.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::MedianSecond => "the median second",
+            Self::Window => "the whole window",
+        }
+    }
+}
+
+/// One variant on all rungs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepVariant {
+    pub variant: String,
+    /// As many as there are rungs; `None` without a valid run.
+    pub rungs: Vec<Option<SweepRung>>,
+}
+
+/// One variant on one rung: medians over the valid blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SweepRung {
+    /// Of the median second or of the window, as the sweep says.
+    pub median_rate: f64,
+    /// Response times of the headline's kind; `None` where nothing was answered.
+    pub p50_us: Option<f64>,
+    pub p95_us: Option<f64>,
+    pub p99_us: Option<f64>,
+    pub blocks: usize,
+}
+
+/// A test that ran before the steps that write and behind them, on the same rung.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Aging {
+    /// Name of the step before them: `point-query.pre.c16`
+    pub before: String,
+    /// Name of the step behind them: `point-query.c16`
+    pub after: String,
+    pub connections: u32,
+    pub variants: Vec<AgingVariant>,
+}
+
+/// How the rate of one variant has changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AgingVariant {
+    pub variant: String,
+    /// Rate behind ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
+    pub ratio: Option<f64>,
+    /// One for each block in which both are valid and answered something, as (block, ratio).
+    pub blocks: Vec<(u32, f64)>,
+    /// 95 %, paired by block; `None` for one block.
+    pub interval: Option<Interval>,
+    /// Blocks in which both are valid and one answered nothing.
+    pub without: Vec<u32>,
+}

@@ -1,0 +1,91 @@
+//! One step over all blocks, variant by variant.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::context::{Beside, StatementPlans};
+use crate::model::cost_breakdown::Account;
+use crate::model::figures::RelativeMetrics;
+use crate::model::step_run::StepRun;
+use crate::model::verdict::{Decided, Effect, Ratio, Verdict};
+use crate::statistics::kendall::Trend;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct StepFindings {
+    pub name: String,
+    /// The kind of operation that the rate counts: `insert`, `index`, `query`.
+    pub headline_kind: String,
+    /// `inserts/s`, `queries/s`, ...
+    pub rate_label: String,
+    /// Of all clients together.
+    pub connections: u32,
+    /// Differences below this fraction count as none.
+    pub margin: f64,
+    /// The groups over which published reports sum steps up: name of the grouping to name of the group.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub groups: BTreeMap<String, String>,
+    /// It only prepares the next step: it is in no summary and gets no verdict.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm_up: bool,
+    /// Statement shapes by kind.
+    pub statements: Vec<(String, String)>,
+    /// Target of the background writers in rows per second over all clients, and the share that counts as kept.
+    pub target: Option<(f64, f64)>,
+    pub variants: Vec<VariantStep>,
+    /// Of a full factorial design: what each factor, and each two together, do to the rate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+}
+
+/// One variant in one step, over all blocks.
+#[derive(Debug, Clone, Serialize)]
+pub struct VariantStep {
+    pub variant: String,
+    /// Median over the valid blocks.
+    pub rate: Option<f64>,
+    pub rate_min: Option<f64>,
+    pub rate_max: Option<f64>,
+    /// Against the base, paired by block.
+    pub ratio: Option<Ratio>,
+    /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
+    pub account: Option<Account>,
+    /// What else is not like the base's; nothing for the base itself.
+    #[serde(skip_serializing_if = "Beside::is_empty")]
+    pub beside: Beside,
+    /// How the server executed the step's statements; empty where it was not asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub query_plans: Vec<StatementPlans>,
+    /// All metrics against the base; `None` for the base itself and without a block in which both are valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relative: Option<RelativeMetrics>,
+    /// Blocks that are in no ratio because one of the two answered nothing in them.
+    #[serde(skip_serializing_if = "Standstills::is_empty")]
+    pub standstills: Standstills,
+    /// `None` for the base itself, for one block unless it says enough, and for a step that did not run.
+    pub verdict: Option<Verdict>,
+    /// At which look the verdict was reached; `None` for a run without a budget and for what is undecided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Decided>,
+    /// Whether the rate rises or falls from block to block; `None` for fewer than three valid blocks.
+    pub drift: Option<Trend>,
+    /// Median background rate over valid blocks, for steps with a target.
+    pub background_rate: Option<f64>,
+    /// Median over valid blocks of what is judged against the target.
+    pub judged_background_rate: Option<f64>,
+    /// Valid blocks in which the target was missed, whatever the median says.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target_missed_blocks: Vec<u32>,
+    pub runs: Vec<StepRun>,
+}
+
+/// Valid blocks with a rate of zero, of a variant and of the base that it is compared with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Standstills {
+    /// Blocks in which the variant answered nothing, and the base did.
+    pub stalled: Vec<u32>,
+    /// Blocks in which the base answered nothing.
+    pub base_stalled: Vec<u32>,
+    /// Blocks in which both are valid.
+    pub blocks: usize,
+}

@@ -1,0 +1,127 @@
+//! What a comparison says: the ratio of two rates, what several blocks say of it, and the verdict.
+
+use serde::Serialize;
+
+use crate::statistics::Interval;
+
+/// Confidence of the intervals of ratios.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Share of false ones among the differences that are told, and among the sames, at most and on average.
+pub const LEVEL: f64 = 0.05;
+
+/// What a comparison of a variant with the base says of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The rates differ, and the ratio is above 1 + margin.
+    Faster,
+    /// The rates differ, and the ratio is below 1 ÷ (1 + margin).
+    Slower,
+    /// The ratio was shown to be within the margin.
+    Same,
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes. Or it did
+    /// not keep the schedule of an open loop that the base kept.
+    Missed,
+    /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
+    Paced,
+    /// It answered nothing in a block in which the base did, whatever the ratio of the others.
+    Stalled,
+    /// Neither was shown: more blocks may tell.
+    Undecided,
+    /// There is no block in which both are valid.
+    Invalid,
+}
+
+impl Verdict {
+    /// The word of the glossary.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Missed => "missed",
+            Self::Paced => "paced",
+            Self::Stalled => "stalled",
+            Self::Undecided => "undecided",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// What several blocks say of a ratio beyond its value. All intervals are of ratios.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inference {
+    /// 95 %, by Student's t on log ratios (paired) or log rates (Welch, for two runs).
+    pub interval: Interval,
+    /// Probability of such a difference if there were none.
+    pub p_difference: f64,
+    /// The same, adjusted (Benjamini and Hochberg) over all comparisons that are made at once.
+    pub q_difference: f64,
+    /// Probability of so small a difference if it were as great as the margin (two one-sided tests).
+    pub p_same: f64,
+    pub q_same: f64,
+    /// The ratio lies inside the margin, so no difference is told whatever its p.
+    #[serde(skip)]
+    pub is_within_margin: bool,
+    /// `None` for two runs, which have no pairs.
+    pub paired: Option<Paired>,
+}
+
+/// What only blocks in pairs can tell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Paired {
+    /// Standard deviation of the blocks' log ratios; 0.01 is about 1 %.
+    pub deviation: f64,
+    /// 95 %, by the BCa bootstrap; too narrow for few blocks.
+    pub bootstrap: Interval,
+    /// Hodges–Lehmann estimate of the ratio, its interval and the interval's exact confidence.
+    pub robust_value: f64,
+    pub robust_interval: Interval,
+    pub robust_confidence: f64,
+    /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
+    pub detectable_ratio: f64,
+    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
+    /// itself half of all estimates lie within it, however many blocks there are.
+    pub blocks_for_twice_margin: Option<u32>,
+}
+
+/// Ratio to the base: geometric mean of the per-block ratios of blocks in which both are valid and answered something.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ratio {
+    pub value: f64,
+    /// One per block, as (block, ratio).
+    pub blocks: Vec<(u32, f64)>,
+    /// What the blocks say beyond the value; `None` for one block and for the base itself.
+    pub inference: Option<Inference>,
+}
+
+/// The look at which a verdict was reached. It stands from then on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Decided {
+    /// Counted from 1.
+    pub look: u32,
+    /// How many looks there were.
+    pub of: u32,
+    /// Blocks that were over at this look.
+    pub blocks: u32,
+}
+
+/// What one factor, or two together, do to the rate of a step.
+#[derive(Debug, Clone, Serialize)]
+pub struct Effect {
+    /// `binlog: on against off`, `binlog on × doublewrite off`
+    pub name: String,
+    /// Main effect: the rate at a level ÷ the rate at the base's level, over all combinations of the other factors.
+    /// Interaction: by what the ratio of the one factor changes when the other changes too; 1 = they do not meet.
+    pub ratio: Ratio,
+    /// Blocks in which all of its variants are valid and one answered nothing: they have no ratio, and the verdict is at best
+    /// undecided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stalled: Vec<u32>,
+    /// Its variants that did not keep the step's background rate, where others of them did: their rates are beside fewer writes, and
+    /// the verdict is at best undecided.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<String>,
+    pub verdict: Option<Verdict>,
+}

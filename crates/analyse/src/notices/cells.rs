@@ -1,0 +1,214 @@
+//! What a reader must know of a run's cells: those that failed, did not end, did not run or were repeated.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellEvent, CellId, CellRecord, Outcome, Run, RunEvent};
+
+use crate::model::failure::{end_message, words};
+
+/// Cells that failed, stopped in the middle or did not run.
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
+    let ended = |cell: &CellRecord| match cell.outcome() {
+        None if run.is_going_on => None,
+        Some(Outcome::Completed) => None,
+        Some(Outcome::Failed) => Some(format!("Cell failed: {}: {}.", cell.id, words(&end_message(cell)))),
+        Some(Outcome::Interrupted) => Some(format!("Cell interrupted: {}.", cell.id)),
+        None => Some(format!("Cell did not end: {}; dbdyno was stopped in it.", cell.id)),
+    };
+    let mut all: Vec<String> = run.cells.iter().filter_map(ended).collect();
+    all.extend(repeated(run));
+    let planned = run.manifest.order.len();
+    let lost = lost_records(run);
+    let missing =
+        run.manifest.order.iter().filter(|id| !run.cells.iter().any(|cell| cell.id == **id)).count();
+    let missing = missing - lost.iter().filter(|(_, is_whole_cell)| *is_whole_cell).count();
+    all.extend(lost.into_iter().map(|(text, _)| text));
+    if run.is_going_on {
+        all.insert(0, going_on(run));
+    } else if missing > 0 {
+        all.push(format!("{missing} of {planned} cells did not run."));
+    }
+    all
+}
+
+/// Cells that the run says have completed and whose records are not all there, and whether nothing of them is: a directory that was copied
+/// in part. Steps that load are left out of a cell whose data came from a snapshot.
+fn lost_records(run: &Run) -> Vec<(String, bool)> {
+    let lost = |id: &CellId| {
+        let Some(cell) = run.cells.iter().find(|cell| cell.id == *id) else {
+            let text =
+                format!("Records are missing: {id} completed, and its folder is not in the run directory.");
+            return Some((text, true));
+        };
+        let workload = run.manifest.workloads.iter().find(|workload| workload.name == id.workload)?;
+        let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
+        let is_restore =
+            |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "restore");
+        let is_restored = !cell.steps.is_empty() && cell.events.iter().any(is_restore);
+        let loads = workload.steps.iter().take_while(|name| is_restored && !is_there(name)).count();
+        let lost: Vec<&str> =
+            workload.steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
+        let text = format!(
+            "Records are missing: {id} completed, and the run directory has none of {}.",
+            lost.join(", ")
+        );
+        (!lost.is_empty()).then_some((text, false))
+    };
+    completed(run).into_iter().filter_map(lost).collect()
+}
+
+/// Cells whose last end was a good one, by the events of the run.
+fn completed(run: &Run) -> Vec<&CellId> {
+    let mut completed: Vec<&CellId> = Vec::new();
+    for event in &run.events {
+        match event {
+            RunEvent::CellEnded { cell, outcome: Outcome::Completed, .. } => completed.push(cell),
+            RunEvent::CellSetAside { cell, .. } => completed.retain(|known| *known != cell),
+            _ => {}
+        }
+    }
+    completed
+}
+
+/// How far a run is that is being written.
+fn going_on(run: &Run) -> String {
+    let ended = run.cells.iter().filter(|cell| cell.outcome().is_some()).count();
+    let planned = run.manifest.order.len();
+    let under_way = run.cells.iter().find(|cell| cell.outcome().is_none());
+    let now = under_way.map_or_else(String::new, |cell| format!(", {} is under way", cell.id));
+    format!("The run is going on: {ended} of {planned} cells have ended{now}.")
+}
+
+/// Cells that failed and were run again in their place of the order: what is reported of them is the later attempt.
+fn repeated(run: &Run) -> Vec<String> {
+    let mut failures: BTreeMap<String, &str> = BTreeMap::new();
+    let mut all = Vec::new();
+    for event in &run.events {
+        match event {
+            RunEvent::CellEnded { cell, outcome: Outcome::Failed, message, .. } => {
+                failures.insert(cell.to_string(), message.as_deref().unwrap_or("no reason was given"));
+            }
+            RunEvent::CellSetAside { cell, to, .. } => {
+                if let Some(why) = failures.remove(&cell.to_string()) {
+                    let is_there = run.cells.iter().any(|again| again.id == *cell);
+                    let again =
+                        if is_there { "was run again, later than its block" } else { "is to run again" };
+                    all.push(format!(
+                        "Cell repeated: {cell} failed ({}) and {again}; the records of the failure are in {to}.",
+                        beginning(why)
+                    ));
+                }
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// What a message says first: the records of the failure hold the rest.
+fn beginning(message: &str) -> String {
+    const CHARACTERS: usize = 200;
+    let line = words(message);
+    match line.char_indices().nth(CHARACTERS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Without the full stop that some messages end with.
+pub(crate) fn sentence(message: &str) -> &str {
+    message.trim_end().trim_end_matches('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, cell_id, load_step, query_step, run};
+
+    fn warnings_of(run: &Run) -> String {
+        warnings(run).join("\n")
+    }
+
+    #[test]
+    fn a_run_that_is_going_on_is_not_told_as_stopped() {
+        let mut second = cell(2, "a", Vec::new());
+        second.events.pop();
+        let mut run = run(&["a"], 3, vec![cell(1, "a", Vec::new()), second]);
+        run.is_going_on = true;
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
+        run.cells.pop();
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended.");
+    }
+
+    #[test]
+    fn a_completed_cell_whose_records_are_not_all_there_is_told() {
+        let whole = || vec![load_step(1_000), query_step(400, 200)];
+        let completed = |block| RunEvent::CellEnded {
+            at: String::new(),
+            cell: cell_id(block, "a"),
+            outcome: Outcome::Completed,
+            message: None,
+            elapsed_us: None,
+        };
+        let told = |cells: Vec<CellRecord>| {
+            let mut run = run(&["a"], 2, cells);
+            run.events = vec![completed(1), completed(2)];
+            warnings_of(&run)
+        };
+        assert_eq!(told(vec![cell(1, "a", whole()), cell(2, "a", whole())]), "");
+        let mut restored = cell(2, "a", vec![query_step(400, 200)]);
+        let (at, name, details) = (String::new(), "restore".to_owned(), serde_json::Map::new());
+        restored.events.insert(1, CellEvent::Work { at, name, duration_us: 1, details });
+        assert_eq!(told(vec![cell(1, "a", whole()), restored.clone()]), "");
+        restored.steps.clear();
+        assert_snapshot!(told(vec![cell(1, "a", whole()), restored]), @"Records are missing: block 2 a insert-benchmark completed, and the run directory has none of l.i0, qr100.");
+        assert_snapshot!(told(vec![cell(1, "a", vec![query_step(400, 200)])]), @r"
+        Records are missing: block 1 a insert-benchmark completed, and the run directory has none of l.i0.
+        Records are missing: block 2 a insert-benchmark completed, and its folder is not in the run directory.
+        ");
+    }
+
+    #[test]
+    fn of_a_long_failure_its_beginning_is_told() {
+        assert_eq!(beginning("server died\nlog"), "server died");
+        assert_eq!(beginning(&"ä".repeat(300)), format!("{}…", "ä".repeat(200)));
+    }
+
+    #[test]
+    fn a_failed_cell_that_was_repeated_is_told_with_its_failure() {
+        let steps = vec![load_step(1_000), query_step(400, 200)];
+        let mut run = run(&["a"], 2, vec![cell(1, "a", steps), cell(2, "a", Vec::new())]);
+        let (one, two) = (run.cells[0].id.clone(), run.cells[1].id.clone());
+        let at = String::new;
+        let ended = |cell: &CellId, outcome| RunEvent::CellEnded {
+            at: at(),
+            cell: cell.clone(),
+            outcome,
+            message: Some("server died.".to_owned()),
+            elapsed_us: None,
+        };
+        let aside = |cell: &CellId| RunEvent::CellSetAside {
+            at: at(),
+            cell: cell.clone(),
+            to: format!("aside/1/{}", cell.block),
+        };
+        run.events = vec![
+            ended(&one, Outcome::Failed),
+            ended(&two, Outcome::Interrupted),
+            aside(&two),
+            aside(&one),
+            ended(&one, Outcome::Completed),
+        ];
+        let told = "Cell repeated: block 1 a insert-benchmark failed (server died) and was run again, later than its block; the \
+                    records of the failure are in aside/1/1.";
+        assert_eq!(warnings_of(&run), told);
+        run.cells.remove(0);
+        assert!(
+            warnings_of(&run).contains("failed (server died) and is to run again; "),
+            "{}",
+            warnings_of(&run)
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! Deletes that found no row: they cost less, and a server that deleted faster before has more of them.
+
+use std::collections::BTreeMap;
+
+use crate::model::WorkloadFindings;
+use crate::model::runs::{RunOfStep, valid_runs};
+
+/// Share of a step's deletes from which they are told.
+const TOLD_SHARE: f64 = 0.05;
+
+/// Least and greatest share of a variant's runs.
+type Shares<'a> = BTreeMap<&'a str, (f64, f64)>;
+
+/// One sentence for each step whose operations are deletes, of which too many found no row in any of its runs.
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+    let mut steps: Vec<(&str, Shares<'_>)> = Vec::new();
+    for found in valid_runs(workloads) {
+        let Some(share) = share(&found) else { continue };
+        let name = found.step.name.as_str();
+        if steps.last().is_none_or(|(last, _)| *last != name) {
+            steps.push((name, Shares::new()));
+        }
+        if let Some((_, shares)) = steps.last_mut() {
+            let (least, greatest) = shares.entry(&found.variant.variant).or_insert((share, share));
+            (*least, *greatest) = (least.min(share), greatest.max(share));
+        }
+    }
+    steps.retain(|(_, shares)| shares.values().any(|(_, greatest)| *greatest > TOLD_SHARE));
+    steps.iter().map(|(step, shares)| told(step, shares)).collect()
+}
+
+/// Of the deletes of a step that does nothing else.
+fn share(found: &RunOfStep<'_>) -> Option<f64> {
+    let kind = found.run.kinds.iter().find(|kind| kind.kind == found.step.headline_kind)?;
+    let [delete] = kind.statements.as_slice() else { return None };
+    (delete.statement == "delete" && delete.count > 0).then(|| delete.empty as f64 / delete.count as f64)
+}
+
+fn told(step: &str, shares: &Shares<'_>) -> String {
+    let of_variant = |(variant, (least, greatest)): (&&str, &(f64, f64))| {
+        let [least, greatest] = [least, greatest].map(|share| format!("{:.0}", 100.0 * share));
+        if least == greatest {
+            format!("{variant} {least} %")
+        } else {
+            format!("{variant} {least} to {greatest} %")
+        }
+    };
+    let shares: Vec<String> = shares.iter().map(of_variant).collect();
+    format!(
+        "{step}: deletes that found no row, of all: {}. They cost less and count in the rate all the same, and whoever deleted more has more \
+         of them: its ratios compare unlike work. Give the step more rows (table_size) or fewer operations.",
+        shares.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::StepEvent;
+
+    use crate::analyse;
+    use crate::fixtures::{cell, query_step, run};
+
+    #[test]
+    fn deletes_that_found_nothing_are_told_by_variant_from_five_percent_on() {
+        let step = |statement: &str, empty: u64| {
+            let mut step = query_step(500, 0);
+            let (kind, statement) = ("query".to_owned(), statement.to_owned());
+            let (from_us, to_us, done) = (0, 2_000_000, 1_000);
+            let rows = done - empty;
+            step.events.push(StepEvent::Statement { kind, statement, from_us, to_us, done, empty, rows });
+            step
+        };
+        let told = |statement: &str, empty: [u64; 3]| {
+            let cells = vec![
+                cell(1, "a", vec![step(statement, empty[0])]),
+                cell(1, "b", vec![step(statement, empty[1])]),
+                cell(2, "a", vec![step(statement, empty[2])]),
+            ];
+            let warnings = analyse(&run(&["a", "b"], 2, cells)).warnings;
+            warnings.into_iter().find(|warning| warning.contains("found no row"))
+        };
+        assert_eq!(told("delete", [50, 20, 0]), None);
+        assert_eq!(told("point-select", [500, 500, 500]), None);
+        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"qr100: deletes that found no row, of all: a 47 to 82 %, b 3 %. They cost less and count in the rate all the same, and whoever deleted more has more of them: its ratios compare unlike work. Give the step more rows (table_size) or fewer operations.");
+    }
+}

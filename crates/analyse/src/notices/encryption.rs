@@ -1,0 +1,123 @@
+//! How the connections of each variant were encrypted, and whether that was the same for all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dbdyno_record::{CellEvent, ConnectionClass, Run};
+
+use crate::servers::servers;
+
+/// Drivers whose servers are reached over a connection that could be encrypted.
+const OVER_A_WIRE: [&str; 2] = ["mysql", "postgres"];
+
+const IN_CLEAR: &str = "in clear";
+
+/// How the connections of `variant` were encrypted: `TLSv1.3 TLS_AES_256_GCM_SHA384`, with the classes of connections where
+/// they differ. `None` where TLS was not asked for.
+pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
+    let mut classes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    for connection in connections(run, variant) {
+        classes.entry(name(connection)).or_default().insert(&connection.class);
+    }
+    match classes.len() {
+        0 => None,
+        1 => classes.into_keys().next(),
+        _ => {
+            let with_classes = classes.into_iter().map(|(name, classes)| {
+                format!("{name} ({})", classes.into_iter().collect::<Vec<_>>().join(", "))
+            });
+            Some(with_classes.collect::<Vec<_>>().join(" and "))
+        }
+    }
+}
+
+/// Encryption that is not the same for all variants is a part of every difference between them.
+pub(crate) fn unequal(run: &Run) -> Option<String> {
+    // What nobody ever reached was not encrypted in any way.
+    let compared = run.manifest.variants.iter().filter(|variant| {
+        OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
+    });
+    let told: Vec<(&str, String)> = compared
+        .map(|variant| {
+            let found = encryption(run, &variant.name).unwrap_or_else(|| IN_CLEAR.to_owned());
+            (variant.name.as_str(), found)
+        })
+        .collect();
+    let (_, first) = told.first()?;
+    if told.iter().all(|(_, other)| other == first) {
+        return None;
+    }
+    let each: Vec<String> = told.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
+    Some(format!(
+        "Connections were not encrypted alike, which is a part of every difference: {}.",
+        each.join("; ")
+    ))
+}
+
+fn connections<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ConnectionClass> {
+    let cells = run.cells.iter().filter(move |cell| cell.id.variant == variant);
+    cells.flat_map(|cell| &cell.events).flat_map(|event| match event {
+        CellEvent::Ended { connections, .. } => connections.as_slice(),
+        _ => &[],
+    })
+}
+
+fn name(connection: &ConnectionClass) -> String {
+    match (&connection.tls_version, &connection.cipher) {
+        (Some(version), Some(cipher)) => format!("{version} {cipher}"),
+        (Some(version), None) => version.clone(),
+        (None, _) => IN_CLEAR.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::CellRecord;
+    use insta::assert_snapshot;
+
+    use super::*;
+    use crate::fixtures::{cell, run};
+
+    const AES: Option<(&str, &str)> = Some(("TLSv1.3", "TLS_AES_256_GCM_SHA384"));
+    const CHACHA: Option<(&str, &str)> = Some(("TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"));
+
+    fn connected(variant: &str, classes: &[(&str, Option<(&str, &str)>)]) -> CellRecord {
+        let mut cell = cell(1, variant, Vec::new());
+        let Some(CellEvent::Ended { connections, .. }) = cell.events.last_mut() else { panic!("no end") };
+        connections.extend(classes.iter().map(|(class, agreed)| ConnectionClass {
+            class: (*class).to_owned(),
+            connections: 2,
+            tls_version: agreed.map(|(version, _)| version.to_owned()),
+            cipher: agreed.map(|(_, cipher)| cipher.to_owned()),
+        }));
+        cell
+    }
+
+    #[test]
+    fn what_all_connections_agreed_on_is_one_name_and_what_differs_is_told_by_class() {
+        let cells = vec![
+            connected("a", &[("insert", AES), ("query", AES)]),
+            connected("b", &[("insert", AES), ("delete", AES), ("status", None)]),
+            cell(1, "c", Vec::new()),
+        ];
+        let run = run(&["a", "b", "c"], 1, cells);
+        assert_snapshot!(encryption(&run, "a").unwrap(), @"TLSv1.3 TLS_AES_256_GCM_SHA384");
+        assert_snapshot!(encryption(&run, "b").unwrap(), @"TLSv1.3 TLS_AES_256_GCM_SHA384 (delete, insert) and in clear (status)");
+        assert_eq!(encryption(&run, "c"), None);
+    }
+
+    #[test]
+    fn variants_that_were_not_encrypted_alike_are_told() {
+        let cells = vec![
+            connected("a", &[("insert", AES)]),
+            connected("b", &[("insert", CHACHA)]),
+            cell(1, "c", Vec::new()),
+        ];
+        let mut unreached = cell(1, "e", Vec::new());
+        unreached.events.remove(1);
+        let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
+        assert_snapshot!(unequal(&run).unwrap(), @"Connections were not encrypted alike, which is a part of every difference: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear.");
+        run.cells.remove(1);
+        run.manifest.variants[2].driver = "sqlite".to_owned();
+        assert_eq!(unequal(&run), None, "neither a file nor what never ran is compared");
+    }
+}

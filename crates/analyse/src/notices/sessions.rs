@@ -1,0 +1,163 @@
+//! Runs that were stopped and gone on with: how often, where, and which blocks hold cells of more than one time.
+//!
+//! A ratio is formed within a block so that what changes from hour to hour hits both of its sides. In a block that was cut off it does not.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellId, Run, RunEvent};
+
+use crate::words::numbered;
+
+/// A run of dbdyno over the plan: the first one, then one for each time that it was resumed.
+type Session = usize;
+
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
+    let started = |event: &&RunEvent| matches!(event, RunEvent::Started { resumed: true, .. });
+    let resumes = run.events.iter().filter(started).count();
+    if resumes == 0 {
+        return Vec::new();
+    }
+    let begun = begun(run);
+    let mut all = vec![format!("The run was stopped and resumed {}{}.", times(resumes), whereabouts(run))];
+    let blocks: BTreeMap<u32, BTreeMap<Session, Vec<&str>>> =
+        begun.iter().fold(BTreeMap::new(), |mut blocks, (cell, (session, at))| {
+            let sessions: &mut BTreeMap<Session, Vec<&str>> = blocks.entry(cell.block).or_default();
+            sessions.entry(*session).or_default().push(at);
+            blocks
+        });
+    for (block, sessions) in blocks.into_iter().filter(|(_, sessions)| sessions.len() > 1) {
+        let parts: Vec<String> = sessions
+            .into_values()
+            .map(|mut begun| {
+                begun.sort_unstable();
+                format!("{} from {}", numbered(begun.len(), "cell"), second(begun[0]))
+            })
+            .collect();
+        all.push(format!(
+            "Block {block} was not measured at one time ({}): its ratios may hold what changed between.",
+            parts.join(", ")
+        ));
+    }
+    all
+}
+
+/// Session and time of the beginning of each cell whose records are in the run.
+fn begun(run: &Run) -> BTreeMap<CellOrder<'_>, (Session, &str)> {
+    let mut session = 0;
+    let mut begun = BTreeMap::new();
+    for event in &run.events {
+        match event {
+            RunEvent::Started { resumed: true, .. } => session += 1,
+            RunEvent::CellStarted { at, cell, .. } if run.cells.iter().any(|known| known.id == *cell) => {
+                begun.insert(CellOrder::of(cell), (session, at.as_str()));
+            }
+            _ => {}
+        }
+    }
+    begun
+}
+
+/// A cell as a key.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct CellOrder<'a> {
+    block: u32,
+    variant: &'a str,
+    workload: &'a str,
+}
+
+impl<'a> CellOrder<'a> {
+    fn of(cell: &'a CellId) -> Self {
+        Self { block: cell.block, variant: &cell.variant, workload: &cell.workload }
+    }
+}
+
+/// `, in block 1 and block 3`: where it went on each time.
+fn whereabouts(run: &Run) -> String {
+    let mut blocks: Vec<u32> = Vec::new();
+    let mut is_next = false;
+    for event in &run.events {
+        match event {
+            RunEvent::Started { resumed, .. } => is_next = *resumed,
+            RunEvent::CellStarted { cell, .. } if is_next => {
+                is_next = false;
+                blocks.push(cell.block);
+            }
+            _ => {}
+        }
+    }
+    blocks.dedup();
+    let blocks: Vec<String> = blocks.into_iter().map(|block| format!("block {block}")).collect();
+    if blocks.is_empty() { String::new() } else { format!(", in {}", blocks.join(" and ")) }
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{count} times") }
+}
+
+/// `2026-03-01 12:00:59 UTC` of `2026-03-01T12:00:59.123Z`
+fn second(at: &str) -> String {
+    match (at.get(..10), at.get(11..19)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => at.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::{cell, cell_id, run};
+
+    fn started(resumed: bool) -> RunEvent {
+        RunEvent::Started { at: String::new(), resumed, tool: None }
+    }
+
+    fn cell_started(block: u32, variant: &str, at: &str) -> RunEvent {
+        RunEvent::CellStarted {
+            at: format!("2026-03-0{at}:59.5Z"),
+            cell: cell_id(block, variant),
+            elapsed_us: None,
+        }
+    }
+
+    fn told(events: Vec<RunEvent>) -> String {
+        let cells = [(1, "a"), (1, "b"), (2, "a")].map(|(block, name)| cell(block, name, Vec::new()));
+        let mut run = run(&["a", "b"], 2, cells.into());
+        run.events = events;
+        warnings(&run).join("\n")
+    }
+
+    #[test]
+    fn a_run_of_one_session_has_nothing_to_tell() {
+        assert_eq!(told(vec![started(false), cell_started(1, "a", "1T12:00")]), "");
+    }
+
+    #[test]
+    fn a_block_that_was_cut_off_is_named_with_its_times() {
+        let events = vec![
+            started(false),
+            cell_started(1, "a", "1T12:00"),
+            cell_started(1, "b", "1T12:01"),
+            started(true),
+            cell_started(1, "b", "2T07:30"),
+            cell_started(2, "a", "2T07:40"),
+            cell_started(2, "b", "2T07:50"),
+            started(true),
+        ];
+        insta::assert_snapshot!(told(events), @r"
+        The run was stopped and resumed 2 times, in block 1.
+        Block 1 was not measured at one time (1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC): its ratios may hold what changed between.
+        ");
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_between_two_blocks_has_whole_blocks() {
+        let events = vec![
+            started(false),
+            cell_started(1, "a", "1T12:00"),
+            cell_started(1, "b", "1T12:01"),
+            started(true),
+            cell_started(2, "a", "2T07:40"),
+        ];
+        insta::assert_snapshot!(told(events), @"The run was stopped and resumed once, in block 2.");
+    }
+}

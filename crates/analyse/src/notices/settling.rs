@@ -1,0 +1,108 @@
+//! Servers that did not come to rest before they were measured.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{CellEvent, CellRecord, Run, SETTLING, Settling};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::measure::levels;
+
+/// Why the server was not quiet when the time for it was over, from the `details` of a cell's `work` event; `None` when it
+/// was, and for work that does not wait for it.
+pub fn restless(details: &Map<String, Value>) -> Option<String> {
+    let settling = settling(details).filter(|settling| !settling.quiet)?;
+    let last = settling.samples.last();
+    let level = |name: &String| {
+        let value = last.and_then(|sample| sample.levels.get(name)).copied().unwrap_or(0);
+        let bound = settling.bounds.get(name).copied().unwrap_or(0);
+        format!(
+            "{} {} (quiet at {})",
+            levels::words(name),
+            levels::value(name, value),
+            levels::value(name, bound)
+        )
+    };
+    let missed: Vec<String> = settling.missed.iter().map(level).collect();
+    let what =
+        if missed.is_empty() { "under its bounds for a moment only".to_owned() } else { missed.join(", ") };
+    let seconds = settling.cap_us as f64 / 1e6;
+    Some(format!("the server was not quiet when the {seconds:.0} s to settle were over: {what}"))
+}
+
+fn settling(details: &Map<String, Value>) -> Option<Settling> {
+    Settling::deserialize(details.get(SETTLING)?).ok()
+}
+
+/// One sentence a variant: the first cell that did not settle, and how many.
+pub(crate) fn warnings(run: &Run) -> Vec<String> {
+    let mut by_variant: BTreeMap<&str, Vec<(&CellRecord, String)>> = BTreeMap::new();
+    for cell in &run.cells {
+        let works = cell.events.iter().filter_map(|event| match event {
+            CellEvent::Work { details, .. } => restless(details),
+            _ => None,
+        });
+        let found = by_variant.entry(&cell.id.variant).or_default();
+        found.extend(works.map(|why| (cell, why)));
+    }
+    let sentence = |found: Vec<(&CellRecord, String)>| {
+        let (cell, why) = found.first()?;
+        let more = if found.len() > 1 { format!("; {} times in all", found.len()) } else { String::new() };
+        Some(format!("In {}, {why}{more}. The steps behind it were measured beside that work.", cell.id))
+    };
+    by_variant.into_values().filter_map(sentence).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::SettlingSample;
+    use serde_json::json;
+
+    use super::*;
+    use crate::fixtures::{cell, run};
+
+    fn details(quiet: bool) -> Map<String, Value> {
+        let map = |pairs: &[(&str, i64)]| -> BTreeMap<String, i64> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
+        };
+        let settling = Settling {
+            quiet,
+            took_us: 300_000_000,
+            cap_us: 300_000_000,
+            bounds: map(&[("dirty_bytes", 2_600_000), ("device_written_bytes", 8_000_000)]),
+            missed: vec!["dirty_bytes".to_owned(), "device_written_bytes".to_owned()],
+            samples: vec![SettlingSample {
+                at_us: 300_000_000,
+                levels: map(&[("dirty_bytes", 120_000_000), ("device_written_bytes", 9_000_000)]),
+            }],
+            ..Settling::default()
+        };
+        Map::from_iter([(SETTLING.to_owned(), json!(settling))])
+    }
+
+    #[test]
+    fn a_server_that_is_not_quiet_at_the_cap_is_told_with_what_it_still_did() {
+        insta::assert_snapshot!(restless(&details(false)).unwrap(), @"the server was not quiet when the 300 s to settle were over: dirty pages 120.0 MB (quiet at 2.6 MB), written to the device in a second 9.0 MB (quiet at 8.0 MB)");
+        assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
+    }
+
+    #[test]
+    fn cells_of_a_variant_that_did_not_settle_are_told_once_with_their_number() {
+        let restless = |block| {
+            let mut cell = cell(block, "a", Vec::new());
+            let work = CellEvent::Work {
+                at: String::new(),
+                name: "cleanup".to_owned(),
+                duration_us: 1,
+                details: details(false),
+            };
+            cell.events.insert(2, work);
+            cell
+        };
+        let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
+        let told = warnings(&run);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server was not quiet"), "{told:?}");
+        assert!(told[0].contains("; 2 times in all. "), "{told:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Steps that were too short for their connections: a closed loop in which not every connection was answered once.
+
+use crate::measure::scans::SCAN;
+use crate::model::runs::{RunOfStep, counted, valid_runs};
+use crate::model::{KindResult, StepRun, WorkloadFindings};
+use crate::words::numbered;
+
+/// A sentence for all such runs, which names the worst, and one for those that scan.
+///
+/// Operations that are under way when a window ends are in no figure. With many slow ones and few answered, the rate is low by
+/// them, and the percentiles are of the fast ones only. Of scans the rate counts the parts that lie in the window, but by few
+/// answers, some of which came after it.
+pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
+    let runs = valid_runs(workloads).filter(|found| !found.step.is_warm_up);
+    let short = runs.filter_map(|found| Some((found, starved(found.run, &found.step.headline_kind)?)));
+    let (scans, others): (Vec<Short<'_>>, Vec<Short<'_>>) =
+        short.partition(|(found, _)| found.step.headline_kind == SCAN);
+    let of_others = worst(&others).map(|(runs, worst)| {
+        format!(
+            "In {runs} fewer operations were answered than there were connections, at worst in {worst}. Rates are low there by what \
+             was under way at the end, and response times miss the slow ones: give these steps more time."
+        )
+    });
+    let of_scans = worst(&scans).map(|(runs, worst)| {
+        format!(
+            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates count of scans that ended \
+             later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps \
+             more time."
+        )
+    });
+    of_others.into_iter().chain(of_scans).collect()
+}
+
+type Short<'a> = (RunOfStep<'a>, &'a KindResult);
+
+/// How many there are, and the one with the fewest answers a connection.
+fn worst(short: &[Short<'_>]) -> Option<(String, String)> {
+    let each = |kind: &KindResult| kind.operations as f64 / f64::from(kind.connections.max(1));
+    let (found, kind) = short.iter().min_by(|one, other| each(one.1).total_cmp(&each(other.1)))?;
+    let connections = numbered(kind.connections, "connection");
+    Some((counted(short.len()), format!("{}: {} on {connections}", found.place(), kind.operations)))
+}
+
+fn starved<'a>(run: &'a StepRun, headline_kind: &str) -> Option<&'a KindResult> {
+    // A scan that failed is not under way at the end.
+    let ended = |kind: &KindResult| kind.operations + if kind.kind == SCAN { kind.failed } else { 0 };
+    let is_starved = |kind: &&KindResult| {
+        kind.kind == headline_kind && kind.pace == "closed" && ended(kind) < u64::from(kind.connections)
+    };
+    run.kinds.iter().find(is_starved)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::StepRecord;
+
+    use crate::analyse;
+    use crate::fixtures::{cell, load_step, run, scan_step};
+
+    #[test]
+    fn steps_that_answer_less_than_one_operation_a_connection_are_told_with_the_worst() {
+        // Rows of 100 a statement for two seconds: 20 and 2 statements.
+        let step = |name: &str, connections: u32, rate: u64| {
+            let mut step = load_step(rate);
+            step.name = name.to_owned();
+            step.spec.name = name.to_owned();
+            step.spec.clients = connections;
+            step
+        };
+        let told = |steps| {
+            let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])).warnings;
+            warnings.into_iter().find(|warning| warning.contains("than there were connections"))
+        };
+        assert_eq!(told(vec![step("a.c20", 20, 1_000)]), None);
+        let text = told(vec![step("a.c21", 21, 1_000), step("a.c64", 64, 100)]).unwrap();
+        insta::assert_snapshot!(text, @"In 2 runs of steps fewer operations were answered than there were connections, at worst in block 1 a a.c64: 2 on 64 connections. Rates are low there by what was under way at the end, and response times miss the slow ones: give these steps more time.");
+    }
+
+    #[test]
+    fn scans_longer_than_their_step_are_not_said_to_have_low_rates() {
+        let step = |name: &str, scan_us: u64, connections: usize| {
+            let mut step = scan_step(&vec![(scan_us, 1_000_000); connections], (0, 60_000_000));
+            step.name = name.to_owned();
+            step.spec.name = name.to_owned();
+            step
+        };
+        let told = |steps: Vec<StepRecord>| analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])).warnings;
+        let about = |text: &String| text.contains("than there were connections");
+        assert!(!told(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
+        let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
+        let texts: Vec<&String> = all.iter().filter(|text| about(text)).collect();
+        assert_eq!(texts.len(), 1, "{texts:?}");
+        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c1: 0 on 1 connection. Rates count of scans that ended later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps more time.");
+    }
+}

@@ -1,0 +1,195 @@
+//! What became of each line that a variant was told: not read, told again, not taken, changed by the server.
+
+use super::configured::Told;
+use super::product::Product;
+use super::subject::Subject;
+use super::value::{number, says_the_same, size, size_text, switch};
+
+/// Why a line did not mean what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stands in a group that the server does not read.
+    Unread,
+    /// A later line says something else for the same setting.
+    Twice,
+    /// Marked `loose`, and the server has no such setting.
+    NotTaken,
+    /// The server has another value than it was told.
+    Changed,
+}
+
+/// Where dbdyno has the last word, and settings that are no values: paths, lists, plugins.
+const NOT_COMPARED: &[&str] = &[
+    "basedir",
+    "bind_address",
+    "datadir",
+    "listen_addresses",
+    "log_destination",
+    "log_error",
+    "logging_collector",
+    "mysqlx",
+    "optimizer_switch",
+    "pid_file",
+    "port",
+    "skip_networking",
+    "socket",
+    "sql_mode",
+    "tmpdir",
+    "unix_socket_directories",
+    "unix_socket_permissions",
+];
+
+/// Settings that client programs have too: in a client's group they are meant for it.
+const OF_CLIENTS: &[&str] = &[
+    "character_set_server",
+    "default_character_set",
+    "max_allowed_packet",
+    "password",
+    "port",
+    "socket",
+    "ssl",
+    "user",
+];
+
+impl Fate {
+    /// The word for it in the conditions of traps.
+    pub(super) fn named(word: &str) -> Option<Self> {
+        Some(match word {
+            "unread" => Self::Unread,
+            "twice" => Self::Twice,
+            "not-taken" => Self::NotTaken,
+            "changed" => Self::Changed,
+            _ => return None,
+        })
+    }
+
+    /// What happened, line by line; empty when it did not.
+    pub(super) fn lines(self, subject: &Subject) -> Vec<String> {
+        if subject.settings.is_empty() {
+            return Vec::new();
+        }
+        match self {
+            Self::Unread => unread(subject),
+            Self::Twice => twice(subject),
+            Self::NotTaken => not_taken(subject),
+            Self::Changed => changed(subject),
+        }
+    }
+}
+
+fn unread(subject: &Subject) -> Vec<String> {
+    // Groups of one version or of the other product are put there on purpose.
+    let is_on_purpose = |line: &Told| {
+        line.group.contains("mariadb")
+            || line.group.starts_with("mysqld-")
+            || OF_CLIENTS.contains(&line.name.as_str())
+    };
+    let lines = subject.told.iter().filter(|line| !line.is_read && !is_on_purpose(line));
+    lines
+        .filter_map(|line| {
+            let (name, _) = line.setting(&subject.settings)?;
+            Some(format!("line {}: {name} stands in [{}]", line.line, line.group))
+        })
+        .collect()
+}
+
+fn twice(subject: &Subject) -> Vec<String> {
+    let read: Vec<(&Told, (String, String))> = subject
+        .told
+        .iter()
+        .filter(|line| line.is_read)
+        .filter_map(|line| Some((line, line.setting(&subject.settings)?)))
+        .collect();
+    let mut found = Vec::new();
+    for (index, (line, (name, value))) in read.iter().enumerate() {
+        let later = read[index + 1..].iter().find(|(_, (other, _))| other == name);
+        if let Some((last, (_, wins))) = later
+            && !says_the_same(value, wins)
+        {
+            found.push(format!("{name} = {value} (line {}) and {wins} (line {})", line.line, last.line));
+        }
+    }
+    found
+}
+
+fn not_taken(subject: &Subject) -> Vec<String> {
+    let lines = subject.told.iter().filter(|line| line.is_read && line.is_loose);
+    lines
+        .filter(|line| line.setting(&subject.settings).is_none())
+        .map(|line| format!("line {}: {}", line.line, line.name))
+        .collect()
+}
+
+fn changed(subject: &Subject) -> Vec<String> {
+    let changed = |(name, (told, line)): (String, (String, &Told))| {
+        // What was told to the server, not what a connection makes of it.
+        let is = subject.settings.get(&name)?;
+        is_changed(subject.product, &name, &told, is)
+            .then(|| format!("line {}: {name} was told {told} and is {}", line.line, shown(is)))
+    };
+    subject.told_settings().into_iter().filter_map(changed).collect()
+}
+
+/// Only what can be compared: switches, numbers, words; not what the server expands.
+fn is_changed(product: Product, name: &str, told: &str, is: &str) -> bool {
+    let lower = |text: &str| text.to_ascii_lowercase();
+    let is_number_for_word = number(told).is_some() && number(is).is_none() && switch(is).is_none();
+    let is_automatic =
+        told.trim().starts_with('-') || (product.is_mysql() && told.trim() == "0" && number(is).is_some());
+    let is_comparable = !NOT_COMPARED.contains(&name)
+        && !name.starts_with("plugin")
+        && !told.contains(['/', ','])
+        && !is.contains(['/', ','])
+        && !is_number_for_word
+        && !is_automatic;
+    is_comparable && !says_the_same(told, is) && !lower(is).starts_with(&lower(told))
+}
+
+fn shown(value: &str) -> String {
+    const LEAST: u64 = 1 << 20;
+    match size(value) {
+        Some(bytes) if bytes >= LEAST && value.chars().all(|c| c.is_ascii_digit()) => size_text(bytes),
+        _ if value.is_empty() => "empty".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parity::testing::told;
+
+    fn all(product: &str, version: &str, config: &str) -> String {
+        let subject = told("a", product, version, config);
+        let fates = [Fate::Unread, Fate::Twice, Fate::NotTaken, Fate::Changed];
+        fates
+            .iter()
+            .flat_map(|fate| fate.lines(&subject).into_iter().map(move |line| format!("{fate:?}: {line}")))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn every_line_that_does_not_mean_what_it_says_is_named() {
+        let config = "[mysql]\ninnodb_flush_log_at_trx_commit = 2\n[client]\nport = 3306\n[mysqld]\n\
+                      sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
+                      [mariadb]\nlog_bin = x\n";
+        insta::assert_snapshot!(all("MySQL", "8.0.31", config), @r"
+        Unread: line 2: innodb_flush_log_at_trx_commit stands in [mysql]
+        Twice: sync_binlog = 1 (line 6) and 0 (line 9)
+        NotTaken: line 7: innodb_foo
+        Changed: line 8: innodb_buffer_pool_size was told 200M and is 256 MiB
+        ");
+    }
+
+    #[test]
+    fn what_was_taken_as_it_was_told_is_no_finding() {
+        let config = "[mysqld]\nskip-log-bin\ninnodb_buffer_pool_size = 1G\nperformance_schema = off\n\
+                      innodb_flush_method = o_direct\nsql_mode = TRADITIONAL\ntmpdir = /x\nquery_cache_type = 0\n";
+        assert_eq!(all("MySQL", "5.7.22", config), "");
+        assert_eq!(
+            all("PostgreSQL", "15.1.0", "shared_buffers = 131072\ncheckpoint_timeout = 300\njit = 0\n"),
+            ""
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! What servers said of themselves, and what storage engines are called.
+
+use dbdyno_record::{CellEvent, CellRecord, Run, ServerInfo};
+
+/// The name of an engine for people, whatever its spelling in a plan or a server's answer: `rocksdb` is MyRocks.
+pub(crate) fn engine_name(word: &str) -> String {
+    let name = match word.to_ascii_lowercase().as_str() {
+        "innodb" => "InnoDB",
+        "rocksdb" => "MyRocks",
+        "myisam" => "MyISAM",
+        "aria" => "Aria",
+        "memory" => "MEMORY",
+        _ => word,
+    };
+    name.to_owned()
+}
+
+/// The engine of the workload's tables, with its version where the server tells one; the server's default engine where
+/// tables ask for none.
+pub(crate) fn tables_engine(server: &ServerInfo) -> Option<String> {
+    let Some(asked) = &server.tables_engine else { return server.engine.clone() };
+    // The description of a default InnoDB has its version, and tells XtraDB apart.
+    let described = server.engine.as_ref().filter(|default| {
+        let name = default.split_whitespace().next().unwrap_or_default();
+        let name = if name == "XtraDB" { "InnoDB" } else { name };
+        name.eq_ignore_ascii_case("innodb") && name.eq_ignore_ascii_case(asked)
+    });
+    Some(described.cloned().unwrap_or_else(|| engine_name(asked)))
+}
+
+/// What the servers of a variant's cells said of themselves, one each time one was started.
+pub(crate) fn servers<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ServerInfo> {
+    run.cells.iter().filter(move |cell| cell.id.variant == variant).flat_map(servers_of)
+}
+
+/// The same of one cell.
+pub(crate) fn servers_of(cell: &CellRecord) -> impl Iterator<Item = &ServerInfo> {
+    cell.events.iter().filter_map(|event| match event {
+        CellEvent::Server { server, .. } => Some(server),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_is_that_of_the_tables_and_not_the_servers_default() {
+        let named = |default: &str, tables: Option<&str>| {
+            let [engine, tables_engine] = [Some(default), tables].map(|text| text.map(str::to_owned));
+            tables_engine_of(engine, tables_engine)
+        };
+        assert_eq!(named("InnoDB 10.11.19", Some("innodb")), "InnoDB 10.11.19");
+        assert_eq!(named("XtraDB 5.6.36", Some("InnoDB")), "XtraDB 5.6.36");
+        assert_eq!(named("InnoDB 10.11.19", Some("rocksdb")), "MyRocks");
+        assert_eq!(named("InnoDB 10.11.19", Some("aria")), "Aria");
+        assert_eq!(named("ROCKSDB", Some("rocksdb")), "MyRocks");
+        assert_eq!(named("ROCKSDB", Some("innodb")), "InnoDB");
+        assert_eq!(named("InnoDB 8.0.31", Some("tokudb")), "tokudb");
+        assert_eq!(named("heap", None), "heap");
+    }
+
+    fn tables_engine_of(engine: Option<String>, tables_engine: Option<String>) -> String {
+        super::tables_engine(&ServerInfo { engine, tables_engine, ..ServerInfo::default() }).unwrap()
+    }
+}

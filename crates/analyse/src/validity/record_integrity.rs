@@ -1,0 +1,216 @@
+//! Whether a step's files hold all of what was done: intervals without gap and overlap up to the window's end, as many operations as
+//! the connections say that they sent, and a time for each operation that was answered.
+//!
+//! A line that is lost or doubled breaks no other rule: in a closed loop what is due in an interval is done in it.
+
+use std::collections::BTreeMap;
+
+use dbdyno_record::{Clock, Interval, StepEvent, StepRecord};
+
+use crate::measure::latency::counts_in;
+use crate::measure::span::Span;
+
+/// Client and kind.
+type Key<'a> = (u32, &'a str);
+
+/// What is missing, doubled or at odds, each with its file.
+pub(crate) fn faults(step: &StepRecord) -> Vec<String> {
+    let mut by_key: BTreeMap<Key<'_>, Vec<&Interval>> = BTreeMap::new();
+    for interval in &step.intervals {
+        by_key.entry((interval.client, interval.kind.as_str())).or_default().push(interval);
+    }
+    let sent = sent(step);
+    if by_key.is_empty() && !sent.is_empty() {
+        return vec!["intervals.jsonl is missing or empty".to_owned()];
+    }
+    let end_us = step.window().map_or(0, |(_, to_us)| to_us);
+    let mut faults: Vec<String> = lanes_fault(step).into_iter().collect();
+    for ((client, kind), intervals) in &mut by_key {
+        let of = format!("intervals.jsonl: client {client} {kind}:");
+        if let Some(fault) = tiling_fault(intervals, end_us) {
+            faults.push(format!("{of} {fault}"));
+            continue;
+        }
+        let ended: u64 = intervals.iter().map(|interval| interval.done + interval.failed).sum();
+        if let Some(sent) = sent.get(&(*client, *kind)).filter(|sent| **sent != ended) {
+            faults.push(format!(
+                "{of} {ended} operations are in it, and its connections sent {sent} by events.jsonl"
+            ));
+        }
+    }
+    let unseen = sent.keys().filter(|key| !by_key.contains_key(*key));
+    faults.extend(unseen.map(|(client, kind)| format!("intervals.jsonl: client {client} {kind}: no line")));
+    faults
+}
+
+/// Operations that all connections of a client and kind sent, as each said when it was done.
+fn sent(step: &StepRecord) -> BTreeMap<Key<'_>, u64> {
+    let mut sent = BTreeMap::new();
+    for event in &step.events {
+        if let StepEvent::LaneEnded { client, kind, operations, .. } = event {
+            *sent.entry((*client, kind.as_str())).or_default() += operations;
+        }
+    }
+    sent
+}
+
+/// Each connection that was open at the barrier says once when it is done.
+fn lanes_fault(step: &StepRecord) -> Option<String> {
+    let ends = step.events.iter().filter(|event| matches!(event, StepEvent::LaneEnded { .. })).count();
+    let open = step.events.iter().find_map(|event| match event {
+        StepEvent::Barrier { connections, .. } => Some(*connections as usize),
+        _ => None,
+    });
+    match open {
+        Some(open) if open == ends => None,
+        Some(open) => Some(format!("events.jsonl: {ends} of {open} connections say that they have ended")),
+        None if ends == 0 => None,
+        None => Some("events.jsonl: no barrier was recorded".to_owned()),
+    }
+}
+
+/// The first place where the intervals of one client and kind leave something out, or hold it twice.
+///
+/// Their order in the file says nothing: seconds that a blocked thread has held up may be written behind later ones.
+fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
+    intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
+    let mut reached_us = 0;
+    for interval in intervals {
+        if interval.from_us > reached_us {
+            return Some(format!("nothing from {} to {}", seconds(reached_us), seconds(interval.from_us)));
+        }
+        if interval.from_us < reached_us {
+            return Some(format!(
+                "{} to {} is in it more than once",
+                seconds(interval.from_us),
+                seconds(reached_us.min(interval.to_us))
+            ));
+        }
+        reached_us = interval.to_us;
+    }
+    (reached_us < end_us)
+        .then(|| format!("it ends at {}, and the window at {}", seconds(reached_us), seconds(end_us)))
+}
+
+/// What is wrong when the histograms of `kind` hold so many operations of the window, by clock: of the first clock that is at odds.
+/// `None` for a record that was not made by connections: it has no times.
+pub(crate) fn times_fault(
+    step: &StepRecord,
+    kind: &str,
+    timed: [(Clock, u64); 2],
+    window: Span,
+) -> Option<String> {
+    if !step.events.iter().any(|event| matches!(event, StepEvent::LaneEnded { .. })) {
+        return None;
+    }
+    // The same rule for both, so that an interval that straddles the window's edge is on the same side of it.
+    let inside =
+        |interval: &&Interval| interval.kind == kind && counts_in(window, interval.from_us, interval.to_us);
+    let done: u64 = step.intervals.iter().filter(inside).map(|interval| interval.done).sum();
+    let (clock, timed) = timed.into_iter().find(|(_, timed)| *timed != done)?;
+    Some(format!(
+        "histograms.hlog: {} holds the times of {timed} operations of the window, and intervals.jsonl {done} operations",
+        clock.tag(kind)
+    ))
+}
+
+fn seconds(us: u64) -> String {
+    format!("{:.6} s", us as f64 / 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::HistogramSpan;
+    use hdrhistogram::Histogram;
+
+    use super::*;
+    use crate::fixtures::{interval, load_step};
+    use crate::model::Validity;
+    use crate::validity::validity;
+
+    /// Three seconds of two clients' connections, 10 operations a second each, as the load engine records them.
+    fn step() -> StepRecord {
+        let mut step = load_step(1_000);
+        let second =
+            |n: u64, client| interval(n * 1_000_000, (n + 1) * 1_000_000, client, "insert", 10, 1_000);
+        step.intervals = (0..3).flat_map(|n| [second(n, 1), second(n, 2)]).collect();
+        let lane = |client| StepEvent::LaneEnded {
+            at_us: 2_900_000,
+            client,
+            kind: "insert".to_owned(),
+            operations: 30,
+        };
+        let barrier = StepEvent::Barrier { at: String::new(), connections: 2, connect_us: 9 };
+        step.events.splice(1..1, [barrier, lane(1), lane(2)]);
+        step
+    }
+
+    fn of(change: impl FnOnce(&mut StepRecord)) -> String {
+        let mut step = step();
+        change(&mut step);
+        match validity(&step) {
+            Validity::Invalid { reasons } => reasons.join("\n"),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_record_that_holds_all_is_whole_in_whatever_order_its_lines_are() {
+        assert_eq!(of(|_| ()), "Valid");
+        assert_eq!(of(|step| step.intervals.reverse()), "Valid");
+    }
+
+    #[test]
+    fn what_is_missing_or_doubled_is_named_with_its_file() {
+        insta::assert_snapshot!(of(|step| step.intervals.clear()), @"intervals.jsonl is missing or empty");
+        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(2))), @"intervals.jsonl: client 1 insert: nothing from 1.000000 s to 2.000000 s");
+        insta::assert_snapshot!(of(|step| drop(step.intervals.remove(1))), @"intervals.jsonl: client 2 insert: nothing from 0.000000 s to 1.000000 s");
+        insta::assert_snapshot!(of(|step| step.intervals.push(step.intervals[3].clone())), @"intervals.jsonl: client 2 insert: 1.000000 s to 2.000000 s is in it more than once");
+        insta::assert_snapshot!(of(|step| step.intervals.truncate(3)), @"
+        intervals.jsonl: client 1 insert: 20 operations are in it, and its connections sent 30 by events.jsonl
+        intervals.jsonl: client 2 insert: it ends at 1.000000 s, and the window at 2.000000 s
+        ");
+        insta::assert_snapshot!(of(|step| step.intervals.retain(|interval| interval.client == 1)), @"intervals.jsonl: client 2 insert: no line");
+        insta::assert_snapshot!(of(|step| (step.intervals[0].done, step.intervals[0].due) = (11, 11)), @"intervals.jsonl: client 1 insert: 31 operations are in it, and its connections sent 30 by events.jsonl");
+        insta::assert_snapshot!(of(|step| drop(step.events.remove(2))), @"events.jsonl: 1 of 2 connections say that they have ended");
+        insta::assert_snapshot!(of(|step| drop(step.events.remove(1))), @"events.jsonl: no barrier was recorded");
+    }
+
+    #[test]
+    fn operations_that_failed_were_sent_and_those_that_were_dropped_were_not() {
+        let of = of(|step| {
+            let interval = &mut step.intervals[0];
+            (interval.done, interval.failed, interval.dropped, interval.due) = (8, 2, 5, 15);
+        });
+        assert_eq!(of, "Valid");
+    }
+
+    #[test]
+    fn each_answer_of_the_window_has_its_time() {
+        let window = Span::new(0, 2_000_000);
+        let fault = |step: &StepRecord, timed| {
+            times_fault(step, "insert", [Clock::Service, Clock::Response].map(|clock| (clock, timed)), window)
+        };
+        assert_eq!(fault(&step(), 40), None);
+        insta::assert_snapshot!(fault(&step(), 20).unwrap(), @"histograms.hlog: insert/service holds the times of 20 operations of the window, and intervals.jsonl 40 operations");
+        assert_eq!(fault(&load_step(1_000), 7), None, "no connection made it");
+    }
+
+    #[test]
+    fn a_step_with_fewer_times_than_answers_is_invalid_in_the_findings() {
+        let mut step = step();
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        histogram.record_n(200, 20).unwrap();
+        for clock in [Clock::Service, Clock::Response] {
+            step.histograms.push(HistogramSpan::new("insert", clock, 0, 1_000_000, &histogram).unwrap());
+        }
+        let run = crate::fixtures::run(&["a"], 1, vec![crate::fixtures::cell(1, "a", vec![step])]);
+        let findings = crate::analyse(&run);
+        let Validity::Invalid { reasons } = &findings.workloads[0].steps[0].variants[0].runs[0].validity
+        else {
+            panic!("valid")
+        };
+        assert_eq!(reasons.len(), 1, "{reasons:?}");
+        assert!(reasons[0].contains("20 operations of the window, and intervals.jsonl 40"), "{reasons:?}");
+    }
+}

@@ -1,0 +1,86 @@
+//! Operations of the headline that failed: a rate and percentiles of those that a server did answer flatter it.
+
+use dbdyno_record::{ErrorClass, StepEvent};
+
+use crate::model::KindResult;
+
+/// Share of its operations of which a step may fail: its p99 is still that of nearly all of them.
+const MOST_FAILED_SHARE: f64 = 0.01;
+
+/// Why the step's figures must not be used, if the server refused too many operations of `kind`. Those that were lost with their connection
+/// do not count: a plan that opens connections again asks for the outage, and its length is told.
+pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<String> {
+    let failed = kind.failed.saturating_sub(kind.errors.lost);
+    let ended = kind.operations + failed;
+    let share = failed as f64 / ended as f64;
+    (failed > 0 && share > MOST_FAILED_SHARE).then(|| {
+        format!(
+            "{:.1} % of the {} operations failed; at most {:.0} % may, because rate and response times are of those that were \
+             answered ({failed} of {ended} failed{})",
+            100.0 * share,
+            kind.kind,
+            100.0 * MOST_FAILED_SHARE,
+            first_error(&kind.kind, events).unwrap_or_default()
+        )
+    })
+}
+
+/// `; the first error: canceling statement due to statement timeout (57014)`
+fn first_error(kind: &str, events: &[StepEvent]) -> Option<String> {
+    events.iter().find_map(|event| match event {
+        StepEvent::Error {
+            kind: of, class: ErrorClass::Refused | ErrorClass::Retry, code, message, ..
+        } if of == kind => Some(format!("; the first error: {message} ({code})")),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::{ErrorClass, StepEvent, StepRecord};
+
+    use crate::analyse;
+    use crate::fixtures::{cell, read_write_step, run};
+    use crate::model::Validity;
+
+    /// A step in which `failed` operations of `kind` failed, `lost` of them with their connection.
+    fn failing(kind: &str, failed: u64, lost: u64) -> StepRecord {
+        let mut step = read_write_step();
+        let interval = step.intervals.iter_mut().find(|interval| interval.kind == kind).unwrap();
+        (interval.failed, interval.errors.lost, interval.errors.refused) = (failed, lost, failed - lost);
+        interval.due += failed;
+        step.events.push(StepEvent::Error {
+            at_us: 1,
+            client: 1,
+            kind: kind.to_owned(),
+            class: ErrorClass::Refused,
+            code: "57014".to_owned(),
+            message: "statement timeout".to_owned(),
+        });
+        step
+    }
+
+    fn validity(step: StepRecord) -> Validity {
+        let findings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])]));
+        let step = findings.workloads[0].steps.iter().find(|step| step.name == "qr100").unwrap();
+        step.variants[0].runs[0].validity.clone()
+    }
+
+    #[test]
+    fn a_step_that_failed_more_than_a_hundredth_of_its_headline_is_invalid() {
+        // 500 queries were answered in the window.
+        assert_eq!(validity(failing("query", 5, 0)), Validity::Valid);
+        let reasons = [
+            "20.0 % of the query operations failed; at most 1 % may, because rate and response times are of those that were \
+                        answered (125 of 625 failed; the first error: statement timeout (57014))",
+        ];
+        let reasons = reasons.map(str::to_owned).to_vec();
+        assert_eq!(validity(failing("query", 125, 0)), Validity::Invalid { reasons });
+    }
+
+    #[test]
+    fn what_was_lost_with_its_connection_and_other_kinds_do_not_count() {
+        assert_eq!(validity(failing("query", 200, 200)), Validity::Valid);
+        assert_eq!(validity(failing("delete", 200, 0)), Validity::Valid);
+    }
+}
