@@ -13,42 +13,10 @@ use crate::{BaseDir, Error};
 const HANDED_ON: &[&str] =
     &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
 
-/// What programs that fetch get too, in either case of letters: proxies and certificates.
-const OF_FETCHING: &[&str] = &[
-    "http_proxy",
-    "https_proxy",
-    "ftp_proxy",
-    "all_proxy",
-    "no_proxy",
-    "curl_ca_bundle",
-    "ssl_cert_file",
-    "ssl_cert_dir",
-    "node_extra_ca_certs",
-    "java_home",
-    "java_tool_options",
-    "maven_opts",
-    "apt_config",
-];
-
-/// A call of `program` with a clean environment. All programs that dbdyno starts are called so, or with [`fetching`].
+/// A call of `program` with a clean environment. All programs that dbdyno starts are called so.
 pub fn calling(program: impl AsRef<OsStr>) -> Command {
-    with_variables(program.as_ref(), |name| HANDED_ON.contains(&name) || name.starts_with("LC_"))
-}
-
-/// The same for a program that fetches.
-pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
-    with_variables(program.as_ref(), |name| {
-        let lower = name.to_ascii_lowercase();
-        // npm has its settings, registries among them, in such variables.
-        HANDED_ON.contains(&name)
-            || name.starts_with("LC_")
-            || OF_FETCHING.contains(&lower.as_str())
-            || lower.starts_with("npm_config_")
-    })
-}
-
-fn with_variables(program: &OsStr, is_handed_on: impl Fn(&str) -> bool) -> Command {
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(&is_handed_on));
+    let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
+    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
     let mut command = Command::new(program);
     command.env_clear().envs(handed_on);
     command
@@ -212,18 +180,9 @@ mod tests {
     fn a_program_gets_what_it_needs_and_nothing_else() {
         // Cargo gives a test many variables, in place of the password that a user has set.
         assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        for command in [calling("env"), fetching("env")] {
-            let found = variables(command);
-            let is_known = |name: &String| {
-                HANDED_ON.contains(&name.as_str())
-                    || name.starts_with("LC_")
-                    || OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())
-                    || name.to_ascii_lowercase().starts_with("npm_config_")
-            };
-            assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
-        }
-        let of_servers = variables(calling("env"));
-        assert!(!of_servers.iter().any(|name| OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())));
+        let found = variables(calling("env"));
+        let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+        assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
     }
 
     #[test]

@@ -134,7 +134,7 @@ fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
 }
 
 /// The first executable file `name` in the folders of `PATH`.
-pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
+pub fn find_in_path(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
 
     let executable = |path: &PathBuf| {

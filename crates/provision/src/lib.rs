@@ -1,9 +1,7 @@
-//! Get, configure, initialise, start, pin and stop servers; name and claim those that somebody else runs.
+//! Configure, initialise, start, pin and stop servers; name and claim those that somebody else runs.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] and [`PgServer::start`] give it a fresh data directory and
 //! run it on a private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.
-//! [`fetch`] knows the catalogue `servers.toml` and gets the files of its servers; [`servers`] is what `dbdyno servers` does
-//! with them.
 //! [`intents`] turns what a plan says of configurations into the options of each product and version.
 
 mod base;
@@ -23,7 +21,6 @@ mod launch;
 mod leftovers;
 mod log;
 mod my_cnf;
-mod near;
 mod option_file;
 mod peer;
 mod port;
@@ -42,9 +39,7 @@ mod tmp_dir;
 
 pub mod address;
 pub mod external;
-pub mod fetch;
 pub mod intents;
-pub mod servers;
 
 pub use address::{Family, credentials};
 pub use base::Base;
@@ -57,9 +52,10 @@ pub use datadir::{prepare as prepare_data, remove_data};
 pub use error::Error;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
+pub use launch::find_in_path;
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
-pub use postgres::{PgBase, PgServer, PgServerSpec};
+pub use postgres::{PgBase, PgServer, PgServerSpec, find_programs};
 pub use process::Stopped;
 pub use running::{Data, Running};
 pub use server::{Server, ServerSpec};

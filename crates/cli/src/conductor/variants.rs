@@ -3,11 +3,11 @@
 
 use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options, ServerKey};
 use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
+use dbdyno_fetch::find_named;
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::native_settings;
 use dbdyno_provision::{
-    Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, find_named,
-    tls_settings,
+    Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, tls_settings,
 };
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;

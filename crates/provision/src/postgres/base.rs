@@ -72,7 +72,7 @@ impl PgBase {
 }
 
 /// The folder with the programs of the server in `path`, without running anything. Of several versions the last.
-pub(crate) fn find_programs(path: &Path) -> Option<PathBuf> {
+pub fn find_programs(path: &Path) -> Option<PathBuf> {
     let versions = |folder: &&str| fs::read_dir(path.join(folder)).into_iter().flatten().flatten();
     let mut folders: Vec<(u32, PathBuf)> = OF_PACKAGES
         .iter()

@@ -13,7 +13,8 @@ mod server;
 mod user;
 
 pub use base::PgBase;
-pub(crate) use base::{find_programs, looked_for};
+pub use base::find_programs;
+pub(crate) use base::looked_for;
 pub(crate) use claim::claim;
 pub(crate) use conf::conf_settings;
 pub(crate) use pass_file::password;

@@ -2,10 +2,9 @@
 
 use std::fs;
 
-use super::run::run;
+use super::run::{fetching, run};
 use super::{Goal, checksum, unfetchable};
 use crate::Error;
-use crate::command::fetching;
 
 /// What the package brings besides the server: a data directory of its own and scripts.
 const LEFT_OUT: &[&str] = &["data", "binlog", "start.sh"];

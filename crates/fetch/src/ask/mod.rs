@@ -4,11 +4,10 @@ mod mysql;
 mod postgres;
 
 use dbdyno_drivers::{AnySession, DbError, Session, describe};
+use dbdyno_provision::{Base, Error};
 
-use super::card::fingerprint;
-use super::play::{Play, PlayOptions};
-use super::{Abilities, Answer};
-use crate::{Base, Error};
+use crate::card::fingerprint;
+use crate::{Abilities, Answer, Play, PlayOptions};
 
 /// The plugin that brings the engine MyRocks.
 const ROCKSDB: &str = "ha_rocksdb.so";

@@ -153,7 +153,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use crate::fetch::by_name;
+    use crate::by_name;
 
     #[test]
     fn an_entry_means_versions_that_begin_with_its_numbers() {

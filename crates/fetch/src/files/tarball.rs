@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::checksum;
-use super::run::run;
+use super::run::{fetching, run};
 use super::{Goal, unfetchable};
 use crate::Error;
-use crate::command::fetching;
 
 /// Where a tar file is.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use crate::{Base, Error};
+use dbdyno_provision::Base;
+
+use crate::Error;
 
 pub use catalogue::{Catalogue, by_name, catalogue};
 pub use entry::{Entry, Layout, Source};

@@ -8,10 +8,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use dbdyno_drivers::{Endpoint, Target, mysql, postgres};
+use dbdyno_provision::{
+    Base, Error, PgServer, PgServerSpec, Running, Server, ServerSpec, Stopped, remove_data,
+};
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
-
-use crate::{Base, Error, PgServer, PgServerSpec, Running, Server, ServerSpec, Stopped, remove_data};
 
 /// How the names of the folders begin, by which one that was left behind is found again.
 const PREFIX: &str = "dbdyno-play-";

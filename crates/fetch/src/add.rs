@@ -4,18 +4,19 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::ask::ask;
-use super::get::{check_version, link, take_away};
-use super::lock::Locked;
-use super::{Card, Origin};
-use crate::fetch::{Catalogue, check_name};
-use crate::{Base, Error};
+use dbdyno_provision::Base;
+
+use crate::ask::ask;
+use crate::files::{Catalogue, check_name};
+use crate::get::{check_version, link, take_away};
+use crate::lock::Locked;
+use crate::{Card, Error, Origin};
 
 /// Gives the server in `base_dir` the name `name`: starts it once, asks it, and links to it in `servers_dir`. The base
 /// directory itself is not changed. `log` gets a sentence before the start. A server that was added before under that name is asked again.
 ///
 /// # Errors
-/// [`Error::NameTaken`] when `name` cannot be one or means another server; [`Error::NoServer`], [`Error::Version`],
+/// [`Error::NameTaken`] when `name` cannot be one or means another server; those of [`Base::open`],
 /// [`Error::DoesNotRun`].
 pub fn add(
     name: &str,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::{Error, fetch};
+use crate::{Error, files};
 
 /// How often a folder that somebody else works in is tried.
 const POLL: Duration = Duration::from_millis(100);
@@ -51,7 +51,7 @@ impl Locked {
             }
             sleep(POLL);
         };
-        fetch::sweep(&path)?;
+        files::sweep(&path)?;
         Ok(Self { path, _lock: lock })
     }
 

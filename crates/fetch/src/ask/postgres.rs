@@ -3,7 +3,7 @@
 use dbdyno_drivers::{AnySession, DbError, Description, Session, first_i64};
 
 use super::column;
-use crate::servers::{Abilities, ThreadPool, TlsAbility};
+use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// Where the ciphers have this value, the server was built without TLS; before version 12 nothing else tells.
 const NO_CIPHERS: &str = "none";

@@ -1,10 +1,10 @@
 //! What a server of the MySQL family can do: questions to it, and what its log and its plugin folder show.
 
 use dbdyno_drivers::{AnySession, DbError, Description, Session};
+use dbdyno_provision::BaseDir;
 
 use super::column;
-use crate::BaseDir;
-use crate::servers::{Abilities, ThreadPool, TlsAbility};
+use crate::{Abilities, ThreadPool, TlsAbility};
 
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
@@ -33,7 +33,7 @@ pub(super) async fn abilities(
         thread_pool: thread_pool(base, setting("thread_pool_size").is_some()),
         logins,
         default_login: default_login(session).await?,
-        tls: tls(base, setting("have_ssl"), setting("ssl_ca")),
+        tls: tls(base.is_mariadb() && base.version().at_least(11, 4), setting("have_ssl"), setting("ssl_ca")),
         aio: aio(session, setting("innodb_use_native_aio"), setting("innodb_linux_aio"), log).await?,
         jit: false,
         vector: vector(session, setting("mhnsw_max_cache_size").is_some()).await,
@@ -69,12 +69,9 @@ async fn default_login(session: &mut AnySession) -> Result<String, DbError> {
 }
 
 /// MariaDB is asked with TLS off, because its key may take 20 s to make; that it makes one goes by its version.
-fn tls(base: &BaseDir, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> TlsAbility {
-    let makes_its_own = match base.is_mariadb() {
-        true => base.version().at_least(11, 4),
-        // At initialisation; the option file then names the files.
-        false => ssl_ca.is_some_and(|file| !file.is_empty()),
-    };
+fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> TlsAbility {
+    // MySQL makes it at initialisation; the option file then names the files.
+    let makes_its_own = is_new_mariadb || ssl_ca.is_some_and(|file| !file.is_empty());
     match have_ssl {
         Some("NO") => TlsAbility::None,
         _ if makes_its_own => TlsAbility::OwnCertificate,
@@ -121,20 +118,13 @@ async fn vector(session: &mut AnySession, has_index: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Product;
 
     #[test]
     fn tls_goes_by_what_the_build_has_and_by_who_makes_the_certificate() {
-        let of =
-            |product, version, have_ssl, ssl_ca| tls(&BaseDir::sample(product, version), have_ssl, ssl_ca);
-        assert_eq!(of(Product::MySql, (5, 5, 9), Some("NO"), None), TlsAbility::None);
-        assert_eq!(of(Product::MySql, (5, 7, 22), Some("DISABLED"), Some("")), TlsAbility::WithCertificate);
-        assert_eq!(of(Product::MySql, (8, 0, 31), Some("YES"), Some("ca.pem")), TlsAbility::OwnCertificate);
-        assert_eq!(of(Product::MySql, (9, 7, 4), None, Some("ca.pem")), TlsAbility::OwnCertificate);
-        assert_eq!(
-            of(Product::MariaDb, (10, 11, 5), Some("DISABLED"), Some("")),
-            TlsAbility::WithCertificate
-        );
-        assert_eq!(of(Product::MariaDb, (11, 8, 6), Some("DISABLED"), Some("")), TlsAbility::OwnCertificate);
+        assert_eq!(tls(false, Some("NO"), None), TlsAbility::None);
+        assert_eq!(tls(false, Some("DISABLED"), Some("")), TlsAbility::WithCertificate);
+        assert_eq!(tls(false, Some("YES"), Some("ca.pem")), TlsAbility::OwnCertificate);
+        assert_eq!(tls(false, None, Some("ca.pem")), TlsAbility::OwnCertificate);
+        assert_eq!(tls(true, Some("DISABLED"), Some("")), TlsAbility::OwnCertificate);
     }
 }

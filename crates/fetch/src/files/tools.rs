@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
+use dbdyno_provision::find_in_path;
+
 use super::entry::{Entry, Layout, Source};
-use super::run::run;
+use super::run::{fetching, run};
 use crate::Error;
-use crate::command::fetching;
-use crate::launch::find_in_path;
 
 /// A program and the Debian package that brings it.
 type Tool = (&'static str, &'static str);
@@ -119,7 +119,7 @@ fn apt_get() -> Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::by_name;
+    use crate::by_name;
 
     #[test]
     fn each_kind_of_source_names_its_packages_on_a_bare_machine() {

@@ -1,11 +1,13 @@
 //! Running another program to its end; when it fails, its words are the error. It can be stopped meanwhile.
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use dbdyno_provision::calling;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -19,6 +21,36 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Time that a stopped program has to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Variables of dbdyno's own environment that only programs that fetch get, in either case of letters: proxies and certificates.
+const OF_FETCHING: &[&str] = &[
+    "http_proxy",
+    "https_proxy",
+    "ftp_proxy",
+    "all_proxy",
+    "no_proxy",
+    "curl_ca_bundle",
+    "ssl_cert_file",
+    "ssl_cert_dir",
+    "node_extra_ca_certs",
+    "java_home",
+    "java_tool_options",
+    "maven_opts",
+    "apt_config",
+];
+
+/// A call of `program`, which fetches, with a clean environment.
+pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
+    let is_handed_on = |name: &str| {
+        let lower = name.to_ascii_lowercase();
+        // npm has its settings, registries among them, in such variables.
+        OF_FETCHING.contains(&lower.as_str()) || lower.starts_with("npm_config_")
+    };
+    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let mut command = calling(program);
+    command.envs(handed_on);
+    command
+}
 
 /// Runs `command` without input and returns what it printed. `what` says what it is good for. When `cancel` becomes
 /// true, the program and its children are stopped.
@@ -95,6 +127,21 @@ fn shown(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_fetches_gets_what_it_needs_and_nothing_else() {
+        // Cargo gives a test many variables, in place of the password that a user has set.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let printed = run("printing", &mut fetching("env"), &GO_ON).unwrap();
+        let names: Vec<&str> = printed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+        let everywhere = calling("env");
+        let is_known = |name: &&str| {
+            everywhere.get_envs().any(|(known, _)| known == *name)
+                || OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())
+                || name.to_ascii_lowercase().starts_with("npm_config_")
+        };
+        assert!(names.iter().all(is_known) && names.contains(&"PATH"), "{names:?}");
+    }
 
     static GO_ON: AtomicBool = AtomicBool::new(false);
 

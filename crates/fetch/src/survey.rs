@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Answer, Card, Origin};
-use crate::fetch::{Catalogue, Entry};
-use crate::{Base, list};
+use dbdyno_provision::{Base, list};
+
+use crate::files::{Catalogue, Entry};
+use crate::{Answer, Card, Origin};
 
 /// A server that can be got, or is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +105,7 @@ fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Her
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::by_name;
+    use crate::by_name;
 
     #[test]
     fn the_catalogue_comes_first_and_what_is_broken_is_shown_with_its_fault() {

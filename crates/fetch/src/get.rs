@@ -4,11 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::ask::ask;
-use super::lock::Locked;
-use super::{Answer, Card, Origin};
-use crate::fetch::{self, Entry, Partial, Source};
-use crate::{Base, Error};
+use dbdyno_provision::Base;
+
+use crate::ask::ask;
+use crate::files::{self, Entry, Partial, Source};
+use crate::lock::Locked;
+use crate::{Answer, Card, Error, Origin};
 
 /// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on its card. A server
 /// that is there is not fetched again; it is asked if nobody has asked it as it is now. `log` gets a sentence for each
@@ -80,13 +81,15 @@ fn bring(
     }
     let card = Card { origin: Origin::Got, source, answer: None };
     card.write(folder, name)?;
-    fetch::fetch(entry, folder, cancel, log).inspect_err(|_| drop(Card::remove(folder, name)))?;
+    files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(Card::remove(folder, name)))?;
     Ok(card)
 }
 
 fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
-    let does_not_run =
-        |source: Error| Error::DoesNotRun { name: entry.name.clone(), source: Box::new(source) };
+    let does_not_run = |source: dbdyno_provision::Error| Error::DoesNotRun {
+        name: entry.name.clone(),
+        source: Box::new(source),
+    };
     let base = Base::open(place).map_err(does_not_run)?;
     check_version(entry, &base)?;
     ask(&base).map_err(does_not_run)
@@ -110,7 +113,7 @@ pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
 /// Puts a link to the base directory `target` at `place`.
 ///
 /// # Errors
-/// [`Error::NoServer`] when there is none in it, I/O.
+/// Those of [`Base::open`], I/O.
 pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
     // Before the link is made: whatever is wrong with the folder is said with its own name.
     let base = Base::open(target)?;

@@ -3,9 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::Base;
-use crate::command::calling;
-use crate::launch::find_in_path;
+use dbdyno_provision::{Base, calling, find_in_path};
 
 /// Program and arguments that open a session on the private `socket` of a server of `base`: the build's own client if it
 /// has one that runs here, else this machine's. `None` when there is neither.

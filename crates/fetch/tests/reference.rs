@@ -5,10 +5,10 @@
 use std::fs;
 use std::path::Path;
 
-use dbdyno_provision::fetch::{Entry, Source, catalogue};
+use dbdyno_fetch::{Entry, Source, catalogue};
 
 const BEGIN: &str =
-    "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-provision --test reference -->\n";
+    "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test reference -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// `DBDYNO_UPDATE=1` writes the table anew.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-#[path = "support/program.rs"]
+#[path = "../../provision/tests/support/program.rs"]
 mod program;
 
 use std::fs;
@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dbdyno_provision::fetch::{Catalogue, Entry, catalogue};
-use dbdyno_provision::servers::{self, Card, Origin, ThreadPool, TlsAbility};
-use dbdyno_provision::{Base, Error, list, servers_dir};
+use dbdyno_fetch::{
+    self as servers, Card, Catalogue, Entry, Error, Origin, ThreadPool, TlsAbility, catalogue,
+};
+use dbdyno_provision::{Base, list, servers_dir};
 use program::write_program;
 use tempfile::TempDir;
 

@@ -6,10 +6,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use dbdyno_provision::Base;
 use serde::{Deserialize, Serialize};
 
-use super::Abilities;
-use crate::{Base, Error};
+use crate::{Abilities, Error};
 
 const HEAD: &str = "# What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.\n";
 
@@ -119,7 +119,7 @@ pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::servers::{ThreadPool, TlsAbility};
+    use crate::{ThreadPool, TlsAbility};
 
     fn card(program: &str) -> Card {
         let abilities = Abilities {

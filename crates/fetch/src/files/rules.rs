@@ -67,7 +67,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::by_name;
+    use crate::by_name;
 
     fn refusal(change: impl FnOnce(&mut Entry)) -> String {
         let mut entry = by_name("mysql-8.4.6").unwrap();

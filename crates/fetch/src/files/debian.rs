@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use dbdyno_provision::find_programs;
+
 use super::apt::{Apt, upstream};
-use super::run::run;
+use super::run::{fetching, run};
 use super::{Entry, Goal, Source, catalogue, unfetchable};
 use crate::Error;
-use crate::command::fetching;
-use crate::postgres::find_programs;
 
 const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 
@@ -168,9 +168,9 @@ mod tests {
 
     #[test]
     fn a_suite_that_has_gone_on_says_what_it_has_and_what_takes_that() {
-        let entry = crate::fetch::by_name("mariadb-11.8.6").unwrap();
+        let entry = crate::by_name("mariadb-11.8.6").unwrap();
         insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; for this one unpack packages that you kept and `dbdyno servers add` their folder");
-        let entry = crate::fetch::by_name("pg-19-debian").unwrap();
+        let entry = crate::by_name("pg-19-debian").unwrap();
         insta::assert_snapshot!(moved(&entry, "experimental", &[]), @"cannot get pg-19-debian: Debian experimental has no such package by now, and a suite keeps one version only; for this one unpack packages that you kept and `dbdyno servers add` their folder");
     }
 }
