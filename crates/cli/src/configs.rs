@@ -72,7 +72,7 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
 pub(crate) fn foreseen(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
     let base = match variant.kind() {
         VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),
-        VariantKind::BaseDir(path) => Base::open(path).map_err(Into::into),
+        VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),
         VariantKind::Named(name) => find_named(&name),
         VariantKind::Address(_) | VariantKind::Null => return Ok(None),
     };

@@ -12,6 +12,7 @@ mod files;
 mod get;
 mod lock;
 mod named;
+mod near;
 mod play;
 #[cfg(test)]
 #[path = "../../provision/tests/support/program.rs"]

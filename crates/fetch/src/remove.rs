@@ -9,7 +9,7 @@ use dbdyno_provision::list;
 use crate::files::check_name;
 use crate::get::take_away;
 use crate::lock::Locked;
-use crate::{Card, Error, Origin, named};
+use crate::{Card, Error, Origin, near};
 
 /// Removes the server `name` from `servers_dir`, with all files that dbdyno got for it. The base directory of one that was
 /// added stays. `log` gets a sentence when it has to wait.
@@ -25,7 +25,7 @@ pub fn remove(name: &str, servers_dir: &Path, log: &mut dyn FnMut(&str)) -> Resu
     if !is_there && card.is_none() {
         let names = list(folder);
         let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let help = named::help(name, names.iter().map(String::as_str));
+        let help = near::help(name, names.iter().map(String::as_str));
         return Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), there, help });
     }
     let card = card.filter(|card| card.origin != Origin::Found).ok_or_else(|| {

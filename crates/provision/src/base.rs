@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::basedir::{self, BaseDir};
-use crate::postgres::{PgBase, find_programs, looked_for};
+use crate::postgres_base::{PgBase, find_programs, looked_for};
 
 /// An unpacked or installed server build.
 #[derive(Debug, Clone, PartialEq, Eq)]

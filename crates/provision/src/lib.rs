@@ -25,6 +25,7 @@ mod option_file;
 mod peer;
 mod port;
 mod postgres;
+mod postgres_base;
 mod process;
 #[cfg(test)]
 #[path = "../tests/support/program.rs"]
@@ -34,30 +35,28 @@ mod running;
 mod server;
 mod snapshot;
 mod template;
-mod tls;
 mod tmp_dir;
 
 pub mod address;
 pub mod external;
 pub mod intents;
 
-pub use address::{Family, credentials};
+pub use address::{Family, credentials, tls_settings};
 pub use base::Base;
 pub use basedir::{BaseDir, Product, Version};
 pub use certificates::Certificates;
 pub use cgroup::{Cgroup, CgroupVersion};
-pub use command::calling;
 pub use copy::Copied;
 pub use datadir::{prepare as prepare_data, remove_data};
 pub use error::Error;
 pub use folder::{find_named, list, servers_dir};
 pub use home::Home;
-pub use launch::find_in_path;
+pub use launch::{calling, find_in_path};
 pub use leftovers::remove_leftovers;
 pub use peer::local_pid;
-pub use postgres::{PgBase, PgServer, PgServerSpec, find_programs};
+pub use postgres::{PgServer, PgServerSpec};
+pub use postgres_base::{PgBase, find_programs};
 pub use process::Stopped;
 pub use running::{Data, Running};
 pub use server::{Server, ServerSpec};
 pub use snapshot::{Snapshot, SnapshotFile, SnapshotInfo};
-pub use tls::tls_settings;

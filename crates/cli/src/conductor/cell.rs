@@ -11,9 +11,10 @@ use dbdyno_workloads::microbenchmarks::Microbenchmarks;
 use dbdyno_workloads::oltp::Oltp;
 use dbdyno_workloads::{Context, Work};
 
+use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
-use crate::conductor::{Conductor, Prepared};
 use crate::exit::{Ended, OURS};
+use crate::variants::Prepared;
 use crate::{limits, option_files, time};
 
 /// How a cell or step ended, with the reason if it did not complete.

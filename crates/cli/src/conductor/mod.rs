@@ -11,7 +11,6 @@ mod loaded;
 mod look;
 mod step;
 mod steps;
-mod variants;
 mod waiting;
 
 use std::path::PathBuf;
@@ -27,11 +26,11 @@ use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
+use crate::variants::Prepared;
 
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use life::{SNAPSHOTS, snapshot_dir};
-pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {

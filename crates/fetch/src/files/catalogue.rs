@@ -8,7 +8,7 @@ use toml::Spanned;
 
 use super::entry::{Entry, Source};
 use super::rules;
-use crate::{Error, named};
+use crate::{Error, near};
 
 const SERVERS_TOML: &str = include_str!("../../servers.toml");
 
@@ -83,7 +83,7 @@ impl Catalogue {
         let found = self.entries.iter().find(|entry| entry.name == name);
         found.ok_or_else(|| {
             let names = self.entries.iter().map(|entry| entry.name.as_str());
-            Error::NotInCatalogue { name: name.to_owned(), help: named::help(name, names) }
+            Error::NotInCatalogue { name: name.to_owned(), help: near::help(name, names) }
         })
     }
 }

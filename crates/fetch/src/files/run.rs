@@ -22,7 +22,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// Time that a stopped program has to end by itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Variables of dbdyno's own environment that only programs that fetch get, in either case of letters: proxies and certificates.
+/// Variables of dbdyno's own environment that only programs that fetch get, in either case of
+/// letters: proxies and certificates.
 const OF_FETCHING: &[&str] = &[
     "http_proxy",
     "https_proxy",

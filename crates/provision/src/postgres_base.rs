@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::Error;
-use crate::command::calling;
+use crate::launch::calling;
 
 /// Where the programs of distribution packages lie, in a folder for each major version.
 const OF_PACKAGES: &[&str] = &["usr/lib/postgresql", "lib/postgresql"];

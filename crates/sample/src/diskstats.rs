@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn linux_6_18_counts_discards_and_flushes() {
-        let text = include_str!("../../tests/proc/linux-6.18-vm/diskstats");
+        let text = include_str!("../tests/proc/linux-6.18-vm/diskstats");
         let expected = DiskLine {
             name: "vda".to_owned(),
             reads: 54_940,
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn linux_4_has_14_fields_and_neither_discards_nor_flushes() {
-        let text = include_str!("../../tests/proc/linux-4.4/diskstats");
+        let text = include_str!("../tests/proc/linux-4.4/diskstats");
         let line = device_line(text, 8, 1).unwrap();
         assert_eq!(
             (line.name.as_str(), line.reads, line.sectors_read, line.read_ms),
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn linux_4_19_counts_discards_but_no_flushes() {
-        let text = include_str!("../../tests/proc/linux-4.19/diskstats");
+        let text = include_str!("../tests/proc/linux-4.19/diskstats");
         let line = device_line(text, 259, 0).unwrap();
         assert_eq!((line.name.as_str(), line.discards, line.flushes), ("nvme0n1", Some((9_000, 77)), None));
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::{Due, LaneTask, Next, Operation};
 use crate::Limit;
 use crate::arrivals::to_ns;
 use crate::control::Control;
-use crate::lane_task::{Due, LaneTask, Next, Operation};
 
 /// A burst that took less than this is followed by a sleep to a full second (the original's rule).
 const BURST_IS_LATE: Duration = Duration::from_millis(950);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::Moment;
 use crate::clock::thread_cpu;
-use crate::sources::Moment;
 
 /// A reading waits this many times its own CPU cost before it is done again: 0.25 % of a core.
 const PAUSE_PER_COST: u32 = 400;

@@ -2,14 +2,14 @@
 
 use dbdyno_analyse::{Findings, StepRun};
 
-use crate::csv::number;
+use super::number;
 use crate::number::NOT_AVAILABLE;
 
 /// Columns of each name of look-ups, after `lookup_<name>_`.
 const COLUMNS: [&str; 4] = ["count", "seconds", "mean_seconds", "max_seconds"];
 
 /// Names of look-ups of the whole run, in the order in which they first appear.
-pub(crate) fn all(findings: &Findings) -> Vec<String> {
+pub(super) fn all(findings: &Findings) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
@@ -21,11 +21,11 @@ pub(crate) fn all(findings: &Findings) -> Vec<String> {
     names
 }
 
-pub(crate) fn push_header(columns: &mut Vec<String>, names: &[String]) {
+pub(super) fn push_header(columns: &mut Vec<String>, names: &[String]) {
     columns.extend(names.iter().flat_map(|name| COLUMNS.map(|column| format!("lookup_{name}_{column}"))));
 }
 
-pub(crate) fn push(row: &mut Vec<String>, names: &[String], run: &StepRun) {
+pub(super) fn push(row: &mut Vec<String>, names: &[String], run: &StepRun) {
     for name in names {
         let found = run.lookups.iter().find(|found| found.name == *name);
         row.push(found.map_or_else(|| NOT_AVAILABLE.to_owned(), |found| found.count.to_string()));

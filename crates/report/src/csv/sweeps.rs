@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{Findings, StepFindings, VariantStep, WorkloadFindings};
 
-use crate::csv::number;
+use super::number;
 use crate::number::NOT_AVAILABLE;
 
 /// There only in reports of runs with a sweep. Rate and response times are medians over the blocks, the rate of the median
@@ -18,16 +18,16 @@ const COLUMNS: [&str; 7] = [
 ];
 
 /// Whether any workload of the run has a sweep.
-pub(crate) fn are_there(findings: &Findings) -> bool {
+pub(super) fn are_there(findings: &Findings) -> bool {
     findings.workloads.iter().any(|workload| !workload.sweeps.is_empty())
 }
 
-pub(crate) fn push_header(names: &mut Vec<String>) {
+pub(super) fn push_header(names: &mut Vec<String>) {
     names.extend(COLUMNS.map(str::to_owned));
 }
 
 /// The step's rung: the same in the rows of all blocks of a variant.
-pub(crate) fn push(
+pub(super) fn push(
     row: &mut Vec<String>,
     workload: &WorkloadFindings,
     step: &StepFindings,

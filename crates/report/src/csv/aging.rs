@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{Findings, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
-use crate::csv::number;
+use super::number;
 use crate::number::NOT_AVAILABLE;
 
 /// There only in reports of runs with such tests, and filled in the rows of the step behind the writes: the step before them, the
@@ -16,15 +16,15 @@ const COLUMNS: [&str; 5] = [
 ];
 
 /// Whether any workload of the run has such a test.
-pub(crate) fn are_there(findings: &Findings) -> bool {
+pub(super) fn are_there(findings: &Findings) -> bool {
     findings.workloads.iter().any(|workload| !workload.aging.is_empty())
 }
 
-pub(crate) fn push_header(names: &mut Vec<String>) {
+pub(super) fn push_header(names: &mut Vec<String>) {
     names.extend(COLUMNS.map(str::to_owned));
 }
 
-pub(crate) fn push(
+pub(super) fn push(
     row: &mut Vec<String>,
     workload: &WorkloadFindings,
     step: &StepFindings,

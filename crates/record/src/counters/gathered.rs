@@ -1,6 +1,6 @@
 //! Samples of a counter file on their way to a series: by sample as they come in, by key as they are asked for.
 
-use crate::counters::{CounterHeader, CounterSeries};
+use super::{CounterHeader, CounterSeries};
 
 /// Stands for no key.
 const NONE: usize = usize::MAX;

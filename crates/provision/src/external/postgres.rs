@@ -3,8 +3,8 @@
 use dbdyno_drivers::postgres::{Options, PostgresSession};
 use dbdyno_drivers::{Class, DbError, Session, first_i64};
 
+use super::{Claim, MARK_TABLE};
 use crate::Error;
-use crate::external::{Claim, MARK_TABLE};
 
 /// Longest name of a database, in bytes; the server would cut a longer one and so mean another database.
 const MAX_NAME_BYTES: usize = 63;
@@ -21,7 +21,7 @@ const NO_DATABASE: &str = "3D000";
 /// # Errors
 /// [`Error::DatabaseNotOurs`] when it exists without the mark, [`Error::DatabaseName`] for a name that no database can
 /// have, [`Error::Database`] when the server says no.
-pub(crate) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
+pub(super) async fn claim(options: &Options, database: &str) -> Result<Claim, Error> {
     check_name(database)?;
     let inside = options.clone().with_database(database);
     match PostgresSession::connect(&inside).await {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_drivers::{TlsMode, TlsSettings};
 
+use super::{Family, decoded};
 use crate::Error;
-use crate::address::{Family, decoded};
 use crate::option_file::{self, Item};
 
 /// What a word asks for.
@@ -42,7 +42,7 @@ fn word(family: Family, name: &str) -> Option<Word> {
 }
 
 /// Whether `name`, behind the `?` of an address, is about TLS.
-pub(crate) fn is_key(family: Family, name: &str) -> bool {
+pub(super) fn is_key(family: Family, name: &str) -> bool {
     word(family, name).is_some()
 }
 

@@ -9,9 +9,11 @@ use dbdyno_provision::Snapshot;
 use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
-use crate::commands::run::{Ready, data_root, host_info, tell, tool, workloads};
-use crate::conductor::{Holds, RunClock, Tally, prepare, snapshot_dir};
+use super::{Ready, data_root, tell};
+use crate::conductor::{Holds, RunClock, Tally, snapshot_dir};
 use crate::exit::{Ended, USAGE};
+use crate::manifest::{host_info, tool, workloads};
+use crate::variants::prepare;
 use crate::{host, limits, option_files, terminal, time};
 
 /// Goes on with a run: cells that ended are left alone, what others left behind is set aside. With `repeats_failed` cells that

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::{Findings, GroupFindings, StepFindings, VariantStep, WorkloadFindings};
 
-use crate::csv::number;
+use super::number;
 use crate::number::NOT_AVAILABLE;
 
 /// Columns of each grouping, after `group_<grouping>_`.
@@ -19,7 +19,7 @@ const COLUMNS: [&str; 9] = [
 ];
 
 /// Names of the groupings of the whole run, sorted.
-pub(crate) fn groupings(findings: &Findings) -> Vec<String> {
+pub(super) fn groupings(findings: &Findings) -> Vec<String> {
     let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
     let mut names: Vec<String> = steps.flat_map(|step| step.groups.keys().cloned()).collect();
     names.sort();
@@ -27,7 +27,7 @@ pub(crate) fn groupings(findings: &Findings) -> Vec<String> {
     names
 }
 
-pub(crate) fn push_header(names: &mut Vec<String>, groupings: &[String]) {
+pub(super) fn push_header(names: &mut Vec<String>, groupings: &[String]) {
     for grouping in groupings {
         names.push(format!("group_{grouping}"));
         names.extend(COLUMNS.iter().map(|column| format!("group_{grouping}_{column}")));
@@ -36,7 +36,7 @@ pub(crate) fn push_header(names: &mut Vec<String>, groupings: &[String]) {
 
 /// The step's group and its figures: the same in the rows of all of its steps. A step that belongs to the setups of several
 /// numbers of connections has no figures of its own.
-pub(crate) fn push(
+pub(super) fn push(
     row: &mut Vec<String>,
     workload: &WorkloadFindings,
     step: &StepFindings,

@@ -6,7 +6,7 @@ use dbdyno_record::{Outcome, Run};
 use dbdyno_report::{COSTS, EFFICIENCY, HOST_CHECK, METRICS};
 use serde_json::{Value, json};
 
-use super::list::{completed, ended};
+use super::{completed, ended};
 use crate::exit::{Ended, OURS};
 
 /// Version of the shape of each of them. It rises when a key is removed or changes its meaning.
