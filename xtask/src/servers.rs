@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::Parser;
-use dbdyno_provision::fetch::{self, Entry};
-use dbdyno_provision::{list, servers, servers_dir};
+use dbdyno_fetch::{self as fetch, Entry};
+use dbdyno_provision::{list, servers_dir};
 
 use crate::terminal;
 
@@ -93,7 +93,7 @@ pub(crate) fn install_helpers() -> Result<()> {
 pub(crate) fn get(entries: &[Entry]) -> Result<()> {
     let there = list(&servers_dir());
     for entry in entries.iter().filter(|entry| !there.contains(&entry.name)) {
-        servers::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| terminal::note(line))?;
+        fetch::get(entry, &servers_dir(), &AtomicBool::new(false), &mut |line| terminal::note(line))?;
     }
     Ok(())
 }

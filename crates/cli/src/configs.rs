@@ -1,8 +1,9 @@
 //! The configs of variants: intents read from the plan and its files, rendered for the variant's server.
 
+use dbdyno_fetch::find_named;
 use dbdyno_plan::{ConfigPart, Variant, VariantKind};
+use dbdyno_provision::Base;
 use dbdyno_provision::intents::{ConfigServer, Intents, Rendered, native_settings, render};
-use dbdyno_provision::{Base, find_named};
 use serde_json::{Map, Value};
 
 /// Engine of the benchmark's tables when a plan does not say.
@@ -71,7 +72,7 @@ pub(crate) fn for_sqlite(variant: &Variant) -> Result<Option<VariantConfig>, Str
 pub(crate) fn foreseen(variant: &Variant) -> Result<Option<Result<VariantConfig, String>>, String> {
     let base = match variant.kind() {
         VariantKind::Sqlite => return Ok(for_sqlite(variant)?.map(Ok)),
-        VariantKind::BaseDir(path) => Base::open(path),
+        VariantKind::BaseDir(path) => Base::open(path).map_err(dbdyno_fetch::Error::from),
         VariantKind::Named(name) => find_named(&name),
         VariantKind::Address(_) | VariantKind::Null => return Ok(None),
     };

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use dbdyno_fetch::answer_of;
 use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_provision::intents::{ConfigServer, option_at};
-use dbdyno_provision::servers::answer_of;
 use dbdyno_provision::{Base, servers_dir};
 
 use crate::configs::VariantConfig;

@@ -13,6 +13,7 @@ mod host;
 mod kept;
 mod leftovers;
 mod limits;
+mod manifest;
 mod option_files;
 mod parity;
 mod power;
@@ -23,6 +24,7 @@ mod silence;
 mod templates;
 mod terminal;
 mod time;
+mod variants;
 
 use std::process::ExitCode;
 

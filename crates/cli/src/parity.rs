@@ -8,9 +8,9 @@ use dbdyno_plan::{Plan, Variant, VariantKind};
 use dbdyno_record::VariantInfo;
 use tokio::runtime::Runtime;
 
-use crate::commands::run;
-use crate::conductor::{Prepared, prepare_one};
 use crate::exit::{Ended, OURS, USAGE};
+use crate::manifest::workloads;
+use crate::variants::{Prepared, prepare_one};
 use crate::{configs, host, terminal};
 
 /// Names of servers begin so in the servers folder.
@@ -72,7 +72,7 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     if plan.parity == dbdyno_plan::Parity::Off {
         return Ok(None);
     }
-    Ok(Some(compared(&subjects, &words.differs, circumstances(&run::workloads(plan, &[])))))
+    Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan, &[])))))
 }
 
 /// Refuses a buffer pool that was told and is as large as the limit on the server's memory, and warns of a default that is: the

@@ -3,7 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::Encryption;
+/// What a connection agreed on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Encryption {
+    /// `TLSv1.3`
+    pub version: String,
+    /// The cipher suite by its registered name: `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+}
 
 /// Connections of one class that agreed on the same.
 #[derive(Debug, Clone, PartialEq, Eq)]

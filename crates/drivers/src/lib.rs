@@ -4,8 +4,10 @@
 //! each). It never asks which product it talks to, only for [`Capabilities`]. One more driver is one new folder,
 //! one variant of [`Endpoint`] and [`AnySession`], and one line in [`ALL`].
 
+mod address;
 mod cancel;
 mod capabilities;
+mod channel;
 mod connections;
 mod debt;
 mod der;
@@ -37,7 +39,7 @@ pub mod postgres;
 pub mod sqlite;
 
 pub use capabilities::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
-pub use connections::{ConnectionClass, ConnectionLog};
+pub use connections::{ConnectionClass, ConnectionLog, Encryption};
 pub use debt::{Debt, debt};
 pub use endpoint::{AnySession, Endpoint, Target};
 pub use engines::{is_engine, table_engines};
@@ -47,7 +49,7 @@ pub use hold::{Held, Hold, Holder};
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};
 pub use status::{Description, Untold, describe, status, untold};
-pub use tls::{Encryption, Tls, TlsMode, TlsPem, TlsSettings};
+pub use tls::{Tls, TlsMode, TlsPem, TlsSettings};
 pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport, drop_binlog, settle};
 
 /// Every driver: its name and what it is for, in the order in which they are listed to users.

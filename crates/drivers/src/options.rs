@@ -1,75 +1,15 @@
-//! Where a server listens and how to log in there, for all drivers that speak to servers.
+//! How to log in to a server, for all drivers that speak to servers.
 
-use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::mysql::ServerKey;
+use crate::address::{Address, Secret};
 use crate::roster::Roster;
 use crate::tls::Tls;
 
 /// Time limit for connecting and logging in, unless the caller sets another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    Socket(PathBuf),
-    Tcp { host: String, port: u16 },
-}
-
-impl Address {
-    /// The host that a server's certificate must be for.
-    pub(crate) fn host(&self) -> &str {
-        match self {
-            Self::Socket(_) => "localhost",
-            Self::Tcp { host, .. } => host,
-        }
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Socket(path) => write!(formatter, "{}", path.display()),
-            Self::Tcp { host, port } if host.contains(':') => write!(formatter, "[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(formatter, "{host}:{port}"),
-        }
-    }
-}
-
-/// A password: it shows as `***` wherever it might be printed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Keeps `text` out of sight.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The password itself, for those who must hand it on (a login, an option file).
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// No password at all.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("***")
-    }
-}
 
 /// How often a MySQL or MariaDB server sends the column definitions of a prepared statement.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,6 +20,18 @@ pub enum ColumnDefinitions {
     Once,
     /// With each answer.
     Always,
+}
+
+/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP without TLS.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ServerKey {
+    /// None: such a password is not sent.
+    #[default]
+    Unknown,
+    /// This one, in PEM.
+    Known(Arc<[u8]>),
+    /// The one that the server sends when it is asked. Who poses as the server sends its own and reads the password.
+    Retrieved,
 }
 
 /// How sessions speak with their server, the same for all connections of a variant.

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-use crate::options::Address;
-use crate::tls::Encryption;
+use crate::address::Address;
+use crate::connections::Encryption;
 use crate::unix_stream::UnixStream;
 
 /// Silence on a TCP connection after which the kernel asks whether the other side is there, how often it asks, and after how

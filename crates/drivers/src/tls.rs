@@ -21,8 +21,8 @@ use tokio_rustls::TlsConnector;
 
 pub(crate) use explain::explain;
 
+use crate::address::{Address, Secret};
 use crate::connections::ConnectionLog;
-use crate::options::{Address, Options, Secret};
 use crate::stream::Stream;
 
 /// Whether connections are encrypted, and what the server must prove.
@@ -80,15 +80,6 @@ impl fmt::Debug for TlsPem {
     }
 }
 
-/// What a connection agreed on.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Encryption {
-    /// `TLSv1.3`
-    pub version: String,
-    /// The cipher suite by its registered name: `TLS_AES_256_GCM_SHA384`.
-    pub cipher: String,
-}
-
 /// TLS for the connections of one login: settings whose files have been read. Cheap to clone.
 #[derive(Clone)]
 pub struct Tls(Arc<Loaded>);
@@ -105,26 +96,6 @@ pub(crate) enum TlsFault {
     Io(io::Error),
     /// One of the two sides refused.
     Refused(String),
-}
-
-/// What the way to the server keeps from others, which decides what may be said on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Channel {
-    pub(crate) is_encrypted: bool,
-    /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is only preferred is not
-    /// enough, because whoever sits in between takes it away.
-    pub(crate) may_carry_passwords: bool,
-    /// A unix socket.
-    pub(crate) is_local: bool,
-}
-
-impl Channel {
-    /// The way to the server of `options`, with TLS under it or not.
-    pub(crate) fn new(options: &Options, is_encrypted: bool) -> Self {
-        let is_local = matches!(options.address, Address::Socket(_));
-        let is_demanded = options.manner.tls.as_ref().is_some_and(Tls::is_required);
-        Self { is_encrypted, may_carry_passwords: is_local || is_encrypted && is_demanded, is_local }
-    }
 }
 
 impl Tls {

@@ -25,6 +25,7 @@ mod mysql;
 mod normal;
 mod output;
 mod postgres;
+mod protocol;
 mod server;
 mod session;
 mod statement;
@@ -39,8 +40,8 @@ pub use error::Error;
 pub use fault::{Fault, Half, Refusal, When};
 pub use freeze::{Freeze, Origin};
 pub use listen::Listen;
+pub use protocol::Protocol;
 pub use server::{Handle, Server, Threads};
-pub use session::Protocol;
 pub use stats::{Connections, Faults, Requests, Stats, Times};
 pub use units::duration;
 

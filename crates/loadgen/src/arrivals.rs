@@ -176,6 +176,11 @@ pub(crate) fn to_ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Nearest microsecond.
+pub(crate) fn to_us(nanos: u64) -> u64 {
+    (nanos + 500) / 1000
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,13 +8,27 @@ use std::time::{Duration, Instant};
 use dbdyno_record::{Clock, ErrorClass, Interval, MOST_OUTAGE_EVENTS, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
 
-use crate::batch::{Batch, histogram};
+use crate::arrivals::to_us;
+use crate::batch::Batch;
 use crate::control::{Control, StopReason};
-use crate::engine::Observer;
-use crate::recorder::to_us;
+use crate::histogram::histogram;
 use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
 use crate::{Failure, LaneEnd, Lookup};
+
+/// Is told what happens while a step runs; called on the thread that called [`crate::run`].
+pub trait Observer {
+    /// The clock will start at `start`, which lies a little ahead.
+    fn barrier(&mut self, _start: Instant) {}
+    /// What all clients did between two cuts (usually one second).
+    fn second(&mut self, _intervals: &[Interval]) {}
+    /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
+    fn window_ended(&mut self) {}
+    /// Whether all has been looked at that was to be when the common window ended.
+    fn has_looked(&mut self) -> bool {
+        true
+    }
+}
 
 /// From a load thread to the collector.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dbdyno_record::{Interval, Outcome, StepEvent, StepSpec, StepWriter};
+use dbdyno_record::{Outcome, StepEvent, StepSpec, StepWriter};
 
-use crate::collector::Collector;
+use crate::arrivals::to_us;
+use crate::collector::{Collector, Observer};
 use crate::control::{Control, StopReason};
 use crate::opening::Opening;
-use crate::recorder::to_us;
 use crate::schedule_book;
 use crate::threads::assign;
 use crate::worker::{self, Job};
@@ -33,20 +33,6 @@ pub struct Step<'a> {
     pub time_cap: Option<Duration>,
     /// Set by a signal handler: the step ends soon, what was measured is kept.
     pub cancel: &'a AtomicBool,
-}
-
-/// Is told what happens while a step runs; called on the thread that called [`run`].
-pub trait Observer {
-    /// The clock will start at `start`, which lies a little ahead.
-    fn barrier(&mut self, _start: Instant) {}
-    /// What all clients did between two cuts (usually one second).
-    fn second(&mut self, _intervals: &[Interval]) {}
-    /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
-    fn window_ended(&mut self) {}
-    /// Whether all has been looked at that was to be when the common window ended.
-    fn has_looked(&mut self) -> bool {
-        true
-    }
 }
 
 /// How a step ended.

@@ -1,5 +1,7 @@
 //! One lane between barrier and end: waits until an operation is due, sends it, writes down how it ended.
 
+mod wait;
+
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,11 +11,11 @@ use dbdyno_record::ErrorClass;
 use crate::arrivals::to_ns;
 use crate::collector::Message;
 use crate::lane::Bounds;
-use crate::lane_wait::Waited;
 use crate::recorder::Ending;
+use crate::shared::Shared;
 use crate::walk::Walk;
-use crate::worker::Shared;
 use crate::{Failure, Lane, LaneEnd, LaneSpec, Limit, LostConnections, Notes, Pace};
+use wait::Waited;
 
 /// How often one operation is sent again before it counts as failed.
 const MOST_RETRIES: u32 = 1000;

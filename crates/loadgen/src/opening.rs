@@ -6,9 +6,9 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
 
-use crate::batch::{histogram, record};
+use crate::histogram::{histogram, record};
 use crate::lane_task::describe;
-use crate::worker::Shared;
+use crate::shared::Shared;
 use crate::{Connections, Lane};
 
 /// The storm of connections of a step, as each thread is told of it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{ErrorClass, ErrorCounts, Interval};
 
-use crate::arrivals::Cursor;
+use crate::arrivals::{Cursor, to_us};
 use crate::batch::{Batch, Times};
 use crate::lane::Bounds;
 use crate::statements::Statements;
@@ -291,9 +291,4 @@ impl Book {
         self.due_reported = due_total;
         interval
     }
-}
-
-/// Nearest microsecond.
-pub(crate) fn to_us(nanos: u64) -> u64 {
-    (nanos + 500) / 1000
 }

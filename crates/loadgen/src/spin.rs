@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::worker::Shared;
+use crate::shared::Shared;
 
 /// A round that found nothing and took longer was interrupted: for the rest the thread was not on its CPU, or at work for the
 /// kernel.

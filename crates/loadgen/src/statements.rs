@@ -5,9 +5,8 @@ use std::time::Duration;
 use dbdyno_record::{Clock, StepEvent, StepWriter};
 use hdrhistogram::Histogram;
 
-use crate::arrivals::to_ns;
-use crate::batch::{histogram, record};
-use crate::recorder::to_us;
+use crate::arrivals::{to_ns, to_us};
+use crate::histogram::{histogram, record};
 
 /// What one statement of an answered operation did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

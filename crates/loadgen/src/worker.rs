@@ -18,11 +18,12 @@ use crate::control::{Control, StopReason};
 use crate::lane_task::LaneTask;
 use crate::opening::{self, Opening};
 use crate::recorder::Recorder;
+use crate::shared::Shared;
 use crate::spin;
 use crate::threads::Assigned;
 use crate::timer::Timer;
 use crate::walk::Walks;
-use crate::{Lane, LaneEnd, LaneSpec, LostConnections};
+use crate::{Lane, LaneEnd, LaneSpec};
 
 /// Time for answers that are on their way when a step is stopped.
 const GRACE: Duration = Duration::from_secs(5);
@@ -46,30 +47,6 @@ pub(crate) struct Job<F> {
     pub(crate) opening: Opening,
     pub(crate) control: Arc<Control>,
     pub(crate) messages: Sender<Message>,
-}
-
-/// What the tasks of one worker share.
-pub(crate) struct Shared {
-    pub(crate) control: Arc<Control>,
-    pub(crate) recorder: RefCell<Recorder>,
-    pub(crate) timer: Timer,
-    pub(crate) lost: LostConnections,
-    pub(crate) abandon: Abandon,
-    pub(crate) added_work: Duration,
-    pub(crate) messages: Sender<Message>,
-}
-
-impl Shared {
-    /// Moment of the event that is about to be written down; makes all cuts before it.
-    pub(crate) fn tick(&self) -> u64 {
-        let now_ns = self.control.now_ns();
-        self.recorder.borrow_mut().advance(now_ns, self.control.window_cut_ns());
-        now_ns
-    }
-
-    pub(crate) fn fail(&self, message: String) {
-        self.control.stop(StopReason::Failed(message));
-    }
 }
 
 /// Ends the step for the other threads when this one panics: nobody else would tell them that its lanes have ended.

@@ -1,5 +1,7 @@
 //! The address of a server that somebody else runs, and how to log in to it without a secret in any argument.
 
+mod tls;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -7,8 +9,9 @@ use std::path::{Path, PathBuf};
 use dbdyno_drivers::mysql::{Address, Options, Secret};
 use dbdyno_drivers::postgres;
 
+use crate::Error;
 use crate::option_file::{self, Item};
-use crate::{Error, tls};
+pub use tls::tls_settings;
 
 /// What an address says of the server behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,7 @@ fn split_scheme(address: &str) -> Option<(Family, &str)> {
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
 /// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
 ///
-/// Behind the `?` may also stand what is asked of TLS: see [`crate::tls_settings`].
+/// Behind the `?` may also stand what is asked of TLS: see [`tls_settings`].
 ///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
 ///
@@ -91,7 +94,7 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::Address { why: why.into() }
 }
 
-/// The socket, if the part behind the `?` names one. What it says of TLS is read by [`crate::tls_settings`].
+/// The socket, if the part behind the `?` names one. What it says of TLS is read by [`tls_settings`].
 fn socket_of(query: &str, family: Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {
@@ -132,7 +135,7 @@ fn port_of(text: &str) -> Result<u16, Error> {
     port.ok_or_else(|| wrong("the port is no number from 1 to 65535"))
 }
 
-pub(crate) fn decoded(text: &str) -> Result<String, Error> {
+fn decoded(text: &str) -> Result<String, Error> {
     let broken = || wrong("% must be followed by two hexadecimal digits of UTF-8");
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

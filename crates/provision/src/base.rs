@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::basedir::{self, BaseDir};
-use crate::postgres::{PgBase, find_programs, looked_for};
+use crate::postgres_base::{PgBase, find_programs, looked_for};
 
 /// An unpacked or installed server build.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,12 +32,12 @@ impl Base {
     }
 
     /// Whether `path` holds a server, without running anything.
-    pub(crate) fn is_in(path: &Path) -> bool {
+    pub fn is_in(path: &Path) -> bool {
         Self::program_in(path).is_some()
     }
 
     /// The server program in `path`, without running it.
-    pub(crate) fn program_in(path: &Path) -> Option<PathBuf> {
+    pub fn program_in(path: &Path) -> Option<PathBuf> {
         let of_mysql = basedir::find_program(path).map(|(_, program)| program);
         of_mysql.or_else(|| find_programs(path).map(|folder| folder.join("postgres")))
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use crate::Error;
-use crate::command::calling;
+use crate::launch::calling;
 
 /// Where a server program lies: the prefix that the server calls its base directory, then the program.
 ///

@@ -1,58 +1,10 @@
-//! How programs are called: with which environment, and servers with which options for each product and version.
+//! The command lines of MariaDB and MySQL servers: which options for each product and version.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::process::Command;
 
 use crate::certificates::CertificateFiles;
 use crate::my_cnf::MyCnf;
 use crate::{BaseDir, Error};
-
-/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and libraries are, the language and the
-/// time zone. Anything else stays here: the passwords of servers, and what would add sockets or ports to a server's command line.
-const HANDED_ON: &[&str] =
-    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
-
-/// What programs that fetch get too, in either case of letters: proxies and certificates.
-const OF_FETCHING: &[&str] = &[
-    "http_proxy",
-    "https_proxy",
-    "ftp_proxy",
-    "all_proxy",
-    "no_proxy",
-    "curl_ca_bundle",
-    "ssl_cert_file",
-    "ssl_cert_dir",
-    "node_extra_ca_certs",
-    "java_home",
-    "java_tool_options",
-    "maven_opts",
-    "apt_config",
-];
-
-/// A call of `program` with a clean environment. All programs that dbdyno starts are called so, or with [`fetching`].
-pub fn calling(program: impl AsRef<OsStr>) -> Command {
-    with_variables(program.as_ref(), |name| HANDED_ON.contains(&name) || name.starts_with("LC_"))
-}
-
-/// The same for a program that fetches.
-pub(crate) fn fetching(program: impl AsRef<OsStr>) -> Command {
-    with_variables(program.as_ref(), |name| {
-        let lower = name.to_ascii_lowercase();
-        // npm has its settings, registries among them, in such variables.
-        HANDED_ON.contains(&name)
-            || name.starts_with("LC_")
-            || OF_FETCHING.contains(&lower.as_str())
-            || lower.starts_with("npm_config_")
-    })
-}
-
-fn with_variables(program: &OsStr, is_handed_on: impl Fn(&str) -> bool) -> Command {
-    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(&is_handed_on));
-    let mut command = Command::new(program);
-    command.env_clear().envs(handed_on);
-    command
-}
 
 /// Where one server's files are; all absolute.
 #[derive(Debug, Clone, Copy)]
@@ -200,30 +152,6 @@ mod tests {
         tls_options(base, my_cnf, certificates, &mut start);
         let notes = start.notes.iter().map(|note| format!("# {note}"));
         start.options.into_iter().chain(notes).collect::<Vec<_>>().join("\n")
-    }
-
-    /// The variables that `env` prints when it is started by `command`.
-    fn variables(mut command: Command) -> Vec<String> {
-        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        output.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect()
-    }
-
-    #[test]
-    fn a_program_gets_what_it_needs_and_nothing_else() {
-        // Cargo gives a test many variables, in place of the password that a user has set.
-        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
-        for command in [calling("env"), fetching("env")] {
-            let found = variables(command);
-            let is_known = |name: &String| {
-                HANDED_ON.contains(&name.as_str())
-                    || name.starts_with("LC_")
-                    || OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())
-                    || name.to_ascii_lowercase().starts_with("npm_config_")
-            };
-            assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
-        }
-        let of_servers = variables(calling("env"));
-        assert!(!of_servers.iter().any(|name| OF_FETCHING.contains(&name.to_ascii_lowercase().as_str())));
     }
 
     #[test]

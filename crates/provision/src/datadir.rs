@@ -14,12 +14,15 @@ use nix::fcntl::OFlag;
 use crate::Error;
 use crate::copy::{copy_tree, keep_owner, sync};
 use crate::process::{is_alive, parent_of, processes, started};
-use crate::tmp_dir;
 
 /// The file that says a data directory is dbdyno's to wipe.
 pub(crate) const MARK: &str = ".dbdyno-data";
 
 const MARK_TEXT: &str = "dbdyno made this data directory and may wipe it.\n";
+
+/// What the name of the folder for a server's temporary files has more than that of its data
+/// directory. It does not lie in there, where a server would take it for a database.
+const TEMPORARY: &str = ".tmp";
 
 /// How long a server whose dbdyno was killed may take to end before its data directory is refused.
 const LEAVING: Duration = Duration::from_secs(60);
@@ -92,12 +95,19 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
 /// [`Error::NotOurs`] without dbdyno's mark, [`Error::StillRunning`] when a server still uses it.
 pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
-    let temporary = tmp_dir::beside(path);
+    let temporary = temporary_files(path);
     match remove_marked(&temporary) {
         // What is not dbdyno's stays: no server has been told of it.
         Err(Error::NotOurs { .. }) => Ok(()),
         removed => removed,
     }
+}
+
+/// Where the temporary files of the server on `data_dir` lie.
+pub(crate) fn temporary_files(data_dir: &Path) -> PathBuf {
+    let mut path = data_dir.as_os_str().to_owned();
+    path.push(TEMPORARY);
+    PathBuf::from(path)
 }
 
 /// Removes one folder that has the mark; one that is not there is fine.

@@ -1,6 +1,9 @@
 //! A database on a server that somebody else runs: made with dbdyno's mark, or refused.
 
-use dbdyno_drivers::{DbError, Session, first_i64, postgres};
+mod postgres;
+
+use dbdyno_drivers::postgres::Options;
+use dbdyno_drivers::{DbError, Session, first_i64};
 
 use crate::Error;
 
@@ -49,8 +52,8 @@ pub async fn claim<S: Session>(session: &mut S, database: &str) -> Result<Claim,
 ///
 /// # Errors
 /// As [`claim`].
-pub async fn claim_postgres(options: &postgres::Options, database: &str) -> Result<Claim, Error> {
-    crate::postgres::claim(options, database).await
+pub async fn claim_postgres(options: &Options, database: &str) -> Result<Claim, Error> {
+    postgres::claim(options, database).await
 }
 
 async fn count<S: Session>(session: &mut S, sql: &str, database: &str) -> Result<i64, Error> {

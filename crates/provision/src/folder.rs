@@ -3,8 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use crate::fetch::Catalogue;
-use crate::{Base, Error, fetch, near};
+use crate::{Base, Error};
 
 /// The folder of base directories: `$DBDYNO_SERVERS`, else `$XDG_CACHE_HOME/dbdyno/servers`, else
 /// `~/.cache/dbdyno/servers`.
@@ -39,7 +38,7 @@ pub fn list(servers_dir: &Path) -> Vec<String> {
 /// Opens the base directory `name` in [`servers_dir`].
 ///
 /// # Errors
-/// [`Error::NotInFolder`], which lists what is there and says how to get it; those of [`Base::open`].
+/// [`Error::NotInFolder`], which lists what is there; those of [`Base::open`].
 pub fn find_named(name: &str) -> Result<Base, Error> {
     find_in(&servers_dir(), name)
 }
@@ -52,19 +51,7 @@ fn find_in(folder: &Path, name: &str) -> Result<Base, Error> {
     }
     let names = list(folder);
     let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let help = help(name, &names);
-    Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), there, help })
-}
-
-/// How to get the server `name`, or which names are near.
-fn help(name: &str, there: &[String]) -> String {
-    // What is wrong with the reader's own catalogue is told by the commands that are about it.
-    let entries = Catalogue::read().map_or_else(|_| fetch::catalogue(), |catalogue| catalogue.entries);
-    if entries.iter().any(|entry| entry.name == name) {
-        return format!("`dbdyno servers get {name}` gets it");
-    }
-    let known = there.iter().map(String::as_str).chain(entries.iter().map(|entry| entry.name.as_str()));
-    near::help(name, known)
+    Err(Error::NotInFolder { name: name.to_owned(), folder: folder.to_path_buf(), there })
 }
 
 #[cfg(test)]
@@ -90,9 +77,7 @@ mod tests {
         }
         let message = find_in(folder.path(), "mysql-8.0.99").unwrap_err().to_string();
         let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
-        insta::assert_snapshot!(message, @"no server mysql-8.0.99 in FOLDER (there: mariadb-10.1.23, mysql-8.0.31); near: mysql-8.0.12, mysql-8.0.15, mysql-8.0.31, mysql-8.0.33; `dbdyno servers list` shows all");
-        let message = find_in(folder.path(), "mysql-5.7.22").unwrap_err().to_string();
-        assert!(message.ends_with("mysql-8.0.31); `dbdyno servers get mysql-5.7.22` gets it"), "{message}");
+        insta::assert_snapshot!(message, @"no server mysql-8.0.99 in FOLDER (there: mariadb-10.1.23, mysql-8.0.31)");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::command::calling;
+use crate::launch::calling;
 
 /// Waits for the end of its input, whose other end only dbdyno holds, and kills its own group with itself in it.
 const SCRIPT: &str = "read -r _; kill -s KILL 0";

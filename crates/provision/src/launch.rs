@@ -1,5 +1,6 @@
-//! Spawning a server: on given CPUs, in its own process group, ending with the thread that spawned it.
+//! Starting programs with a clean environment, and servers: on given CPUs, in its own process group, ending with the thread that spawned it.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +11,20 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use crate::Error;
-use crate::command::calling;
+
+/// What every program gets of dbdyno's own environment, besides `LC_*`: where programs and libraries are, the language and the
+/// time zone. Anything else stays here: the passwords of servers, and what would add sockets or ports to a server's command line.
+const HANDED_ON: &[&str] =
+    &["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH"];
+
+/// A call of `program` with a clean environment. All programs that dbdyno starts are called so.
+pub fn calling(program: impl AsRef<OsStr>) -> Command {
+    let is_handed_on = |name: &str| HANDED_ON.contains(&name) || name.starts_with("LC_");
+    let handed_on = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_handed_on));
+    let mut command = Command::new(program);
+    command.env_clear().envs(handed_on);
+    command
+}
 
 /// The calling thread, for the affinity calls.
 const THIS_THREAD: Pid = Pid::from_raw(0);
@@ -134,7 +148,7 @@ fn pin_error(cpus: &[u32], why: &str, usable: &CpuSet) -> Error {
 }
 
 /// The first executable file `name` in the folders of `PATH`.
-pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
+pub fn find_in_path(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
 
     let executable = |path: &PathBuf| {
@@ -146,6 +160,21 @@ pub(crate) fn find_in_path(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The variables that `env` prints when it is started by `command`.
+    fn variables(mut command: Command) -> Vec<String> {
+        let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        output.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_program_gets_what_it_needs_and_nothing_else() {
+        // Cargo gives a test many variables, in place of the password that a user has set.
+        assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+        let found = variables(calling("env"));
+        let is_known = |name: &String| HANDED_ON.contains(&name.as_str()) || name.starts_with("LC_");
+        assert!(found.iter().all(is_known) && found.contains(&"PATH".to_owned()), "{found:?}");
+    }
 
     #[test]
     fn the_child_is_on_its_cpus_and_the_thread_is_back_on_its_own() {

@@ -14,7 +14,7 @@ use crate::my_cnf::MyCnf;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute_itself, absolute_log};
 use crate::template::Template;
-use crate::tmp_dir::{TmpDir, beside, can_be_named};
+use crate::tmp_dir::{TmpDir, can_be_named};
 use crate::{BaseDir, Error, Home, datadir, launch, ready};
 
 /// What to start, and where.
@@ -74,8 +74,8 @@ impl Server {
         let log = absolute_log(&spec.log)?;
         let data_dir = absolute_itself(&spec.data_dir)?;
         let has_own_tmp_dir = my_cnf.sets("tmpdir");
-        let lies_beside = can_be_named(&beside(&data_dir));
-        let tmp_dir = if lies_beside { beside(&data_dir) } else { home.empty_tmp_dir()? };
+        let lies_beside = can_be_named(&datadir::temporary_files(&data_dir));
+        let tmp_dir = if lies_beside { datadir::temporary_files(&data_dir) } else { home.empty_tmp_dir()? };
         let places = Places { data_dir: &data_dir, socket: &socket, tmp_dir: &tmp_dir, log: &log };
         let as_root = nix::unistd::geteuid().is_root();
         let mut options = start_options(&spec.base, &my_cnf, &spec.engine, places, as_root)?;

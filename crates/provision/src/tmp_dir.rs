@@ -1,16 +1,11 @@
 //! The folder of a server's temporary files: beside its data directory, on the device that is sampled and has been checked for space.
 
-use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use crate::{Error, datadir};
-
-/// What its name has more than that of the data directory. It does not lie in there, where a server would take it for a
-/// database.
-const SUFFIX: &str = ".tmp";
 
 /// A marked folder that only this user may enter, removed when dropped.
 #[derive(Debug)]
@@ -22,7 +17,7 @@ impl TmpDir {
     /// # Errors
     /// [`Error::NotOurs`] for anything else that lies there; I/O.
     pub(crate) fn make(data_dir: &Path, cancel: &AtomicBool) -> Result<Self, Error> {
-        let path = beside(data_dir);
+        let path = datadir::temporary_files(data_dir);
         datadir::prepare(&path, cancel)?;
         let made = Self(path);
         let closed = fs::set_permissions(&made.0, fs::Permissions::from_mode(0o700));
@@ -36,13 +31,6 @@ impl Drop for TmpDir {
         // What cannot be removed is emptied by the next start, and removed with the data. There is nobody to tell.
         let _ = datadir::remove_marked(&self.0);
     }
-}
-
-/// Where the temporary files of the server on `data_dir` lie.
-pub(crate) fn beside(data_dir: &Path) -> PathBuf {
-    let mut path = OsString::from(data_dir);
-    path.push(SUFFIX);
-    PathBuf::from(path)
 }
 
 /// Whether a server can be told of a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.

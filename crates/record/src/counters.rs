@@ -1,12 +1,14 @@
 //! `counters/<source>.jsonl`: raw counters of one source, one line a sample, the first line a header.
 
+mod gathered;
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::gathered::Gathered;
+pub(crate) use gathered::Gathered;
 
 /// First line of a counter file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

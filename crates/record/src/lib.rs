@@ -3,14 +3,12 @@
 //! Everything a run leaves behind is described here and nowhere else. The writer only appends, syncs at the
 //! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
 
-mod base64;
 mod calibration;
 mod checksum;
 mod counter_lines;
 mod counters;
 mod error;
 mod event;
-mod gathered;
 mod histogram;
 mod interval;
 mod layout;
@@ -26,6 +24,7 @@ mod settling;
 mod step_reader;
 mod step_writer;
 mod sum;
+mod tool;
 mod writer;
 
 pub use calibration::{CalibratedHost, ClientCalibration, ClientRate, LimitedBy};
@@ -37,7 +36,7 @@ pub use event::{
 };
 pub use histogram::{Clock, HistogramSpan, statement_kind};
 pub use interval::{ErrorCounts, Interval};
-pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo};
+pub use manifest::{CellId, Deviation, Experiment, HostInfo, Manifest, VariantInfo, WorkloadInfo};
 pub use query_plan::QueryPlan;
 pub use reader::{CellRecord, Run};
 pub use run_event::RunEvent;
@@ -45,6 +44,7 @@ pub use server_info::ServerInfo;
 pub use settling::{SETTLING, Settling, SettlingSample};
 pub use step_reader::StepRecord;
 pub use step_writer::{CounterWriter, StepWriter};
+pub use tool::ToolInfo;
 pub use writer::{CellWriter, RunWriter};
 
 /// Version of everything in a run directory. It rises with any change that an older reader would misread.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ClientCalibration;
+use crate::{ClientCalibration, ToolInfo};
 
 /// The first file of a run directory. `format_version` is its first key, so that any reader can look before it trusts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,16 +61,6 @@ impl Experiment {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// Which build of dbdyno made the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolInfo {
-    pub version: String,
-    /// Commit the binary was built from, or `unknown`.
-    pub commit: String,
-    /// `release` or `debug`; numbers of a debug build are not worth comparing.
-    pub build: String,
 }
 
 /// The machine that ran server and client.

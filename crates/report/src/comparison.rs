@@ -6,11 +6,10 @@ use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{ComparedStep, Comparison, Verdict, p_text};
 use serde::Serialize;
 
-use crate::facts::one_line;
 use crate::markdown::{escaped, table};
+use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate, ratio};
-use crate::summary::interval_text;
-use crate::text_table::{Paint, TextCell, TextTable, wrapped};
+use crate::text_table::{Paint, TextCell, TextTable, one_line, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
 const HEADS: [&str; 8] = ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p"];

@@ -1,5 +1,10 @@
 //! Findings as a long table, for spreadsheets and statistics: one row a block, variant and step.
 
+mod aging;
+mod groups;
+mod lookups;
+mod sweeps;
+
 use dbdyno_analyse::{
     Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
@@ -7,7 +12,7 @@ use dbdyno_analyse::{
 use crate::evidence::rates::block_ratio;
 use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
-use crate::{Error, Format, csv_aging, csv_groups, csv_lookups, csv_sweeps};
+use crate::{Error, Format};
 
 /// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
 #[derive(Debug, Clone, Copy)]
@@ -81,10 +86,10 @@ impl Format for Csv {
     fn render(&self, findings: &Findings) -> Result<String, Error> {
         let shared = Shared {
             kinds: all_kinds(findings),
-            lookups: csv_lookups::all(findings),
-            groupings: csv_groups::groupings(findings),
-            has_sweeps: csv_sweeps::are_there(findings),
-            has_aging: csv_aging::are_there(findings),
+            lookups: lookups::all(findings),
+            groupings: groups::groupings(findings),
+            has_sweeps: sweeps::are_there(findings),
+            has_aging: aging::are_there(findings),
         };
         let mut text = String::new();
         push_line(&mut text, &header(&shared));
@@ -137,14 +142,14 @@ fn header(shared: &Shared) -> Vec<String> {
     names.extend(METRICS.iter().map(|metric| relative_name(metric.name)));
     names.extend(EFFICIENCY.iter().map(|column| relative_name(column.field)));
     names.extend(COSTS.iter().map(|cost| relative_name(cost.field)));
-    csv_groups::push_header(&mut names, &shared.groupings);
+    groups::push_header(&mut names, &shared.groupings);
     if shared.has_sweeps {
-        csv_sweeps::push_header(&mut names);
+        sweeps::push_header(&mut names);
     }
     if shared.has_aging {
-        csv_aging::push_header(&mut names);
+        aging::push_header(&mut names);
     }
-    csv_lookups::push_header(&mut names, &shared.lookups);
+    lookups::push_header(&mut names, &shared.lookups);
     for kind in &shared.kinds {
         names.extend(KIND_COLUMNS.iter().map(|column| format!("{kind}_{column}")));
         for time in ["service", "response"] {
@@ -190,14 +195,14 @@ fn row(
     row.extend([number(step.target.map(|(rate, _)| rate)), number(step.target.map(|(_, share)| share))]);
     row.extend([number(variant.background_rate), number(run.judged_background_rate)]);
     push_relative(&mut row, variant);
-    csv_groups::push(&mut row, workload, step, variant, &shared.groupings);
+    groups::push(&mut row, workload, step, variant, &shared.groupings);
     if shared.has_sweeps {
-        csv_sweeps::push(&mut row, workload, step, variant);
+        sweeps::push(&mut row, workload, step, variant);
     }
     if shared.has_aging {
-        csv_aging::push(&mut row, workload, step, variant, run);
+        aging::push(&mut row, workload, step, variant, run);
     }
-    csv_lookups::push(&mut row, &shared.lookups, run);
+    lookups::push(&mut row, &shared.lookups, run);
     for name in &shared.kinds {
         push_kind(&mut row, run.kinds.iter().find(|kind| kind.kind == *name));
     }
@@ -284,7 +289,7 @@ fn push_latency(row: &mut Vec<String>, latency: &Latency) {
 }
 
 /// Unrounded; `inf` where the base has 0, `NA` for none.
-pub(crate) fn number(value: Option<f64>) -> String {
+fn number(value: Option<f64>) -> String {
     value.filter(|value| !value.is_nan()).map_or_else(|| NOT_AVAILABLE.to_owned(), |value| value.to_string())
 }
 
@@ -320,7 +325,7 @@ mod tests {
         let findings = fixture::findings();
         let shared = Shared {
             kinds: all_kinds(&findings),
-            lookups: csv_lookups::all(&findings),
+            lookups: lookups::all(&findings),
             groupings: vec!["2024".to_owned()],
             has_sweeps: true,
             has_aging: true,

@@ -291,14 +291,6 @@ pub(crate) fn option_text(value: &Value) -> String {
     }
 }
 
-/// One line of text: what would break a line or steer a terminal becomes a space.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_control() || c.is_whitespace())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,10 +378,5 @@ mod tests {
         assert!(variant_line(&findings, &variant).contains("(embedded) · has no version · "));
         findings.workloads.clear();
         insta::assert_snapshot!(variant_line(&findings, &variant), @"SQLite (embedded) · its version is unknown, it never answered · engine b-tree · memory limited to 256 MiB · driver sqlite");
-    }
-
-    #[test]
-    fn text_from_a_server_cannot_steer_the_terminal() {
-        assert_eq!(one_line("a\u{1b}[31mb\r\n\tc"), "a [31mb c");
     }
 }

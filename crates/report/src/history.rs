@@ -3,9 +3,9 @@
 use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
 use serde::Serialize;
 
-use crate::facts::one_line;
 use crate::markdown::{escaped, table};
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
+use crate::text_table::one_line;
 use crate::text_table::{Paint, TextCell, TextTable, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 

@@ -6,10 +6,6 @@
 
 mod comparison;
 mod csv;
-mod csv_aging;
-mod csv_groups;
-mod csv_lookups;
-mod csv_sweeps;
 mod error;
 mod evidence;
 mod facts;

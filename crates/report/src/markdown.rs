@@ -4,10 +4,11 @@ use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
 
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{
-    FAILURES, answers, host_line, logs, one_line, option_text, run_line, target_line, title, variant_line,
+    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
 };
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, marked, sections};
+use crate::text_table::one_line;
 use crate::{Error, Format};
 
 /// The Markdown report; tables as in GitHub Flavored Markdown.

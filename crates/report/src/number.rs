@@ -1,7 +1,12 @@
 //! Numbers as text: one rounding for every format.
 
+use dbdyno_analyse::statistics::Interval;
+
 /// What stands where there is no number; the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
+
+/// High ÷ low from which an interval of ratios says nothing, as two blocks that differ give one.
+const SAYS_NOTHING: f64 = 10_000.0;
 
 /// A value with a fixed number of decimals, `NA` when there is none.
 pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> String {
@@ -25,6 +30,18 @@ pub(crate) fn ratio(value: Option<f64>, decimals: usize) -> String {
         Some(value) if value.is_finite() => dbdyno_analyse::ratio_text(value, decimals),
         _ => fixed(value, decimals),
     }
+}
+
+/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000 are not spelt out:
+/// `<0.001–>1000`.
+pub(crate) fn interval_text(interval: Interval) -> String {
+    let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
+    let end = |end: f64| match end {
+        end if says_nothing && end < 0.001 => "<0.001".to_owned(),
+        end if says_nothing && end > 1_000.0 => ">1000".to_owned(),
+        end => ratio(Some(end), 3),
+    };
+    format!("{}–{}", end(interval.low), end(interval.high))
 }
 
 /// A rate per second: three figures or more, never a false fourth for small ones.

@@ -2,12 +2,11 @@
 
 use std::collections::HashSet;
 
-use dbdyno_analyse::statistics::Interval;
 use dbdyno_analyse::{Cell, Colour, Summary, Table, TableRow};
 
-use crate::facts::one_line;
 use crate::missing::missing;
-use crate::number::ratio;
+use crate::number::interval_text;
+use crate::text_table::one_line;
 
 /// Which of the summary's tables; the same colour says different things in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,21 +153,6 @@ pub(crate) fn judgement(cell: &Cell) -> String {
     parts.join(" ")
 }
 
-/// High ÷ low from which an interval of ratios says nothing, as two blocks that differ give one.
-const SAYS_NOTHING: f64 = 10_000.0;
-
-/// An interval of ratios: `0.991–1.049`. Of one that says nothing, ends below 0.001 and above 1000 are not spelt out:
-/// `<0.001–>1000`.
-pub(crate) fn interval_text(interval: Interval) -> String {
-    let says_nothing = interval.high / interval.low >= SAYS_NOTHING;
-    let end = |end: f64| match end {
-        end if says_nothing && end < 0.001 => "<0.001".to_owned(),
-        end if says_nothing && end > 1_000.0 => ">1000".to_owned(),
-        end => ratio(Some(end), 3),
-    };
-    format!("{}–{}", end(interval.low), end(interval.high))
-}
-
 /// The value with interval, verdict and sign behind it.
 pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
     let mut parts = vec![cell.text.clone(), judgement(cell), mark_in(row, cell).to_owned()];
@@ -178,6 +162,8 @@ pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
+    use dbdyno_analyse::statistics::Interval;
+
     use super::*;
     use crate::fixture;
 

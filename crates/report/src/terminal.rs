@@ -8,11 +8,11 @@ use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
 use self::summary_table::{turned, upright};
 use crate::evidence::{Grid, grids, problems};
 use crate::facts::{
-    FAILURES, answers, host_line, logs, one_line, option_text, run_line, target_line, title, variant_line,
+    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
 };
 use crate::parity::{TITLE, grid, lines, short_lines};
 use crate::summary::{Section, sections};
-use crate::text_table::{Paint, TextCell, TextTable, wrapped};
+use crate::text_table::{Paint, TextCell, TextTable, one_line, wrapped};
 use crate::{Error, Format};
 
 /// How the terminal's report is laid out.

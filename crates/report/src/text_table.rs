@@ -183,6 +183,14 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     lines
 }
 
+/// One line of text: what would break a line or steer a terminal becomes a space.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split(|c: char| c.is_control() || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,5 +258,10 @@ mod tests {
     fn wrapping_keeps_every_word_and_the_width() {
         let lines = wrapped("one two three four five", 10, "  ");
         assert_eq!(lines, ["one two", "  three", "  four", "  five"]);
+    }
+
+    #[test]
+    fn text_from_a_server_cannot_steer_the_terminal() {
+        assert_eq!(one_line("a\u{1b}[31mb\r\n\tc"), "a [31mb c");
     }
 }

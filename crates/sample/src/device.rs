@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{major, minor};
 
+use crate::diskstats::device_line;
 use crate::mounts::{Mount, mount_of, parse_mounts};
-use crate::sources::device_line;
 
 /// A block device and the filesystem on it.
 #[derive(Debug, Clone, PartialEq, Eq)]

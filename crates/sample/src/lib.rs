@@ -10,8 +10,8 @@
 
 mod clock;
 mod config;
-mod cost_limit;
 mod device;
+mod diskstats;
 mod error;
 mod host_info;
 mod lane;

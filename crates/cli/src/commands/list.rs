@@ -1,12 +1,14 @@
 //! `dbdyno list`: what there is.
 
+mod json;
+
 use std::path::{Path, PathBuf};
 
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_workloads::{ALL, Listing};
 
 use crate::args::{ListArgs, Listed};
-use crate::commands::{cards, list_json};
+use crate::commands::cards;
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
 
@@ -19,11 +21,11 @@ pub(crate) fn list(args: &ListArgs) -> Result<(), Ended> {
             cards::text(args.name.as_deref(), args.json)?
         }
         Listed::Workloads => workloads(),
-        Listed::Drivers if args.json => list_json::drivers()?,
+        Listed::Drivers if args.json => json::drivers()?,
         Listed::Drivers => pairs(dbdyno_drivers::ALL.iter().map(|(name, what)| (*name, (*what).to_owned()))),
-        Listed::Metrics if args.json => list_json::metrics()?,
+        Listed::Metrics if args.json => json::metrics()?,
         Listed::Metrics => metrics(),
-        Listed::Runs if args.json => list_json::runs(&run_dirs(&args.out))?,
+        Listed::Runs if args.json => json::runs(&run_dirs(&args.out))?,
         Listed::Runs => runs(&args.out),
         Listed::Servers if args.json => super::servers::here_json()?,
         Listed::Servers => super::servers::here(),
@@ -82,12 +84,12 @@ fn runs(out: &Path) -> String {
 }
 
 /// How many cells of a run completed.
-pub(super) fn completed(run: &Run) -> usize {
+fn completed(run: &Run) -> usize {
     run.cells.iter().filter(|cell| cell.outcome() == Some(Outcome::Completed)).count()
 }
 
 /// How a run ended the last time; `None` for one that did not.
-pub(super) fn ended(run: &Run) -> Option<Outcome> {
+fn ended(run: &Run) -> Option<Outcome> {
     run.events.iter().rev().find_map(|event| match event {
         RunEvent::Ended { outcome, .. } => Some(*outcome),
         _ => None,

@@ -8,9 +8,10 @@ use dbdyno_report::{TerminalOptions, parity_terminal};
 use dbdyno_workloads::plans::{json_schema, parse_with, read_with};
 
 use crate::args::PlanArgs;
-use crate::commands::run::{manifest, warn_of_margins};
+use crate::commands::run::warn_of_margins;
 use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
+use crate::manifest::manifest;
 use crate::{parity, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {

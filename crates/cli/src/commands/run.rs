@@ -1,27 +1,27 @@
 //! `dbdyno run`: from a plan to a run directory and its report.
 
+mod resume;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, QUICKSTART, WaitChoice, cells, estimate};
-use dbdyno_record::{
-    CellId, ClientCalibration, Experiment, FORMAT_VERSION, HostInfo, Manifest, Run, RunEvent, RunWriter,
-    ToolInfo, VariantInfo, WorkloadInfo,
-};
+use dbdyno_plan::{Plan, QUICKSTART, estimate};
+use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
 use dbdyno_workloads::plans::{parse_with, read_with};
-use dbdyno_workloads::{ALL, Surroundings};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
-use crate::commands::resume::resume;
-use crate::conductor::{Conductor, Holds, Prepared, RunClock, SNAPSHOTS, Tally, elsewhere, prepare};
+use crate::conductor::{Conductor, Holds, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
-use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::exit::{Ended, MACHINE, USAGE};
+use crate::manifest::{manifest, tool};
 use crate::progress::Progress;
 use crate::templates::{self, TEMPLATES, Templates};
+use crate::variants::{Prepared, prepare};
 use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
+use resume::resume;
 
 /// Name of the report file in a run directory.
 const REPORT: &str = "report.html";
@@ -265,67 +265,6 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         ));
     }
     found
-}
-
-pub(super) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
-    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
-    let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
-    let WaitChoice { wait, reason } = plan.client_wait();
-    HostInfo {
-        client_wait: Some(wait.word().to_owned()),
-        client_wait_reason: Some(reason),
-        ..dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
-    }
-}
-
-/// What a run is: written before anything runs.
-///
-/// # Errors
-/// A fault of dbdyno: a plan that cannot be written down.
-pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
-    let plan_toml = toml::to_string(plan)
-        .map_err(|error| Ended::new(OURS, format!("the plan cannot be written down: {error}")))?;
-    Ok(Manifest {
-        format_version: FORMAT_VERSION,
-        tool: tool(),
-        run_id: format!("{}-{}", time::for_folder(), plan.name),
-        name: plan.name.clone(),
-        started: time::now(),
-        seed: plan.seed,
-        blocks: plan.blocks,
-        base: plan.base_name().to_owned(),
-        margin: plan.margin,
-        experiment: Experiment {
-            again: plan.again_name(),
-            margins: plan.margins.clone(),
-            budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
-        },
-        client_calibration: None,
-        host: host_info(plan, out),
-        plan_toml,
-        variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
-        workloads: workloads(plan, variants),
-        order: cells(plan)
-            .into_iter()
-            .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
-            .collect(),
-    })
-}
-
-/// In the order in which a plan names them. Without `variants` what differs from the originals because of them is left out.
-pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
-    let has_postgres_socket = variants.iter().any(Prepared::is_postgres_on_a_socket);
-    let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
-    ALL.iter().filter_map(|kind| kind.info(&plan.workload, &around)).collect()
-}
-
-/// Which build this is.
-pub(crate) fn tool() -> ToolInfo {
-    ToolInfo {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: env!("DBDYNO_COMMIT").to_owned(),
-        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
-    }
 }
 
 /// Data directories lie in the run directory unless the plan says where: its filesystem is part of what is measured.

@@ -8,10 +8,11 @@ use dbdyno_provision::{Cgroup, Snapshot};
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
 use dbdyno_workloads::{ALL, Context, Work};
 
+use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
 use crate::conductor::stop::{Ending, Stop, ending};
-use crate::conductor::{Conductor, Prepared};
 use crate::exit::{Ended, OURS};
+use crate::variants::Prepared;
 use crate::{limits, option_files, time};
 
 impl Conductor<'_> {

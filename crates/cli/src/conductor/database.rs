@@ -16,9 +16,9 @@ use dbdyno_provision::{
 };
 use dbdyno_sample::device_of;
 
-use crate::conductor::variants::{Prepared, Source};
 use crate::configs::VariantConfig;
 use crate::option_files;
+use crate::variants::{Prepared, Source};
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";

@@ -5,9 +5,9 @@ use std::time::Duration;
 use dbdyno_drivers::{DbError, Endpoint, Held, Hold, Target, mysql, postgres};
 use tokio::runtime::Runtime;
 
-use crate::conductor::variants::{Prepared, Source};
 use crate::configs::DEFAULT_ENGINE;
 use crate::exit::{Ended, SERVER};
+use crate::variants::{Prepared, Source};
 
 /// Who holds a lock may be just about to end.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -8,12 +8,12 @@ use dbdyno_drivers::{Session, describe};
 use dbdyno_provision::Data;
 use dbdyno_record::RunEvent;
 
-use crate::commands::run;
 use crate::conductor::Conductor;
 use crate::conductor::cell::server_info;
 use crate::conductor::database::{Database, Place};
-use crate::conductor::variants::Prepared;
 use crate::exit::{Ended, INTERRUPTED, SERVER, USAGE};
+use crate::manifest::workloads;
+use crate::variants::Prepared;
 use crate::{option_files, parity, time};
 
 impl Conductor<'_> {
@@ -37,7 +37,7 @@ impl Conductor<'_> {
                 .map_err(|error| Ended::new(SERVER, format!("variant {}: {error}", variant.info.name)))?;
             subjects.push(Subject::effective(&variant.info, &server, &extra));
         }
-        let circumstances = circumstances(&run::workloads(self.plan, &[]));
+        let circumstances = circumstances(&workloads(self.plan, &[]));
         let Some(refusal) = compared(&subjects, &words.differs, circumstances).refusal() else {
             return Ok(());
         };

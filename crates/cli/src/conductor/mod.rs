@@ -12,7 +12,6 @@ mod look;
 mod step;
 mod steps;
 mod stop;
-mod variants;
 mod waiting;
 
 use std::path::PathBuf;
@@ -28,11 +27,11 @@ use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
+use crate::variants::Prepared;
 
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use life::{SNAPSHOTS, snapshot_dir};
-pub(crate) use variants::{Prepared, prepare, prepare_one};
 
 /// Everything that walking a run needs.
 pub(crate) struct Conductor<'a> {

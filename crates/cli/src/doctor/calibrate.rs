@@ -10,13 +10,14 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 use dbdyno_workloads::plans::parse;
 
 use crate::args::DoctorArgs;
-use crate::commands::run::manifest;
-use crate::conductor::{Conductor, Holds, RunClock, Tally, prepare};
+use crate::conductor::{Conductor, Holds, RunClock, Tally};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
+use crate::manifest::manifest;
 use crate::progress::Progress;
 use crate::templates::Templates;
+use crate::variants::prepare;
 use crate::{host, limits, signals};
 
 /// Drivers, named as their protocols are.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use dbdyno_record::ClientCalibration;
 
-use crate::commands::run::tool;
 use crate::doctor::checks::{cpu, disk, groups, kernel, limits, load, memory, tools};
 use crate::doctor::finding::Finding;
 use crate::doctor::host_files::HostFiles;
 use crate::doctor::{store, wakeups};
 use crate::host;
+use crate::manifest::tool;
 
 /// Over which other programs and steal are looked at.
 const LOOK: Duration = Duration::from_secs(1);

@@ -150,7 +150,7 @@ fn every_server_that_a_plan_names_is_in_the_catalogue() {
         let variants = table["variant"].as_array().unwrap().iter();
         let servers = variants.filter_map(|variant| variant.get("server").and_then(Value::as_str));
         for server in servers.filter(|server| *server != "sqlite") {
-            let found = dbdyno_provision::fetch::by_name(server);
+            let found = dbdyno_fetch::by_name(server);
             assert!(found.is_ok(), "{}: {:?}", path.display(), found.err());
         }
     }

@@ -1,15 +1,16 @@
 //! Fuzz targets: logins, and answers to statements of every kind.
 
+use super::super::ServerKey;
 use super::super::login::{greeted, login};
 use super::super::packet::Form;
-use super::super::rsa::{ServerKey, TEST_KEY};
+use super::super::rsa::TEST_KEY;
 use super::super::testing::{eof, error, greeting, ok, ok_and_more, packet, packets, result_set};
 use super::super::{Manner, Secret};
 use super::model_tests::{connection, preparation};
 use super::*;
+use crate::channel::Channel;
 use crate::fuzz::{Conversation, Draws, fuzz};
 use crate::scripted::{Scripted, block_on};
-use crate::tls::Channel;
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 

@@ -16,12 +16,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::fault::Fault;
 use super::greeting::{Greeting, NONCE};
 use super::packet::{self, Form, Reader};
-use super::rsa::{self, ServerKey};
 use super::sign::Signer;
 use super::wire::Wire;
-use super::{ColumnDefinitions, Options};
+use super::{ColumnDefinitions, Options, ServerKey, rsa};
+use crate::channel::Channel;
 use crate::excerpt::said;
-use crate::tls::Channel;
 
 /// What this client can do; the rest is left out on purpose: no several statements in one, and LOAD DATA LOCAL INFILE only
 /// where the options ask for it.

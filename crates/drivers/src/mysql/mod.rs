@@ -26,10 +26,10 @@ mod wire;
 
 pub(crate) use charset::as_the_table;
 pub(crate) use keys::one_by_one;
-pub use rsa::ServerKey;
 pub use session::MysqlSession;
 
-pub use crate::options::{Address, ColumnDefinitions, Manner, Options, Secret};
+pub use crate::address::{Address, Secret};
+pub use crate::options::{ColumnDefinitions, Manner, Options, ServerKey};
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 

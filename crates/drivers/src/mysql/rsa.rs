@@ -1,7 +1,6 @@
 //! Encrypts a password with a server's RSA key, after checking that the key can be used.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use mysql_common::crypto::der::{PubKeyFileType, parse_pub_key, pem_to_der};
 use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
@@ -9,24 +8,13 @@ use mysql_common::crypto::rsa::{GetRandom, Pkcs1OaepPadding, PublicKey};
 use super::fault::Fault;
 use super::greeting::NONCE;
 use crate::der::element;
+use crate::options::ServerKey;
 
 /// Bits of a key that are taken: MySQL makes 2048; fewer can be computed backwards, more than 16384 would be an attack on our time.
 const BITS: std::ops::RangeInclusive<usize> = 2048..=16384;
 
 /// Bytes that OAEP with SHA-1 adds to what it encrypts.
 const OAEP: usize = 42;
-
-/// Which RSA key of a MySQL server a password may be encrypted with, where it would go over TCP without TLS.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum ServerKey {
-    /// None: such a password is not sent.
-    #[default]
-    Unknown,
-    /// This one, in PEM.
-    Known(Arc<[u8]>),
-    /// The one that the server sends when it is asked. Who poses as the server sends its own and reads the password.
-    Retrieved,
-}
 
 impl ServerKey {
     /// The key in the PEM file `path`.

@@ -7,8 +7,8 @@ use super::fault::Fault;
 use super::greeting::Greeting;
 use super::login::put_tls_request;
 use super::wire::Wire;
+use crate::channel::Channel;
 use crate::stream::Stream;
-use crate::tls::Channel;
 
 /// The connection to log in on, and what it keeps from others.
 pub(super) async fn secured(

@@ -3,9 +3,18 @@
 use std::io;
 
 use super::classes::class_of;
-use super::report::Report;
 use crate::tls::{TlsFault, explain};
 use crate::{Class, DbError};
+
+/// An error that the server sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Report {
+    /// SQLSTATE: five letters and digits.
+    pub(super) state: String,
+    pub(super) message: String,
+    /// The server ends the session with it: FATAL or PANIC.
+    pub(super) ends_session: bool,
+}
 
 /// A failure inside the protocol code.
 #[derive(Debug, thiserror::Error)]

@@ -8,9 +8,9 @@ use super::super::testing::{
 };
 use super::model_tests::{connection, preparation};
 use super::*;
+use crate::channel::Channel;
 use crate::fuzz::{Conversation, Draws, fuzz};
 use crate::scripted::{Scripted, block_on};
-use crate::tls::Channel;
 
 const PASSWORD: &str = "hunter2 of the fuzz";
 

@@ -12,8 +12,8 @@ use super::message::{Reader, put, put_sized, put_text};
 use super::report;
 use super::secure::Binding;
 use super::wire::Wire;
+use crate::channel::Channel;
 use crate::excerpt::said;
-use crate::tls::Channel;
 
 /// Version 3.0 of the protocol, which all servers from 7.4 on speak.
 const PROTOCOL_VERSION: u32 = 3 << 16;

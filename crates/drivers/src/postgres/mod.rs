@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 pub(crate) use cancel::request_cancel;
 pub use session::PostgresSession;
 
-pub use crate::options::{Address, Options, Secret};
+pub use crate::address::{Address, Secret};
+pub use crate::options::Options;
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 
 /// The socket that a server on `port` makes in the folder `unix_socket_directories`: what [`Address::Socket`] holds.

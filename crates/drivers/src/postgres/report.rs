@@ -1,18 +1,8 @@
 //! What a server reports beside rows: errors, and what a statement did.
 
-use super::fault::Fault;
+use super::fault::{Fault, Report};
 use super::message::Reader;
 use crate::excerpt::said;
-
-/// An error that the server sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Report {
-    /// SQLSTATE: five letters and digits.
-    pub(super) state: String,
-    pub(super) message: String,
-    /// The server ends the session with it: FATAL or PANIC.
-    pub(super) ends_session: bool,
-}
 
 /// Reads the body of an error.
 pub(super) fn error(body: &[u8]) -> Result<Report, Fault> {

@@ -4,9 +4,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Options;
 use super::fault::Fault;
+use crate::channel::Channel;
 use crate::stream::Stream;
+use crate::tls::Tls;
 use crate::tls::binding::server_end_point;
-use crate::tls::{Channel, Tls};
 
 /// A message of eight bytes, with a number in the place of the protocol's version.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];

@@ -10,7 +10,6 @@ use crate::DbError;
 
 use super::error::{fatal, from_sqlite};
 use super::pragma;
-use super::{Options, SqliteSession};
 
 /// `PRAGMA application_id` of every database that dbdyno made: "dbyn".
 pub const APPLICATION_ID: i32 = 0x6462_796e;
@@ -28,19 +27,6 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
         name.push(ending);
         PathBuf::from(name)
     })
-}
-
-/// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
-///
-/// # Errors
-/// Fatal if something exists at the path already, or what [`SqliteSession::open`] says.
-pub fn create_marked(options: &Options) -> Result<(), DbError> {
-    let path = &options.path;
-    match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),
-        Err(error) => Err(fatal(path, format_args!("cannot look for an existing file: {error}"))),
-        Ok(_) => Err(fatal(path, "exists already; remove it or choose another path for the new database")),
-    }
 }
 
 /// Whether the file at `path` is a database that dbdyno made. An absent file is not.
@@ -119,6 +105,7 @@ fn owner(path: &Path) -> io::Result<Owner> {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{folder, options};
+    use super::super::{SqliteSession, create_marked};
     use super::*;
     use crate::Class;
 

@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
 
-pub use mark::{APPLICATION_ID, create_marked, database_files, is_marked, wipe};
-pub use session::SqliteSession;
+pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
+pub use session::{SqliteSession, create_marked};
 
 /// A database file and how each connection to it is set up.
 #[derive(Debug, Clone)]

@@ -1,5 +1,7 @@
 //! One connection to a SQLite file: statements in, counted rows out.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -143,6 +145,19 @@ impl SqliteSession {
                 Err(error) => return Err(from_sqlite(&error, &self.path, sql)),
             }
         }
+    }
+}
+
+/// Makes a new, empty database with our mark, its pragmas set as `options` say, and closes it.
+///
+/// # Errors
+/// Fatal if something exists at the path already, or what [`SqliteSession::open`] says.
+pub fn create_marked(options: &Options) -> Result<(), DbError> {
+    let path = &options.path;
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => SqliteSession::open(options).map(drop),
+        Err(error) => Err(fatal(path, format_args!("cannot look for an existing file: {error}"))),
+        Ok(_) => Err(fatal(path, "exists already; remove it or choose another path for the new database")),
     }
 }
 

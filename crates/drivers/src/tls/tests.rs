@@ -2,6 +2,8 @@
 
 use super::testing::Authority;
 use super::*;
+use crate::channel::Channel;
+use crate::options::Options;
 
 fn told(settings: TlsSettings, authority: &Authority) -> String {
     let folder = authority.folder.path().display().to_string();

@@ -6,12 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use super::PgBase;
 use super::conf::Conf;
 use super::user::Runner;
-use crate::Error;
 use crate::installer::Installer;
 use crate::template::{Key, Template};
+use crate::{Error, PgBase};
 
 /// Superuser `postgres`, who needs no password: the socket is in a folder that nobody else may enter. UTF-8, and the
 /// order of bytes for texts, as everywhere; nothing is synced, because the copy is.

@@ -3,8 +3,6 @@
 //! The life cycle is that of MariaDB and MySQL (mark, template, private socket, CPUs, end with dbdyno). Different are
 //! the user (PostgreSQL refuses to run as root), the installer (`initdb`), and that a server is many processes.
 
-mod base;
-mod claim;
 mod conf;
 mod data;
 mod pass_file;
@@ -12,9 +10,6 @@ mod ready;
 mod server;
 mod user;
 
-pub use base::PgBase;
-pub(crate) use base::{find_programs, looked_for};
-pub(crate) use claim::claim;
 pub(crate) use conf::conf_settings;
 pub(crate) use pass_file::password;
 pub use server::{PgServer, PgServerSpec};

@@ -12,12 +12,12 @@ use nix::sys::signal::Signal;
 
 use super::conf::Conf;
 use super::user::Runner;
-use super::{PgBase, data, ready};
+use super::{data, ready};
 use crate::certificates::CertificateFiles;
 use crate::home::HomeTls;
 use crate::process::Stopped;
 use crate::running::{Data, Running, Start, absolute, absolute_itself, absolute_log};
-use crate::{Error, Home, datadir, launch};
+use crate::{Error, Home, PgBase, datadir, launch};
 
 /// Part of the socket's name; without TLS the server listens on no port.
 const PORT: u16 = 5432;

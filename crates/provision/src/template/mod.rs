@@ -11,14 +11,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use nix::fcntl::FlockArg;
 use serde::{Deserialize, Serialize};
 
 use crate::my_cnf::MyCnf;
 use crate::snapshot::{SnapshotFile, compare, listed};
 use crate::{BaseDir, Error, datadir, initialise};
 pub(crate) use key::Key;
-use turn::{Hold, Turn, hold};
+use turn::Turn;
 
 /// The data in a template's folder.
 const DATA: &str = "data";
@@ -26,21 +25,16 @@ const DATA: &str = "data";
 /// What the data are. It is written last: a template that has it is whole.
 const ABOUT: &str = "template.json";
 
-/// What a template was made of, and what it holds.
+/// What a template holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct About {
-    base_dir: PathBuf,
-    /// [`Key::build`] when it was made.
-    build: String,
     files: Vec<SnapshotFile>,
 }
 
-/// A data directory to be copied. Nobody removes it while the value lives.
+/// A data directory to be copied. One that is whole is never removed.
 #[derive(Debug)]
 pub(crate) struct Template {
     folder: PathBuf,
-    about: About,
-    _hold: Hold,
 }
 
 impl Template {
@@ -83,12 +77,11 @@ impl Template {
             return Ok(found);
         }
         remove(&folder, &turn)?;
-        remove_stale(&template_dir, key, &turn);
         // Removed if anything fails.
         let work = turn.workplace()?;
         make(work.path())?;
         datadir::mark(&work.path().join(DATA))?;
-        write_about(work.path(), key)?;
+        write_about(work.path())?;
         match fs::rename(work.path(), &folder) {
             // The folder has another name now.
             Ok(()) => drop(work.keep()),
@@ -102,11 +95,10 @@ impl Template {
 
     /// The template in `folder`, if there is one and it is whole.
     fn open(folder: &Path) -> Option<Self> {
-        let hold = hold(folder, FlockArg::LockShared)?;
-        let about = read_about(folder)?;
-        let template = Self { folder: folder.to_path_buf(), about, _hold: hold };
+        let about: About = serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()?;
+        let template = Self { folder: folder.to_path_buf() };
         let data = template.data();
-        let is_whole = data.join(datadir::MARK).is_file() && compare(&data, &template.about.files).is_ok();
+        let is_whole = data.join(datadir::MARK).is_file() && compare(&data, &about.files).is_ok();
         is_whole.then_some(template)
     }
 
@@ -124,17 +116,9 @@ impl Template {
     }
 }
 
-fn read_about(folder: &Path) -> Option<About> {
-    serde_json::from_slice(&fs::read(folder.join(ABOUT)).ok()?).ok()
-}
-
 /// Lets the data reach the disk, then writes down what they are: a power failure leaves no template without its bytes.
-fn write_about(work: &Path, key: &Key) -> Result<(), Error> {
-    let about = About {
-        base_dir: key.base_dir().to_path_buf(),
-        build: key.build().to_owned(),
-        files: listed(&work.join(DATA))?,
-    };
+fn write_about(work: &Path) -> Result<(), Error> {
+    let about = About { files: listed(&work.join(DATA))? };
     crate::copy::sync(work)?;
     let path = work.join(ABOUT);
     let write = || {
@@ -154,21 +138,6 @@ fn remove(folder: &Path, turn: &Turn) -> Result<(), Error> {
     let cannot = || Error::io("cannot remove the template", folder);
     fs::rename(folder, bin.path().join("old")).map_err(cannot())?;
     bin.close().map_err(cannot())
-}
-
-/// Removes templates that no server can use any more: of builds that were made anew in the same place, and of base directories that
-/// are gone. One that cannot be removed now, or is being copied, is tried again when the next one is made.
-fn remove_stale(template_dir: &Path, key: &Key, turn: &Turn) {
-    let folders = fs::read_dir(template_dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    for folder in folders {
-        let Some(about) = read_about(&folder) else { continue };
-        let is_rebuilt = about.base_dir == key.base_dir() && about.build != key.build();
-        if (is_rebuilt || !about.base_dir.exists())
-            && let Some(_hold) = hold(&folder, FlockArg::LockExclusiveNonblock)
-        {
-            let _ = remove(&folder, turn);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Who may make a template, and who may remove one: locks on folders, which the kernel takes back from a process that ends.
+//! Who may make a template: locks on folders, which the kernel takes back from a process that ends.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a network).
 #[derive(Debug)]
-pub(super) struct Hold {
+struct Hold {
     _lock: Option<Flock<File>>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Turn {
     _hold: Hold,
 }
 
-/// The lock `how` on `folder`. `None` when it is not there, when it is renamed or removed while it is waited for, or when others
-/// hold it and `how` does not wait.
-pub(super) fn hold(folder: &Path, how: FlockArg) -> Option<Hold> {
+/// The lock on `folder`. `None` when it is not there, when it was renamed or removed meanwhile, or
+/// when another process holds it.
+fn hold(folder: &Path) -> Option<Hold> {
     let file = File::open(folder).ok()?;
     let opened = file.metadata().ok()?.ino();
-    let lock = match Flock::lock(file, how) {
+    let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Some(lock),
         Err((_, Errno::EWOULDBLOCK)) => return None,
         Err(_) => None,
@@ -56,7 +56,7 @@ impl Turn {
         let folder = template_dir.join(format!("{PREFIX}{hash}"));
         loop {
             fs::create_dir_all(&folder).map_err(Error::io("cannot make", folder.clone()))?;
-            if let Some(hold) = hold(&folder, FlockArg::LockExclusiveNonblock) {
+            if let Some(hold) = hold(&folder) {
                 let turn = Self { folder, _hold: hold };
                 turn.sweep(template_dir);
                 return Ok(turn);
@@ -86,7 +86,7 @@ impl Turn {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
         };
         for other in entries(template_dir).filter(|path| is_makers(path) && *path != self.folder) {
-            if let Some(Hold { _lock: Some(_) }) = hold(&other, FlockArg::LockExclusiveNonblock).as_ref() {
+            if let Some(Hold { _lock: Some(_) }) = hold(&other).as_ref() {
                 let _ = fs::remove_dir_all(&other);
             }
         }

@@ -4,8 +4,8 @@ use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
 use super::{Column, Grid, has_blocks, run_columns, runs, state};
+use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
-use crate::summary::interval_text;
 
 /// What is held against the target.
 const JUDGED: &str =

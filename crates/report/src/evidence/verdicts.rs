@@ -3,8 +3,8 @@
 use dbdyno_analyse::{Inference, Paired, StepFindings, VariantStep, p_text};
 
 use super::{Column, Grid};
+use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed};
-use crate::summary::interval_text;
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes from it. BCa: bootstrap, too \

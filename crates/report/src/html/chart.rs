@@ -4,13 +4,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::downsample::downsample;
+use super::downsample::{Point, downsample};
 use super::names::shortened;
 use super::scale::{Scale, tick_text};
 use super::svg::{colour, escaped, line_start, marker};
-
-/// Place across, and value; `None` is a gap in the line.
-pub(super) type Point = (f64, Option<f64>);
 
 /// One line: a variant in one block, or in all.
 #[derive(Debug, Clone)]

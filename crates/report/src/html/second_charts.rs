@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep, numbered};
 
-use super::chart::{Line, Point, chart};
+use super::chart::{Line, chart};
+use super::downsample::Point;
 use crate::evidence::{has_blocks, kinds};
 
 /// Whole seconds that a line needs.

@@ -2,8 +2,9 @@
 
 use dbdyno_analyse::{Cell, Colour, TableRow};
 
-use crate::facts::one_line;
-use crate::summary::{Section, interval_text, mark_in};
+use crate::number::interval_text;
+use crate::summary::{Section, mark_in};
+use crate::text_table::one_line;
 use crate::text_table::{Paint, TextCell, TextTable};
 
 /// A row a step, a column a variant.

@@ -9,7 +9,7 @@
 //! disk that the partition is part of; for stacked devices (LVM, dm-crypt, md) it does not count them at all.
 //!
 //! IO of an NVMe device with native multipath is counted on its paths by kernels before about 6.4, and read there
-//! ([`super::diskstats`]); the header then names them as `counted_on`.
+//! ([`crate::diskstats`]); the header then names them as `counted_on`.
 
 use std::fs;
 use std::path::Path;
@@ -17,10 +17,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::diskstats::{device_line, paths_of};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::device::{Device, device_of, filesystem_of};
+use crate::diskstats::{device_line, paths_of};
 use crate::proc_file::ProcFile;
 
 /// Whose line counts the flushes of a device.

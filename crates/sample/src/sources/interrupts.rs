@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::cost_limit::CostLimit;
 use super::{Moment, Source, Values, about};
 use crate::Error;
-use crate::cost_limit::CostLimit;
 use crate::proc_file::ProcFile;
 
 /// Kinds of interrupts: names in keys, and the words at the end of their lines. Kernels before 5.0 have a line of its own

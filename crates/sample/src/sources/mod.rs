@@ -9,8 +9,8 @@ use crate::Error;
 
 mod cgroup;
 mod client;
+mod cost_limit;
 mod disk;
-mod diskstats;
 mod footprint;
 mod host;
 mod interrupts;
@@ -28,7 +28,6 @@ mod tree;
 pub(crate) use cgroup::Group;
 pub(crate) use client::Client;
 pub(crate) use disk::Disk;
-pub(crate) use diskstats::device_line;
 pub(crate) use host::{Host, parse_stat};
 pub(crate) use interrupts::Interrupts;
 pub(crate) use load::Load;

@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::cost_limit::CostLimit;
 use super::host::TICK_US;
 use super::process::parse_process_stat;
 use super::{Moment, Source, Values, about};
 use crate::Error;
-use crate::cost_limit::CostLimit;
 
 /// PF_KTHREAD of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;

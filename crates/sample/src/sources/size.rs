@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::cost_limit::CostLimit;
 use super::{Moment, Source, Values, about};
 use crate::Error;
-use crate::cost_limit::CostLimit;
 
 /// A walk costs something, so it is done every 10 s, and at the boundaries of a window. Half a second less, so that a
 /// tick that comes a little early counts.

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::cost_limit::CostLimit;
 use super::threads::Scheduling;
 use super::{Moment, Source, Values, about};
 use crate::Error;
-use crate::cost_limit::CostLimit;
 
 /// The threads of the server's process.
 #[derive(Debug)]

@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::cost_limit::CostLimit;
 use super::footprint::{Footprint, gone};
 use super::host::TICK_US;
 use super::process::{MemoryParts, ProcessStat, parse_process_stat};
 use super::{Moment, Source, Values, about};
 use crate::Error;
 use crate::clock::ProcessClock;
-use crate::cost_limit::CostLimit;
 use crate::proc_file::ProcFile;
 
 /// Children whose files stay open between two readings; each costs three file descriptors of ours. The others' are opened

@@ -1,7 +1,6 @@
 //! `dbdyno servers list`: the catalogue, what is here, and what each of those can do.
 
-use dbdyno_provision::fetch::{Catalogue, catalogue};
-use dbdyno_provision::servers::{Known, survey};
+use dbdyno_fetch::{Catalogue, Known, catalogue, survey};
 use dbdyno_provision::servers_dir;
 use serde_json::{Value, json};
 

@@ -6,9 +6,8 @@ mod table;
 
 use std::time::Instant;
 
-use dbdyno_provision::fetch::{Catalogue, Entry, missing_tools};
-use dbdyno_provision::servers::{self, Card, Origin};
-use dbdyno_provision::{Error, list as names_in, servers_dir};
+use dbdyno_fetch::{self as servers, Card, Catalogue, Entry, Error, Origin, missing_tools};
+use dbdyno_provision::{Error as ServerError, list as names_in, servers_dir};
 
 pub(crate) use list::{here, here_json};
 
@@ -96,17 +95,18 @@ fn told(name: &str, card: &Card, begun: Instant) -> String {
 }
 
 /// Whose it is to do something about an error.
-fn ended(error: Error) -> Ended {
-    let code = match error {
+fn ended(error: impl Into<Error>) -> Ended {
+    let error = error.into();
+    let code = match &error {
         Error::NotInCatalogue { .. }
         | Error::Catalogue { .. }
         | Error::NameTaken { .. }
         | Error::NotRemovable { .. } => USAGE,
         Error::MissingTools { .. }
-        | Error::Io { .. }
-        | Error::NoUser { .. }
-        | Error::SocketTooLong { .. } => MACHINE,
-        Error::Cancelled { .. } => INTERRUPTED,
+        | Error::Server(
+            ServerError::Io { .. } | ServerError::NoUser { .. } | ServerError::SocketTooLong { .. },
+        ) => MACHINE,
+        Error::Cancelled { .. } | Error::Server(ServerError::Cancelled { .. }) => INTERRUPTED,
         _ => SERVER,
     };
     Ended::new(code, error)

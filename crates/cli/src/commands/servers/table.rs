@@ -1,6 +1,6 @@
 //! Servers as aligned tables, and what one can do in few words.
 
-use dbdyno_provision::servers::{Abilities, Known, ThreadPool, TlsAbility};
+use dbdyno_fetch::{Abilities, Known, ThreadPool, TlsAbility};
 
 /// Engines that nearly every build has.
 const USUAL: &[&str] = &[

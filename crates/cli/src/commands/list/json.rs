@@ -1,0 +1,66 @@
+//! `dbdyno list WHAT --json`: drivers, metrics and runs for a program.
+
+use std::path::PathBuf;
+
+use dbdyno_record::{Outcome, Run};
+use dbdyno_report::{COSTS, EFFICIENCY, HOST_CHECK, METRICS};
+use serde_json::{Value, json};
+
+use super::{completed, ended};
+use crate::exit::{Ended, OURS};
+
+/// Version of the shape of each of them. It rises when a key is removed or changes its meaning.
+const SCHEMA: u32 = 1;
+
+pub(super) fn drivers() -> Result<String, Ended> {
+    let drivers: Vec<Value> =
+        dbdyno_drivers::ALL.iter().map(|(name, what)| json!({ "name": name, "what": what })).collect();
+    text(&json!({ "schema": SCHEMA, "drivers": drivers }))
+}
+
+/// Every column of every table, with its name in JSON and CSV.
+pub(super) fn metrics() -> Result<String, Ended> {
+    let column = |table: &str, name: &str, field: &str, unit: &str, meaning: &str| json!({ "table": table, "name": name, "field": field, "unit": unit, "meaning": meaning });
+    let mut columns: Vec<Value> =
+        METRICS.iter().map(|own| column("metrics", own.name, own.name, own.unit, own.meaning)).collect();
+    columns.extend(
+        EFFICIENCY.iter().map(|own| column("efficiency", own.name, own.field, own.unit, own.meaning)),
+    );
+    columns.extend(COSTS.iter().map(|own| column("cost", own.name, own.field, own.unit, own.meaning)));
+    columns
+        .extend(HOST_CHECK.iter().map(|own| column("host_check", own.name, own.field, "µs/op", own.meaning)));
+    text(&json!({ "schema": SCHEMA, "metrics": columns }))
+}
+
+/// The newest first, as in the text. A folder that cannot be read as a run has `error` and nothing but its path.
+pub(super) fn runs(dirs: &[PathBuf]) -> Result<String, Ended> {
+    let run = |path: &PathBuf| match Run::open(path) {
+        Err(error) => json!({ "path": path, "error": error.to_string() }),
+        Ok(run) => json!({
+            "path": path,
+            "run_id": run.manifest.run_id,
+            "name": run.manifest.name,
+            "started": run.manifest.started,
+            "state": state(&run),
+            "cells_completed": completed(&run),
+            "cells_planned": run.manifest.order.len(),
+            "variants": run.manifest.variants.iter().map(|variant| &variant.name).collect::<Vec<_>>(),
+        }),
+    };
+    text(&json!({ "schema": SCHEMA, "runs": dirs.iter().map(run).collect::<Vec<_>>() }))
+}
+
+fn state(run: &Run) -> &'static str {
+    match ended(run) {
+        _ if run.is_going_on => "going-on",
+        Some(Outcome::Completed) => "completed",
+        Some(Outcome::Failed) => "failed-cells",
+        Some(Outcome::Interrupted) => "interrupted",
+        None => "not-ended",
+    }
+}
+
+fn text(value: &Value) -> Result<String, Ended> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| Ended::new(OURS, error))?;
+    Ok(text + "\n")
+}

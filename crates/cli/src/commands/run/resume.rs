@@ -1,0 +1,176 @@
+//! `dbdyno run --resume`: whether a run can go on as what it was, and what is left of it.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use dbdyno_analyse::host_class;
+use dbdyno_plan::Plan;
+use dbdyno_provision::Snapshot;
+use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, Run, RunEvent, RunWriter};
+use tokio::runtime::Runtime;
+
+use super::{Ready, data_root, tell};
+use crate::conductor::{Holds, RunClock, Tally, snapshot_dir};
+use crate::exit::{Ended, USAGE};
+use crate::manifest::{host_info, tool, workloads};
+use crate::variants::prepare;
+use crate::{host, limits, option_files, terminal, time};
+
+/// Goes on with a run: cells that ended are left alone, what others left behind is set aside. With `repeats_failed` cells that
+/// failed are run again too.
+///
+/// # Errors
+/// Whatever would make the cells to come others than those that were measured, unless it only may and `anyway` is given.
+/// Nothing is written to a run that cannot go on.
+pub(super) fn resume(
+    dir: &Path,
+    anyway: bool,
+    repeats_failed: bool,
+    runtime: &Runtime,
+) -> Result<Ready, Ended> {
+    let (mut writer, manifest) = RunWriter::resume(dir)?;
+    // The manifest of what was opened knows the blocks that a budget has added.
+    let record = Run::open(dir)?;
+    let order = &record.manifest.order;
+    let of_outcome = |outcome: Outcome| {
+        let is_so = move |cell: &&CellRecord| cell.outcome() == Some(outcome);
+        record.cells.iter().filter(is_so).map(|cell| &cell.id).collect::<HashSet<&CellId>>()
+    };
+    let completed = of_outcome(Outcome::Completed);
+    let failed = if repeats_failed { HashSet::new() } else { of_outcome(Outcome::Failed) };
+    let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
+    let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
+    let mut plan = dbdyno_workloads::plans::parse(&manifest.plan_toml, "the run's plan")?;
+    let exchanged = other_program(&record, &plan, anyway)?;
+    let data_root = data_root(&plan, dir);
+    if !cells.is_empty() || plan.budget.is_some() {
+        host::check(&plan, dir, host::size_of(&data_root))?;
+    }
+    limits::check(&plan)?;
+    host::check_life(&plan)?;
+    own_option_files(&mut plan, dir, &manifest)?;
+    let variants = prepare(&plan, runtime)?;
+    for (now, then) in variants.iter().zip(&manifest.variants) {
+        if now.info != *then {
+            let text = format!(
+                "variant {} is not what it was when the run began: {} then, {} now, or its config has changed",
+                then.name, then.server, now.info.server
+            );
+            return Err(Ended::new(USAGE, format!("{text}; start a new run")));
+        }
+    }
+    let holds = Holds::take(&variants, runtime)?;
+    writer.event(&RunEvent::Started { at: time::now(), resumed: true, tool: Some(tool()) })?;
+    let clock = RunClock::going_on(&record.events);
+    let warnings = exchanged.into_iter().chain(other_host(&plan, dir, &manifest.host));
+    let warnings: Vec<String> = warnings.chain(holds.doubts.iter().cloned()).collect();
+    tell(&mut writer, &warnings)?;
+    for cell in &cells {
+        if let Some(to) = writer.set_aside(cell)? {
+            let to = to.display().to_string();
+            if let Some(text) = lost_load(&record, cell, &data_root, &to) {
+                terminal::warning(&text);
+                writer.event(&RunEvent::Warning { at: time::now(), text })?;
+            }
+            writer.event(&RunEvent::CellSetAside { at: time::now(), cell: cell.clone(), to })?;
+        }
+    }
+    let again = record.cells.iter().filter(|cell| cells.contains(&cell.id));
+    let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
+    let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
+    terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
+    let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
+    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
+}
+
+/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other
+/// in every report. What is to be told when it may not and the user goes on anyway; `None` when it is one of them.
+fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
+    let (now, then) = (tool(), &record.manifest.tool);
+    let refuse = |what: String| Ended::new(USAGE, what);
+    if now.build != then.build {
+        return Err(refuse(format!(
+            "the run was begun by a {} build of dbdyno, this is a {} build, whose client has other costs; go on with the build \
+             that began it, or start a new run",
+            then.build, now.build
+        )));
+    }
+    for workload in workloads(plan, &[]) {
+        let before = record.manifest.workloads.iter().find(|before| before.name == workload.name);
+        let version = before.map(|before| before.version);
+        if version != Some(workload.version) {
+            let before = version.map_or("none".to_owned(), |version| version.to_string());
+            return Err(refuse(format!(
+                "the run was begun with version {before} of {}, this dbdyno has version {}, which does other work; go on with \
+                 the dbdyno that began it ({} {}), or start a new run",
+                workload.name, workload.version, then.version, then.commit
+            )));
+        }
+    }
+    if record.tools().any(|tool| *tool == now) {
+        return Ok(None);
+    }
+    let differs = format!(
+        "another dbdyno than the one that began it: {} ({}) then, {} ({}) now",
+        then.version, then.commit, now.version, now.commit
+    );
+    if !anyway {
+        return Err(refuse(format!(
+            "the run would go on with {differs}; go on with the one that began it, or add --anyway, and the report says so"
+        )));
+    }
+    Ok(Some(format!("the run went on with {differs}; rates of its blocks may differ by that")))
+}
+
+/// Lets variants start from the option files that the run has kept: the user's own may say something else by now.
+fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<(), Ended> {
+    for variant in &mut plan.variants {
+        // With intents the text is rendered anew from all of its parts, and a change of one of them is found below.
+        if !variant.kind().is_started() || variant.config.is_some() {
+            continue;
+        }
+        let Some(then) = manifest.variants.iter().find(|then| then.name == variant.name) else { continue };
+        for (own, ending) in
+            [(&mut variant.my_cnf, option_files::MY_CNF), (&mut variant.postgresql_conf, option_files::CONF)]
+        {
+            if own.is_some() {
+                let kept =
+                    option_files::write(&dir.join(option_files::FOLDER), &then.name, ending, &then.config);
+                *own = Some(kept.map_err(|error| Ended::new(crate::exit::MACHINE, error))?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: nobody repeats a load of hours
+/// unasked. Its load steps are then in no cell of the run.
+fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
+    Snapshot::open(&snapshot_dir(data_root, cell))?;
+    let begun = record.cells.iter().find(|begun| begun.id == *cell)?;
+    let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
+    begun.events.iter().any(is_snapshot).then(|| {
+        format!(
+            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
+             no report"
+        )
+    })
+}
+
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
+/// each other in every report.
+fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
+    let now = host_info(plan, dir.parent().unwrap_or(dir));
+    let (then, now) = (host_class(then), host_class(&now));
+    let differs = |(what, value): (&String, &String)| {
+        let now = now.get(what).map_or("unknown", String::as_str);
+        (now != value).then(|| format!("{what} {value} then, {now} now"))
+    };
+    let all: Vec<String> = then.iter().filter_map(differs).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "the run went on where another class of host is: {}; rates of its blocks differ by that",
+            all.join(", ")
+        )
+    })
+}

@@ -1,0 +1,75 @@
+//! The manifest: what a run is.
+
+use std::path::Path;
+
+use dbdyno_plan::{Plan, WaitChoice, cells};
+use dbdyno_record::{
+    CellId, Experiment, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo,
+};
+use dbdyno_workloads::{ALL, Surroundings};
+
+use crate::exit::{Ended, OURS};
+use crate::time;
+use crate::variants::Prepared;
+
+/// The machine, as far as a plan concerns it.
+pub(crate) fn host_info(plan: &Plan, out: &Path) -> HostInfo {
+    let list = |cpus: &Option<dbdyno_plan::CpuList>| cpus.as_ref().map(ToString::to_string);
+    let data_dir = plan.host.data_dir.as_deref().unwrap_or(out);
+    let WaitChoice { wait, reason } = plan.client_wait();
+    HostInfo {
+        client_wait: Some(wait.word().to_owned()),
+        client_wait_reason: Some(reason),
+        ..dbdyno_sample::host_info(data_dir, list(&plan.host.server_cpus), list(&plan.host.client_cpus))
+    }
+}
+
+/// What a run is: written before anything runs.
+///
+/// # Errors
+/// A fault of dbdyno: a plan that cannot be written down.
+pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result<Manifest, Ended> {
+    let plan_toml = toml::to_string(plan)
+        .map_err(|error| Ended::new(OURS, format!("the plan cannot be written down: {error}")))?;
+    Ok(Manifest {
+        format_version: FORMAT_VERSION,
+        tool: tool(),
+        run_id: format!("{}-{}", time::for_folder(), plan.name),
+        name: plan.name.clone(),
+        started: time::now(),
+        seed: plan.seed,
+        blocks: plan.blocks,
+        base: plan.base_name().to_owned(),
+        margin: plan.margin,
+        experiment: Experiment {
+            again: plan.again_name(),
+            margins: plan.margins.clone(),
+            budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
+        },
+        client_calibration: None,
+        host: host_info(plan, out),
+        plan_toml,
+        variants: variants.iter().map(|variant| variant.info.clone()).collect::<Vec<VariantInfo>>(),
+        workloads: workloads(plan, variants),
+        order: cells(plan)
+            .into_iter()
+            .map(|cell| CellId { block: cell.block, variant: cell.variant, workload: cell.workload })
+            .collect(),
+    })
+}
+
+/// In the order in which a plan names them. Without `variants` what differs from the originals because of them is left out.
+pub(crate) fn workloads(plan: &Plan, variants: &[Prepared]) -> Vec<WorkloadInfo> {
+    let has_postgres_socket = variants.iter().any(Prepared::is_postgres_on_a_socket);
+    let around = Surroundings { rest: plan.host.rest.0, has_postgres_socket };
+    ALL.iter().filter_map(|kind| kind.info(&plan.workload, &around)).collect()
+}
+
+/// Which build this is.
+pub(crate) fn tool() -> ToolInfo {
+    ToolInfo {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: env!("DBDYNO_COMMIT").to_owned(),
+        build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+    }
+}

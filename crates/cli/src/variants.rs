@@ -1,0 +1,315 @@
+//! Turns a plan's variants into things that can be started or reached, before anything runs: what is wrong with one of
+//! them ends the command at once and not after an hour.
+
+use dbdyno_drivers::mysql::{self, ColumnDefinitions, Manner, Options, ServerKey};
+use dbdyno_drivers::{Endpoint, Session, Target, Tls, TlsMode, TlsSettings, postgres};
+use dbdyno_fetch::find_named;
+use dbdyno_plan::{Plan, Variant, VariantKind};
+use dbdyno_provision::intents::native_settings;
+use dbdyno_provision::{
+    Base, BaseDir, Certificates, Family, PgBase, PgServer, address, credentials, external, tls_settings,
+};
+use dbdyno_record::VariantInfo;
+use tokio::runtime::Runtime;
+
+use crate::configs::{self, DEFAULT_ENGINE, VariantConfig};
+use crate::exit::{Ended, SERVER, USAGE};
+use crate::foreseen::{self, Told};
+use crate::{limits, terminal};
+
+/// A variant that can run.
+#[derive(Debug, Clone)]
+pub(crate) struct Prepared {
+    pub(crate) source: Source,
+    pub(crate) info: VariantInfo,
+    pub(crate) manner: Manner,
+    /// For a server that dbdyno starts and that has none of its own.
+    pub(crate) certificates: Option<Certificates>,
+}
+
+impl Prepared {
+    fn in_process(source: Source, info: VariantInfo) -> Self {
+        Self { source, info, manner: Manner::default(), certificates: None }
+    }
+
+    /// A PostgreSQL that dbdyno starts has TLS over TCP only, and all else on a unix socket.
+    pub(crate) fn is_postgres_on_a_socket(&self) -> bool {
+        matches!(self.source, Source::OwnedPostgres { .. }) && self.manner.tls.is_none()
+    }
+}
+
+/// Where a variant's database comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    Sqlite {
+        pragmas: Vec<(String, String)>,
+        /// What became of intents that are no pragma.
+        notes: Vec<String>,
+    },
+    Null,
+    /// dbdyno starts it.
+    Owned {
+        base: Box<BaseDir>,
+        /// It has an option file, whose text is the variant's `config`.
+        is_told: bool,
+        /// The intents that the text was rendered from.
+        config: Option<Box<VariantConfig>>,
+        engine: String,
+    },
+    OwnedPostgres {
+        base: Box<PgBase>,
+        is_told: bool,
+        config: Option<Box<VariantConfig>>,
+    },
+    /// Somebody else runs it.
+    External {
+        options: Options,
+        engine: String,
+    },
+    ExternalPostgres {
+        options: Options,
+    },
+}
+
+/// Checks all variants of a plan. An address is connected to, and its database claimed.
+///
+/// # Errors
+/// The first variant that cannot run, with its name.
+pub(crate) fn prepare(plan: &Plan, runtime: &Runtime) -> Result<Vec<Prepared>, Ended> {
+    plan.variants.iter().map(|variant| prepare_one(plan, variant, runtime)).collect()
+}
+
+/// As [`prepare`], one variant.
+pub(crate) fn prepare_one(plan: &Plan, variant: &Variant, runtime: &Runtime) -> Result<Prepared, Ended> {
+    let engine = variant.engine.clone().unwrap_or_else(|| DEFAULT_ENGINE.to_owned()).to_lowercase();
+    let of_variant = |code, error: String| Ended::new(code, format!("variant {}: {error}", variant.name));
+    let info = |driver: &str, server: String, config: String, external| VariantInfo {
+        name: variant.name.clone(),
+        driver: driver.to_owned(),
+        server,
+        config,
+        intents: serde_json::Map::new(),
+        external,
+        factors: variant.factors.clone(),
+    };
+    match variant.kind() {
+        VariantKind::Sqlite => {
+            let rendered = configs::for_sqlite(variant).map_err(|error| of_variant(USAGE, error))?;
+            let of_config = rendered.as_ref().map(|config| config.rendered.pragmas()).unwrap_or_default();
+            let pragmas: Vec<_> = of_config
+                .into_iter()
+                .filter(|(name, _)| !variant.pragmas.contains_key(name))
+                .chain(variant.pragmas.clone())
+                .collect();
+            let config = pragmas.iter().map(|(name, value)| format!("PRAGMA {name} = {value}\n")).collect();
+            let mut info = info("sqlite", "SQLite (embedded)".to_owned(), config, false);
+            info.intents = rendered.as_ref().map(VariantConfig::asked).unwrap_or_default();
+            let notes = rendered.map(|config| config.notes).unwrap_or_default();
+            Ok(Prepared::in_process(Source::Sqlite { pragmas, notes }, info))
+        }
+        VariantKind::Null => {
+            let info = info("null", "null".to_owned(), String::new(), false);
+            Ok(Prepared::in_process(Source::Null, info))
+        }
+        VariantKind::BaseDir(path) => {
+            let base = Base::open(&path).map_err(|error| of_variant(SERVER, error.to_string()))?;
+            owned(plan, variant, base, engine, info)
+        }
+        VariantKind::Named(name) => {
+            let base = find_named(&name).map_err(|error| of_variant(SERVER, error.to_string()))?;
+            owned(plan, variant, base, engine, info)
+        }
+        VariantKind::Address(text) => {
+            let (family, options) = reach(plan, variant, &text, runtime).map_err(|ended| Ended {
+                code: ended.code,
+                message: ended.message.map(|message| format!("variant {}: {message}", variant.name)),
+            })?;
+            let manner = options.manner.clone();
+            let (driver, source) = match family {
+                Family::Mysql => ("mysql", Source::External { options, engine }),
+                Family::Postgres => ("postgres", Source::ExternalPostgres { options }),
+            };
+            let info = info(driver, text, String::new(), true);
+            Ok(Prepared { source, info, manner, certificates: None })
+        }
+    }
+}
+
+fn owned(
+    plan: &Plan,
+    variant: &Variant,
+    base: Base,
+    engine: String,
+    info: impl Fn(&str, String, String, bool) -> VariantInfo,
+) -> Result<Prepared, Ended> {
+    let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
+    let title = base.title();
+    // The plan's word for it; the folder behind the name may be a link to one that is called otherwise.
+    let folder = match variant.kind() {
+        VariantKind::Named(name) => name,
+        _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    };
+    let (Variant { my_cnf, postgresql_conf, .. }, is_postgres) = (variant, matches!(base, Base::Postgres(_)));
+    let misplaced = [
+        ("my_cnf", my_cnf.is_some() && is_postgres, "say postgresql_conf"),
+        ("engine", variant.engine.is_some() && is_postgres, "leave it out"),
+        ("client_charset", variant.client_charset.is_some() && is_postgres, "leave it out"),
+        ("column_definitions", variant.column_definitions.is_some() && is_postgres, "leave it out"),
+        ("deprecate_eof", variant.deprecate_eof.is_some() && is_postgres, "leave it out"),
+        ("session_track", variant.session_track.is_some() && is_postgres, "leave it out"),
+        ("postgresql_conf", postgresql_conf.is_some() && !is_postgres, "say my_cnf"),
+    ];
+    if let Some((key, _, help)) = misplaced.into_iter().find(|(_, is_misplaced, _)| *is_misplaced) {
+        return Err(refuse(format!("{key} is not for {title}; {help}")));
+    }
+    let own = my_cnf.as_ref().or(postgresql_conf.as_ref());
+    let config = match own {
+        None => String::new(),
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            let key = if is_postgres { "postgresql_conf" } else { "my_cnf" };
+            refuse(format!("cannot read {key} {}: {error}", path.display()))
+        })?,
+    };
+    // What the server will be given is a copy; what is wrong with it is told of the user's file.
+    let native = own.map(|path| native_settings(&base, path)).transpose();
+    let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
+    let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);
+    let told = Told { own: &native, config: rendered.as_deref() };
+    foreseen::check_connections(plan, variant, &base, &told).map_err(refuse)?;
+    if let Some(doubt) = foreseen::check_engine(variant, &base, &told).map_err(refuse)? {
+        terminal::warning(&format!("variant {}: {doubt}", variant.name));
+    }
+    let config = rendered.as_ref().map_or(config, |rendered| rendered.text.clone());
+    let (tls, certificates) = owned_tls(variant, is_postgres, &config).map_err(refuse)?;
+    let intents = rendered.as_ref().map(|rendered| rendered.asked()).unwrap_or_default();
+    let is_told = own.is_some() || rendered.is_some();
+    let (driver, source) = match base {
+        Base::Mysql(base) => {
+            ("mysql", Source::Owned { base: Box::new(base), is_told, config: rendered, engine })
+        }
+        Base::Postgres(base) => {
+            ("postgres", Source::OwnedPostgres { base: Box::new(base), is_told, config: rendered })
+        }
+    };
+    let info = VariantInfo { intents, ..info(driver, format!("{title} ({folder})"), config, false) };
+    let manner = manner(variant, tls, ServerKey::Unknown);
+    Ok(Prepared { source, info, manner, certificates })
+}
+
+/// TLS to a server that dbdyno starts, with certificates that are made for it, unless the plan or the server's option file
+/// names others.
+fn owned_tls(
+    variant: &Variant,
+    is_postgres: bool,
+    option_file: &str,
+) -> Result<(Option<Tls>, Option<Certificates>), String> {
+    let settings = variant.tls.as_ref().map(settings).filter(|settings| settings.mode != TlsMode::Off);
+    let Some(settings) = settings else { return Ok((None, None)) };
+    let names_files = [&settings.ca, &settings.cert, &settings.key].iter().any(|file| file.is_some());
+    let line_names = |line: &str| line.trim_start().replace('-', "_").starts_with("ssl_cert");
+    if is_postgres && (names_files || option_file.lines().any(line_names)) {
+        return Err("dbdyno makes the certificates of a PostgreSQL that it starts, and checks them; leave ca, cert and key out of \
+                    tls, and ssl_cert_file out of postgresql_conf"
+            .to_owned());
+    }
+    if names_files || option_file.lines().any(line_names) {
+        return Ok((Tls::load(settings).map_err(|error| error.to_string())?, None));
+    }
+    let certificates = Certificates::new(PgServer::USER).map_err(|error| error.to_string())?;
+    let tls = Tls::of_pem(settings.mode, &certificates.for_client()).map_err(|error| error.to_string())?;
+    Ok((tls, Some(certificates)))
+}
+
+/// The plan's words on connections in the driver's; `tls` and `server_key` are what became of those on TLS and keys.
+fn manner(variant: &Variant, tls: Option<Tls>, server_key: ServerKey) -> Manner {
+    let column_definitions = match variant.column_definitions {
+        Some(dbdyno_plan::ColumnDefinitions::Always) => ColumnDefinitions::Always,
+        Some(dbdyno_plan::ColumnDefinitions::Once) | None => ColumnDefinitions::Once,
+    };
+    let Variant { deprecate_eof, session_track, ref client_charset, .. } = *variant;
+    let client_charset = client_charset.clone();
+    Manner {
+        tls,
+        column_definitions,
+        deprecate_eof,
+        session_track,
+        client_charset,
+        server_key,
+        ..Manner::default()
+    }
+}
+
+/// The plan's words on TLS in the driver's.
+fn settings(tls: &dbdyno_plan::Tls) -> TlsSettings {
+    let mode = match tls.mode {
+        dbdyno_plan::TlsMode::Off => TlsMode::Off,
+        dbdyno_plan::TlsMode::Prefer => TlsMode::Prefer,
+        dbdyno_plan::TlsMode::Require => TlsMode::Require,
+        dbdyno_plan::TlsMode::Verify => TlsMode::Verify,
+    };
+    TlsSettings { mode, ca: tls.ca.clone(), cert: tls.cert.clone(), key: tls.key.clone() }
+}
+
+/// Logs in to an address and makes sure that its database is dbdyno's to fill, unless nothing will be filled.
+fn reach(plan: &Plan, variant: &Variant, text: &str, runtime: &Runtime) -> Result<(Family, Options), Ended> {
+    let (family, parsed) = address::parse(text).map_err(|error| Ended::new(USAGE, error))?;
+    let (options, warnings) =
+        credentials(family, parsed, variant.password_env.as_deref(), variant.option_file.as_deref())
+            .map_err(|error| Ended::new(USAGE, error))?;
+    for warning in warnings {
+        terminal::warning(&warning);
+    }
+    let said = variant.tls.as_ref().map(settings);
+    let asked = tls_settings(family, text, said, variant.option_file.as_deref())
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let tls = Tls::load(asked.unwrap_or(TlsSettings { mode: TlsMode::Off, ..TlsSettings::default() }))
+        .map_err(|error| Ended::new(USAGE, error))?;
+    let server_key = match &variant.server_public_key {
+        Some(path) => ServerKey::load(path).map_err(|error| Ended::new(USAGE, error))?,
+        None if variant.allow_public_key_retrieval => ServerKey::Retrieved,
+        None => ServerKey::Unknown,
+    };
+    let options = options.with_manner(manner(variant, tls, server_key));
+    let Some(database) = options.database.clone() else {
+        return Err(Ended::new(USAGE, format!("{text} names no database: let it end in /DATABASE")));
+    };
+    runtime.block_on(async {
+        match family {
+            // It must be there, with the tables, and stays whose it is.
+            _ if plan.uses_existing_tables() => Ok(()),
+            Family::Mysql => claim(&options, &database).await,
+            Family::Postgres => external::claim_postgres(&options, &database)
+                .await
+                .map(|_| ())
+                .map_err(|error| Ended::new(SERVER, error)),
+        }?;
+        check_room(plan, family, &options).await
+    })?;
+    Ok((family, options))
+}
+
+/// Refuses a server that takes fewer connections than the plan opens.
+async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<(), Ended> {
+    let (target, capabilities) = match family {
+        Family::Mysql => (Target::Mysql(options.clone()), mysql::capabilities(DEFAULT_ENGINE, false)),
+        Family::Postgres => (Target::Postgres(options.clone()), postgres::capabilities()),
+    };
+    let endpoint = Endpoint { target, capabilities };
+    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let room = limits::check_server(&mut session, &endpoint.target, plan).await;
+    session.close().await;
+    room.map_err(|message| Ended::new(SERVER, message))
+}
+
+/// Claims a database of MariaDB or MySQL. It may not exist yet, so the first login goes without it.
+async fn claim(options: &Options, database: &str) -> Result<(), Ended> {
+    let mut endpoint = Endpoint {
+        target: Target::Mysql(Options { database: None, ..options.clone() }),
+        capabilities: mysql::capabilities(DEFAULT_ENGINE, false),
+    };
+    endpoint.commit_each_statement().await.map_err(|error| Ended::new(SERVER, error))?;
+    let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
+    let claimed = external::claim(&mut session, database).await;
+    session.close().await;
+    claimed.map(|_| ()).map_err(|error| Ended::new(SERVER, error))
+}

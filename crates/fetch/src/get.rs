@@ -1,0 +1,144 @@
+//! Getting a server of the catalogue: its files, and its first start.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dbdyno_provision::Base;
+
+use crate::ask::ask;
+use crate::files::{self, Entry, Partial, Source};
+use crate::lock::Locked;
+use crate::{Answer, Card, Error, Origin};
+
+/// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on its card. A server
+/// that is there is not fetched again; it is asked if nobody has asked it as it is now. `log` gets a sentence for each
+/// thing that takes a while.
+///
+/// # Errors
+/// Those of getting the files ([`Error::MissingTools`], [`Error::Tool`], [`Error::Unfetchable`], [`Error::Checksum`],
+/// [`Error::Moved`]); [`Error::DoesNotRun`], [`Error::OtherVersion`]; [`Error::Cancelled`] soon after `cancel` has become
+/// true. What was got is not kept then; a server that was there stays.
+pub fn get(
+    entry: &Entry,
+    servers_dir: &Path,
+    cancel: &AtomicBool,
+    log: &mut dyn FnMut(&str),
+) -> Result<Card, Error> {
+    let locked = Locked::open(servers_dir, cancel, log)?;
+    let folder = locked.path();
+    let place = folder.join(&entry.name);
+    let card = Card::read(folder, &entry.name)?;
+    let is_there = Base::is_in(&place);
+    if !is_there && fs::symlink_metadata(&place).is_ok() {
+        let why = format!("{} exists but holds no server: remove it", place.display());
+        return Err(Error::Unfetchable { name: entry.name.clone(), why });
+    }
+    let mut card = match (is_there, card) {
+        (true, Some(card)) if card.current_answer(&place).is_some() => return Ok(card),
+        (true, Some(card)) => card,
+        (true, None) => {
+            let source = "put into the servers folder by somebody".to_owned();
+            Card { origin: Origin::Found, source, answer: None }
+        }
+        (false, _) => bring(entry, folder, cancel, log)?,
+    };
+    log(&format!("{}: starting it once, to ask what it can do", entry.name));
+    let asked = if cancel.load(Ordering::Relaxed) {
+        Err(Error::Cancelled { what: format!("getting {}", entry.name) })
+    } else {
+        first_answer(entry, &place)
+    };
+    match asked {
+        Ok(answer) => {
+            card.answer = Some(answer);
+            card.write(folder, &entry.name)?;
+            Ok(card)
+        }
+        Err(error) => {
+            if !is_there {
+                take_away(folder, &entry.name)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Brings what the entry names into the folder. The card goes first, so that a dbdyno that is killed in between leaves
+/// nothing whose origin is unknown.
+fn bring(
+    entry: &Entry,
+    folder: &Path,
+    cancel: &AtomicBool,
+    log: &mut dyn FnMut(&str),
+) -> Result<Card, Error> {
+    let (name, source) = (&entry.name, entry.source.to_string());
+    if let Source::Basedir { path } = &entry.source {
+        let card = Card { origin: Origin::Added, source, answer: None };
+        card.write(folder, name)?;
+        link(path, &folder.join(name)).inspect_err(|_| drop(Card::remove(folder, name)))?;
+        return Ok(card);
+    }
+    let card = Card { origin: Origin::Got, source, answer: None };
+    card.write(folder, name)?;
+    files::fetch(entry, folder, cancel, log).inspect_err(|_| drop(Card::remove(folder, name)))?;
+    Ok(card)
+}
+
+fn first_answer(entry: &Entry, place: &Path) -> Result<Answer, Error> {
+    let does_not_run = |source: dbdyno_provision::Error| Error::DoesNotRun {
+        name: entry.name.clone(),
+        source: Box::new(source),
+    };
+    let base = Base::open(place).map_err(does_not_run)?;
+    check_version(entry, &base)?;
+    ask(&base).map_err(does_not_run)
+}
+
+/// Compares what the program says with what the entry promises.
+///
+/// # Errors
+/// [`Error::OtherVersion`].
+pub(super) fn check_version(entry: &Entry, base: &Base) -> Result<(), Error> {
+    if base.product() == entry.product && entry.means(base.version()) {
+        return Ok(());
+    }
+    Err(Error::OtherVersion {
+        name: entry.name.clone(),
+        wanted: format!("{} {}", entry.product, entry.version),
+        answered: base.title(),
+    })
+}
+
+/// Puts a link to the base directory `target` at `place`.
+///
+/// # Errors
+/// Those of [`Base::open`], I/O.
+pub(super) fn link(target: &Path, place: &Path) -> Result<PathBuf, Error> {
+    // Before the link is made: whatever is wrong with the folder is said with its own name.
+    let base = Base::open(target)?;
+    let target = base.path().to_path_buf();
+    std::os::unix::fs::symlink(&target, place).map_err(Error::io("cannot link", place))?;
+    Ok(target)
+}
+
+/// Removes `NAME` from the folder: the base directory, or the link to it, and its card. A base directory is first
+/// renamed, so that no half of it can be taken for a server.
+///
+/// # Errors
+/// I/O.
+pub(super) fn take_away(folder: &Path, name: &str) -> Result<(), Error> {
+    let place = folder.join(name);
+    let is_link = fs::symlink_metadata(&place).is_ok_and(|data| data.is_symlink());
+    let partial = match is_link {
+        true => {
+            fs::remove_file(&place).map_err(Error::io("cannot remove", place))?;
+            None
+        }
+        false if place.exists() => Some(Partial::of(folder, name)?),
+        false => None,
+    };
+    Card::remove(folder, name)?;
+    drop(partial);
+    Ok(())
+}

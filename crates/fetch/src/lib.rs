@@ -1,0 +1,35 @@
+//! The servers folder and what `dbdyno servers` does with it: get, add, ask, list, play with, remove.
+//!
+//! [`Catalogue`] says what can be got (`servers.toml`, and the user's own file).
+
+mod abilities;
+mod add;
+mod ask;
+mod card;
+mod client;
+mod error;
+mod files;
+mod get;
+mod lock;
+mod named;
+mod near;
+mod play;
+#[cfg(test)]
+#[path = "../../provision/tests/support/program.rs"]
+mod program;
+mod remove;
+mod survey;
+
+pub use abilities::{Abilities, ThreadPool, TlsAbility};
+pub use add::add;
+pub use card::{Answer, Card, Origin, answer_of};
+pub use client::client;
+pub use error::Error;
+pub use files::{
+    Catalogue, Entry, Layout, Source, by_name, catalogue, install_tools, missing_libraries, missing_tools,
+};
+pub use get::get;
+pub use named::find_named;
+pub use play::{Play, PlayOptions};
+pub use remove::remove;
+pub use survey::{Here, Known, survey};

@@ -1,0 +1,43 @@
+//! Names that look like the one that the user has typed.
+
+use strsim::levenshtein;
+
+/// Names that a message offers at most.
+const OFFERED: usize = 4;
+
+/// What to try instead of `name`, for the end of a message: the near ones among `known`, and the command that lists all.
+pub(crate) fn help<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = nearest(name, known);
+    let all = "`dbdyno servers list` shows all";
+    if near.is_empty() { all.to_owned() } else { format!("near: {}; {all}", near.join(", ")) }
+}
+
+/// The known names that take the fewest edits, nearest first, alike ones sorted; none that takes more than a
+/// third of its letters.
+fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let mut near: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|other| (levenshtein(&name, &other.to_lowercase()), other))
+        .filter(|(edits, other)| *edits <= other.chars().count() / 3)
+        .collect();
+    near.sort();
+    near.dedup();
+    let best = near.first().map_or(0, |(edits, _)| *edits);
+    // What is much further away than the best is not meant.
+    near.into_iter().filter(|(edits, _)| *edits <= best + 1).map(|(_, other)| other).take(OFFERED).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first_and_far_ones_not_at_all() {
+        let known = ["mysql-5.5.9", "mysql-8.0.31", "mysql-8.0.33", "mariadb-10.11.5", "pg-18.6"];
+        assert_eq!(nearest("mysql-8.0.32", known), ["mysql-8.0.31", "mysql-8.0.33"]);
+        assert_eq!(nearest("PG-18.6", known), ["pg-18.6"]);
+        assert_eq!(nearest("oracle-23", known), [""; 0]);
+        assert_eq!(help("oracle-23", known), "`dbdyno servers list` shows all");
+    }
+}

@@ -1,0 +1,226 @@
+//! A server to play with: fresh data in a folder for temporary files, all gone when it stops.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{Endpoint, Target, mysql, postgres};
+use dbdyno_provision::{
+    Base, Error, PgServer, PgServerSpec, Running, Server, ServerSpec, Stopped, remove_data,
+};
+use nix::fcntl::{Flock, FlockArg};
+use tempfile::TempDir;
+
+/// How the names of the folders begin, by which one that was left behind is found again.
+const PREFIX: &str = "dbdyno-play-";
+
+/// The file that is locked while its folder is in use.
+const LOCK: &str = "lock";
+
+/// From spawning to the first answer; MariaDB 11.4 may take 20 s to make a key.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// What may be chosen.
+#[derive(Debug, Clone, Default)]
+pub struct PlayOptions {
+    /// The server's own option file.
+    pub config: Option<PathBuf>,
+    /// Storage engine whose plugin is loaded.
+    pub engine: Option<String>,
+    /// Set when the user wants all of it to end.
+    pub cancel: Arc<AtomicBool>,
+}
+
+/// A running server with fresh data. Dropping the value stops it and removes the data.
+#[derive(Debug)]
+pub struct Play {
+    // Dropped in this order: the server, its data, the lock on them.
+    server: AnyServer,
+    folder: TempDir,
+    _lock: Flock<File>,
+    /// From nothing to the first answer.
+    start_time: Duration,
+}
+
+#[derive(Debug)]
+enum AnyServer {
+    Mysql(Server),
+    Postgres(PgServer),
+}
+
+impl Play {
+    /// Initialises a data directory in the folder for temporary files (`$TMPDIR`, else `/tmp`) and starts the server on
+    /// it, with a private unix socket and no other way in. First it removes what an earlier dbdyno that was killed has
+    /// left there.
+    ///
+    /// # Errors
+    /// As [`Server::start`] and [`PgServer::start`].
+    pub fn start(base: &Base, options: &PlayOptions) -> Result<Self, Error> {
+        let parent = std::env::temp_dir();
+        sweep(&parent);
+        let cannot = || Error::io("cannot make a folder for the data in", parent.clone());
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot())?;
+        // PostgreSQL runs as another user than root and must be able to go through; it cannot see what is in it.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).map_err(cannot())?;
+        let lock = lock(folder.path())?;
+        let begun = Instant::now();
+        let server = AnyServer::start(base, options, folder.path())?;
+        let start_time = begun.elapsed();
+        Ok(Self { server, folder, _lock: lock, start_time })
+    }
+
+    /// How to log in, as the user who may do anything and has no password.
+    pub fn endpoint(&self) -> Endpoint {
+        match &self.server {
+            AnyServer::Mysql(server) => Endpoint {
+                target: Target::Mysql(server.options(None)),
+                capabilities: mysql::capabilities("InnoDB", true),
+            },
+            AnyServer::Postgres(server) => Endpoint {
+                target: Target::Postgres(server.options("postgres")),
+                capabilities: postgres::capabilities(),
+            },
+        }
+    }
+
+    /// The unix socket.
+    pub fn socket(&self) -> PathBuf {
+        match &self.server {
+            AnyServer::Mysql(server) => server.socket(),
+            AnyServer::Postgres(server) => server.socket(),
+        }
+    }
+
+    /// The server without what is its product's own.
+    pub fn running(&self) -> &Running {
+        self.server.running()
+    }
+
+    /// What making the data and starting took, to the first answer.
+    pub fn start_time(&self) -> Duration {
+        self.start_time
+    }
+
+    /// The log, as far as it is written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn log_text(&self) -> Result<String, Error> {
+        let log = self.running().log();
+        let bytes = fs::read(log).map_err(Error::io("cannot read", log))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Stops the server and removes its data.
+    ///
+    /// # Errors
+    /// When the process cannot be waited for or the data cannot be removed.
+    pub fn stop(self) -> Result<Stopped, Error> {
+        let Self { server, folder, .. } = self;
+        let stopped = match server {
+            AnyServer::Mysql(server) => server.stop(),
+            AnyServer::Postgres(server) => server.stop(),
+        }?;
+        let path = folder.path().to_path_buf();
+        folder.close().map_err(Error::io("cannot remove", path))?;
+        Ok(stopped)
+    }
+}
+
+impl AnyServer {
+    fn start(base: &Base, options: &PlayOptions, folder: &Path) -> Result<Self, Error> {
+        let (data_dir, template_dir) = (folder.join("data"), folder.join("templates"));
+        let log = folder.join("server.log");
+        match base {
+            Base::Mysql(base) => Server::start(&ServerSpec {
+                cancel: Arc::clone(&options.cancel),
+                base: base.clone(),
+                my_cnf: options.config.clone(),
+                cpus: None,
+                data_dir,
+                log,
+                template_dir,
+                start_timeout: START_LIMIT,
+                engine: options.engine.clone().unwrap_or_else(|| "innodb".to_owned()),
+            })
+            .map(Self::Mysql),
+            Base::Postgres(base) => PgServer::start(&PgServerSpec {
+                cancel: Arc::clone(&options.cancel),
+                initdb: Vec::new(),
+                base: base.clone(),
+                conf: options.config.clone(),
+                cpus: None,
+                data_dir,
+                log,
+                template_dir,
+                start_timeout: START_LIMIT,
+            })
+            .map(Self::Postgres),
+        }
+    }
+
+    fn running(&self) -> &Running {
+        match self {
+            Self::Mysql(server) => server,
+            Self::Postgres(server) => server,
+        }
+    }
+}
+
+/// Marks `folder` as in use. The lock is held before the file has its name, so that nobody takes the folder for a
+/// forgotten one.
+fn lock(folder: &Path) -> Result<Flock<File>, Error> {
+    let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
+    let cannot = || Error::io("cannot lock", new.clone());
+    let file = File::create(&new).map_err(cannot())?;
+    let lock =
+        Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| cannot()(errno.into()))?;
+    fs::rename(&new, &path).map_err(cannot())?;
+    Ok(lock)
+}
+
+/// Removes folders of this user whose dbdyno was killed; those in use are locked. What cannot be removed stays: it is in
+/// nobody's way.
+fn sweep(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    let own = nix::unistd::geteuid().as_raw();
+    for folder in entries.flatten().map(|entry| entry.path()) {
+        let is_named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+        let is_own = || fs::symlink_metadata(&folder).is_ok_and(|data| data.is_dir() && data.uid() == own);
+        if !is_named || !is_own() {
+            continue;
+        }
+        let Ok(file) = File::open(folder.join(LOCK)) else { continue };
+        let Ok(_lock) = Flock::lock(file, FlockArg::LockExclusiveNonblock) else { continue };
+        // Waits until a server that outlives its dbdyno by a moment has ended.
+        if remove_data(&folder.join("data")).is_ok() {
+            let _ = fs::remove_dir_all(&folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_dbdyno_left_is_removed_and_what_is_in_use_is_not() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |name: &str| {
+            let folder = parent.path().join(name);
+            fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let (left, used) = (folder("dbdyno-play-left"), folder("dbdyno-play-used"));
+        let (starting, other) = (folder("dbdyno-play-starting"), folder("somebody"));
+        drop(lock(&left).unwrap());
+        fs::write(other.join(LOCK), "").unwrap();
+        let _lock = lock(&used).unwrap();
+        sweep(parent.path());
+        assert!(!left.exists());
+        assert!(used.exists() && starting.exists() && other.exists());
+    }
+}

@@ -1,0 +1,126 @@
+//! All servers that can be named: those of the catalogue, and what lies in the servers folder.
+
+use std::path::{Path, PathBuf};
+
+use dbdyno_provision::{Base, list};
+
+use crate::files::{Catalogue, Entry};
+use crate::{Answer, Card, Origin};
+
+/// A server that can be got, or is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub name: String,
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`; empty when the server does not tell.
+    pub product: String,
+    /// What the server answered, else what its program prints, else what its entry says.
+    pub version: String,
+    /// Its entry in the catalogue.
+    pub entry: Option<Entry>,
+    /// Where it is, if it is here.
+    pub here: Option<Here>,
+}
+
+/// A server in the servers folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Here {
+    /// Its base directory, with links followed.
+    pub base_dir: PathBuf,
+    /// `None` when nobody has asked dbdyno to look at it.
+    pub origin: Option<Origin>,
+    /// What it answered when it was started once; `None` when it was not, or its program has changed since.
+    pub answer: Option<Answer>,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+}
+
+/// Everything in `catalogue`, in its order, then what else lies in `servers_dir`. Programs are run only for their
+/// `--version`, and only of servers that have not been asked.
+pub fn survey(servers_dir: &Path, catalogue: &Catalogue) -> Vec<Known> {
+    let mut there = list(servers_dir);
+    there.extend(card_names(servers_dir));
+    there.sort();
+    there.dedup();
+    let of_catalogue = catalogue.entries.iter().map(|entry| {
+        let is_here = there.contains(&entry.name);
+        known(servers_dir, &entry.name, Some(entry), is_here)
+    });
+    let is_other = |name: &&String| !catalogue.entries.iter().any(|entry| entry.name == **name);
+    let others = there.iter().filter(is_other).map(|name| known(servers_dir, name, None, true));
+    of_catalogue.chain(others).collect()
+}
+
+/// Names that have a card: also of servers whose base directory has gone. A card of files that dbdyno is just getting, or
+/// was getting when it was killed, is of nothing yet.
+fn card_names(servers_dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(servers_dir).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names = names.filter_map(|name| Some(name.strip_suffix(".toml")?.to_owned()));
+    let is_of_something = |name: &String| match Card::read(servers_dir, name) {
+        Ok(Some(card)) => card.origin != Origin::Got || servers_dir.join(name).exists(),
+        Ok(None) => false,
+        Err(_) => true,
+    };
+    names.filter(is_of_something).collect()
+}
+
+fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -> Known {
+    let promised = entry.map(|entry| (entry.product.clone(), entry.version.clone())).unwrap_or_default();
+    let (told, mut here) = match is_here {
+        true => look(servers_dir, name),
+        false => (None, None),
+    };
+    let (product, version) = told.unwrap_or(promised);
+    if let (Some(entry), Some(here)) = (entry, &mut here)
+        && !(product == entry.product && entry.means(&version))
+    {
+        let promise = format!("by its name it should be {} {}", entry.product, entry.version);
+        here.problem.get_or_insert(promise);
+    }
+    Known { name: name.to_owned(), product, version, entry: entry.cloned(), here }
+}
+
+/// Product and version, if they can be told, and what is there.
+fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Here>) {
+    let place = servers_dir.join(name);
+    let (card, mut problem) = match Card::read(servers_dir, name) {
+        Ok(card) => (card, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let answer = card.as_ref().and_then(|card| card.current_answer(&place)).cloned();
+    let told = match &answer {
+        Some(answer) => Some((answer.product.clone(), answer.version.clone())),
+        None => match Base::open(&place) {
+            Ok(base) => Some((base.product(), base.version().to_owned())),
+            Err(error) => {
+                problem = Some(error.to_string());
+                None
+            }
+        },
+    };
+    let base_dir = place.canonicalize().unwrap_or_else(|_| std::fs::read_link(&place).unwrap_or(place));
+    (told, Some(Here { base_dir, origin: card.map(|card| card.origin), answer, problem }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::by_name;
+
+    #[test]
+    fn the_catalogue_comes_first_and_what_is_broken_is_shown_with_its_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalogue = Catalogue { entries: vec![by_name("mysql-8.0.31").unwrap()], own_file: None };
+        std::os::unix::fs::symlink("/nowhere/base", folder.path().join("mine")).unwrap();
+        let card = Card { origin: Origin::Added, source: "x".to_owned(), answer: None };
+        card.write(folder.path(), "mine").unwrap();
+        let card = Card { origin: Origin::Got, ..card };
+        card.write(folder.path(), "mysql-8.0.31").unwrap();
+        let all = survey(folder.path(), &catalogue);
+        assert_eq!(all.iter().map(|known| known.name.as_str()).collect::<Vec<_>>(), ["mysql-8.0.31", "mine"]);
+        assert!(all[0].here.is_none() && all[0].version == "8.0.31");
+        let here = all[1].here.as_ref().unwrap();
+        assert_eq!(here.base_dir, Path::new("/nowhere/base"));
+        assert!(here.problem.as_ref().unwrap().contains("holds no MariaDB, MySQL or PostgreSQL server"));
+    }
+}

@@ -1,0 +1,53 @@
+//! The page on servers tells the catalogue as it is.
+
+#![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+use std::fs;
+use std::path::Path;
+
+use dbdyno_fetch::{Entry, Source, catalogue};
+
+const BEGIN: &str =
+    "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test reference -->\n";
+const END: &str = "<!-- end -->\n";
+
+/// `DBDYNO_UPDATE=1` writes the table anew.
+#[test]
+fn the_page_on_servers_has_the_catalogue() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/servers.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
+    let (_, after) = rest.split_once(END).expect("the table has an end");
+    let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
+    if std::env::var_os("DBDYNO_UPDATE").is_some() {
+        fs::write(&path, wanted).unwrap();
+    } else {
+        assert!(page == wanted, "the table is not that of the catalogue; write it anew: DBDYNO_UPDATE=1");
+    }
+}
+
+fn table() -> String {
+    let mut text = "| name | server | from | download | checked by |\n|---|---|---|---|---|\n".to_owned();
+    for entry in catalogue() {
+        let download = entry.download_mb.map_or(String::new(), |mb| format!("{mb} MB"));
+        text.push_str(&format!(
+            "| {} | {} {} | {} | {download} | {} |\n",
+            entry.name,
+            entry.product,
+            entry.version,
+            from(&entry),
+            if entry.untested { "**untested**" } else { entry.source.check() },
+        ));
+    }
+    text
+}
+
+fn from(entry: &Entry) -> String {
+    match &entry.source {
+        Source::Maven { artifact, .. } => format!("Maven `{artifact}`"),
+        Source::Npm { package, .. } => format!("npm `{package}`"),
+        Source::Debian { suite, packages, .. } => format!("Debian {suite}: `{}`", packages.join(" ")),
+        Source::Tarball { url, .. } => format!("<{}>", url.as_deref().unwrap_or_default()),
+        Source::Basedir { path } => path.display().to_string(),
+    }
+}

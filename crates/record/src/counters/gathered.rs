@@ -1,0 +1,136 @@
+//! Samples of a counter file on their way to a series: by sample as they come in, by key as they are asked for.
+
+use super::{CounterHeader, CounterSeries};
+
+/// Stands for no key.
+const NONE: usize = usize::MAX;
+
+/// Every change of every key so far. Keys have numbers in the order in which they first came.
+///
+/// A run has millions of changes, and from sample to sample the same keys change in the same order: the key that
+/// followed another one the last time is looked at first.
+#[derive(Debug)]
+pub(crate) struct Gathered<'a> {
+    at_us: Vec<i64>,
+    keys: Vec<&'a str>,
+    /// Numbers in the order of their keys.
+    sorted: Vec<usize>,
+    /// What came last after the sample's begin, then after each key.
+    followers: Vec<usize>,
+    /// Key, sample, value.
+    changes: Vec<(usize, u32, i64)>,
+}
+
+impl Default for Gathered<'_> {
+    fn default() -> Self {
+        Self {
+            at_us: Vec::new(),
+            keys: Vec::new(),
+            sorted: Vec::new(),
+            followers: vec![NONE],
+            changes: Vec::new(),
+        }
+    }
+}
+
+impl<'a> Gathered<'a> {
+    /// One more sample.
+    pub(crate) fn sample(&mut self, at_us: i64, values: impl Iterator<Item = (&'a str, i64)>) {
+        // A sample each millisecond for 49 days would be the first that has no number.
+        let sample = u32::try_from(self.at_us.len()).unwrap_or(u32::MAX);
+        self.at_us.push(at_us);
+        let mut place = 0;
+        for (key, value) in values {
+            let number = self.number(key, place);
+            self.followers[place] = number;
+            place = number + 1;
+            self.changes.push((number, sample, value));
+        }
+    }
+
+    /// The number of `key`, which follows what `place` of the followers stands for.
+    fn number(&mut self, key: &'a str, place: usize) -> usize {
+        let guess = self.followers[place];
+        if self.keys.get(guess) == Some(&key) {
+            return guess;
+        }
+        // A server gives its counters sorted.
+        let is_last = self.sorted.last().is_none_or(|last| self.keys[*last] < key);
+        let found = match is_last {
+            true => Err(self.sorted.len()),
+            false => self.sorted.binary_search_by(|number| self.keys[*number].cmp(key)),
+        };
+        match found {
+            Ok(place) => self.sorted[place],
+            Err(place) => {
+                let number = self.keys.len();
+                self.keys.push(key);
+                self.sorted.insert(place, number);
+                self.followers.push(NONE);
+                number
+            }
+        }
+    }
+
+    /// All of it by key.
+    pub(crate) fn series(self, header: CounterHeader) -> CounterSeries {
+        let mut counts = vec![0; self.keys.len()];
+        for (number, ..) in &self.changes {
+            counts[*number] += 1;
+        }
+        let mut keys = String::with_capacity(self.keys.iter().map(|key| key.len()).sum());
+        let mut ends = Vec::with_capacity(self.keys.len());
+        let mut places = vec![0; self.keys.len()];
+        let mut end = 0;
+        for number in self.sorted {
+            keys.push_str(self.keys[number]);
+            places[number] = end;
+            end += counts[number];
+            ends.push((keys.len(), end));
+        }
+        let mut changes = vec![(0, 0); self.changes.len()];
+        for (number, sample, value) in self.changes {
+            changes[places[number]] = (sample, value);
+            places[number] += 1;
+        }
+        CounterSeries::of_parts(header, self.at_us, (keys, ends), changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::Map;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_key_keeps_its_changes_in_whatever_order_keys_come(
+            samples in prop::collection::vec(prop::collection::vec(("[a-e]{1,2}", any::<i64>()), 0..8), 0..12),
+        ) {
+            let mut gathered = Gathered::default();
+            let mut expected: BTreeMap<&str, Vec<Option<i64>>> = BTreeMap::new();
+            for (number, values) in samples.iter().enumerate() {
+                gathered.sample(number as i64, values.iter().map(|(key, value)| (key.as_str(), *value)));
+                for (key, value) in values {
+                    let known = expected.entry(key).or_default();
+                    let last = known.last().copied().flatten();
+                    known.resize(number, last);
+                    known.truncate(number);
+                    known.push(Some(*value));
+                }
+            }
+            let series = gathered.series(CounterHeader { source: "status".into(), about: Map::new() });
+            prop_assert_eq!(series.keys().collect::<Vec<_>>(), expected.keys().copied().collect::<Vec<_>>());
+            for (key, mut known) in expected {
+                let last = known.last().copied().flatten();
+                known.resize(samples.len(), last);
+                let found: Vec<_> = (0..samples.len()).map(|sample| series.value(key, sample)).collect();
+                prop_assert_eq!(found, known, "{}", key);
+            }
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The build of dbdyno that wrote a file.
+
+use serde::{Deserialize, Serialize};
+
+/// Which build of dbdyno made the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolInfo {
+    pub version: String,
+    /// Commit the binary was built from, or `unknown`.
+    pub commit: String,
+    /// `release` or `debug`; numbers of a debug build are not worth comparing.
+    pub build: String,
+}
