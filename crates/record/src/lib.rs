@@ -3,6 +3,7 @@
 //! Everything a run leaves behind is described here and nowhere else. The writer only appends, syncs at the
 //! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
 
+mod base64;
 mod calibration;
 mod checksum;
 mod counter_lines;
