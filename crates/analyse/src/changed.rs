@@ -86,7 +86,8 @@ fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
         told.push(format!("{} more", changes.len() - NAMED));
     }
     Some(format!(
-        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. Its blocks were not measured alike.",
+        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. \
+         Its blocks are not comparable.",
         told.join("; ")
     ))
 }
@@ -129,7 +130,7 @@ mod tests {
         let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
         let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
         let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
-        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks were not measured alike."#);
+        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks are not comparable."#);
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(crate) fn absolute_note(colour: Colour, missed: Option<String>) -> String {
     match colour {
         Colour::Red => "lowest quarter of this step".to_owned(),
         Colour::Green => "highest quarter of this step".to_owned(),
-        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was not kept".to_owned()),
+        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was missed".to_owned()),
         Colour::None | Colour::Blue | Colour::Yellow => String::new(),
     }
 }

@@ -61,7 +61,8 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
         let note = found.notes.last().unwrap();
         assert_eq!(
             note,
-            "New did not keep the background rate that base kept in qr100: its queries ran beside fewer writes than planned."
+            "New did not keep the background rate that base kept in qr100: its queries ran with \
+             fewer concurrent writes than planned."
         );
         assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio beside fewer writes is in no mean");
     }
@@ -107,7 +108,7 @@ fn settings_that_are_not_alike_are_noted() {
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
-    assert_snapshot!(notes(&run).join("\n"), @"Not set alike: page: 4 KiB by default (a), 8 KiB by default (b).");
+    assert_snapshot!(notes(&run).join("\n"), @"Different settings: page: 4 KiB by default (a), 8 KiB by default (b).");
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
@@ -115,7 +116,7 @@ fn settings_that_are_not_alike_are_noted() {
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
     let last = found.notes.last().unwrap();
-    assert_snapshot!(last, @"Not set alike: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
+    assert_snapshot!(last, @"Different settings: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
 }
 
 #[test]
@@ -179,10 +180,10 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
     let (one, mut two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     two.manifest.seed = 8;
     let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
-    assert_snapshot!(error, @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    assert_snapshot!(error, @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
     let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
-    assert_snapshot!(found.notes[0], @"The runs are not alike: seed 7 and 8.");
+    assert_snapshot!(found.notes[0], @"The runs are not comparable: seed 7 and 8.");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     };
     let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
     Some(format!(
-        "{variant} left work to later steps: {}{more}. The tables `Debt` have all of it.",
+        "{variant} deferred work to later steps: {}{more}. Details: tables `Deferred work`.",
         named.join("; ")
     ))
 }

@@ -48,7 +48,7 @@ pub(crate) fn unequal(run: &Run) -> Option<String> {
     }
     let each: Vec<String> = told.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
     Some(format!(
-        "Connections were not encrypted alike, which is a part of every difference: {}.",
+        "Encryption of connections differs, which affects every ratio: {}.",
         each.join("; ")
     ))
 }
@@ -115,7 +115,7 @@ mod tests {
         let mut unreached = cell(1, "e", Vec::new());
         unreached.events.remove(1);
         let mut run = run(&["a", "b", "c", "d", "e"], 1, [cells, vec![unreached]].concat());
-        assert_snapshot!(unequal(&run).unwrap(), @"Connections were not encrypted alike, which is a part of every difference: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear.");
+        assert_snapshot!(unequal(&run).unwrap(), @"Encryption of connections differs, which affects every ratio: a: TLSv1.3 TLS_AES_256_GCM_SHA384; b: TLSv1.3 TLS_CHACHA20_POLY1305_SHA256; c: in clear.");
         run.cells.remove(1);
         run.manifest.variants[2].driver = "sqlite".to_owned();
         assert_eq!(unequal(&run), None, "neither a file nor what never ran is compared");

@@ -193,8 +193,9 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{}: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It \
-             tells in its performance schema: switch it on, or let dbdyno's user read it.",
+            "{}: the binary log is synced and the server does not count syncs, so there are no \
+             fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's \
+             user read it.",
             names.join(", ")
         )
     })
@@ -355,6 +356,6 @@ mod tests {
             warning(&run(&["a"], 1, vec![cell]))
         };
         assert_eq!(with("binlog.COUNT_MISC"), None);
-        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It tells in its performance schema: switch it on, or let dbdyno's user read it.");
+        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not count syncs, so there are no fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's user read it.");
     }
 }

@@ -110,7 +110,7 @@ pub(crate) fn told(run_id: &str, standstills: &[String]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!standstills.is_empty()).then(|| format!("Run {run_id} came to a standstill: {named}{more}."))
+    (!standstills.is_empty()).then(|| format!("Run {run_id} dropped to rate zero: {named}{more}."))
 }
 
 #[cfg(test)]

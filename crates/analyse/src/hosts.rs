@@ -24,7 +24,7 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
     };
     tell(
         Hosting::External,
-        "somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.",
+        "external server: its CPU, memory and disk are unknown; host figures are of the client's host.",
     );
     let seen: Vec<&str> = variants
         .iter()
@@ -37,8 +37,8 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
     );
     tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
     if !seen.is_empty() {
-        let what = "somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and \
-                    sizes are unknown.";
+        let what = "external server on this host: its process is visible, its data directory is \
+                    not, so disk figures and sizes are unknown.";
         all.push(format!("{}: {what}", seen.join(", ")));
     }
     if !named(Hosting::Process).is_empty() {
@@ -108,7 +108,7 @@ mod tests {
         run.manifest.variants[1].driver = "sqlite".to_owned();
         run.manifest.variants[2].driver = "null".to_owned();
         assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        far: somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.
+        far: external server: its CPU, memory and disk are unknown; host figures are of the client's host.
         lite: the database works inside dbdyno, so client CPU and memory are client and database together.
         none: no database: these figures measure dbdyno itself.
         ");
@@ -122,7 +122,7 @@ mod tests {
         run.manifest.variants[0].external = true;
         run.manifest.host.server_cpus = None;
         assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        near: somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and sizes are unknown.
+        near: external server on this host: its process is visible, its data directory is not, so disk figures and sizes are unknown.
         Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.
         ");
     }

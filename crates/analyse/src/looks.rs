@@ -65,7 +65,7 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
 pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
     (!looks.is_empty()).then(|| {
         format!(
-            "The run was looked at {} while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
+            "Interim analyses: {}. Verdicts and adjusted p are corrected for them, intervals are not.",
             numbered(looks.len(), "time")
         )
     })
@@ -77,8 +77,9 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
         let count = looks(run).len();
         (count > 0).then(|| {
             format!(
-                "Run {} was looked at {} while it went on, and its own ratios decided how many blocks it has: no figure of two runs \
-                 is corrected for that, so differences may be told too often. Best compare runs without a budget.",
+                "Run {} was analysed {} while it went on, and its own ratios decided its number of \
+                 blocks. Figures of two runs are not corrected for that, so false differences are \
+                 more likely. Better compare runs without a budget.",
                 run.manifest.run_id,
                 numbered(count, "time")
             )

@@ -29,8 +29,8 @@ fn longest_us(step: &StepRecord) -> i64 {
 pub(crate) fn fault(step: &StepRecord) -> Option<String> {
     let still_us = Some(longest_us(step)).filter(|still_us| *still_us >= LIMIT_US)?;
     Some(format!(
-        "dbdyno was stopped for at least {:.1} s in the window (its sampler woke so much late; 1 s or more at once makes a step invalid): by \
-         Ctrl-Z, a frozen container, a paused machine, or for want of a CPU",
+        "dbdyno was paused for at least {:.1} s in the window (1 s or more at once makes a step \
+         invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU",
         still_us as f64 / 1e6
     ))
 }
@@ -40,7 +40,8 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
     let still_us = longest_us(step);
     (TOLD_US..LIMIT_US).contains(&still_us).then(|| {
         format!(
-            "dbdyno was stopped for at least {:.1} s in block {} {} {}: its figures hold that, and the server is not to blame.",
+            "dbdyno was paused for at least {:.1} s in block {} {} {}: its figures include that \
+             pause, which the server did not cause.",
             still_us as f64 / 1e6,
             cell.id.block,
             cell.id.variant,
@@ -90,6 +91,6 @@ mod tests {
     fn a_short_stop_is_told() {
         let short = step(&[(100, 0), (900_000, 500_000), (1_600_000, 600_000)]);
         assert_eq!(validity(&short), Validity::Valid);
-        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was stopped for at least 0.6 s in block 1 a l.i0: its figures hold that, and the server is not to blame.");
+        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was stopped for at least 0.6 s in block 1 a l.i0: its figures include that pause, which the server did not cause.");
     }
 }

@@ -137,7 +137,7 @@ pub(crate) fn absolute_text(steps: &[StepFindings]) -> String {
         return String::new();
     }
     format!(
-        " In {} operations are sent at the plan's rate; how quick their answers were is in the step's table {TIMES_TABLE}.",
+        " In {} the plan fixes the rate: compare latencies in the step's table {TIMES_TABLE}.",
         listed(&names)
     )
 }
@@ -149,8 +149,8 @@ pub(crate) fn relative_text(steps: &[StepFindings]) -> String {
         return String::new();
     }
     format!(
-        " paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table \
-         {TIMES_TABLE}."
+        " paced: the plan fixes the rate and it was kept; compare response times in the step's \
+         table {TIMES_TABLE}."
     )
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
     let missed = |variant: &VariantStep| {
         let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
         Some(format!(
-            "{} {}: the schedule was not kept: {}; response times are of what was answered.",
+            "{} {}: the schedule was not kept: {}; response times are of answered operations only.",
             variant.variant,
             step.name,
             pace.text()
@@ -178,7 +178,8 @@ pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
     let missed = of(Verdict::Missed);
     let paced = (!paced.is_empty()).then(|| {
         format!(
-            "The rate is the plan's in {}, and both kept it: compare response times, in the reports' tables {TIMES_TABLE}.",
+            "The plan fixes the rate in {}, and both kept it: compare response times in the \
+             reports' tables {TIMES_TABLE}.",
             listed(&paced)
         )
     });

@@ -72,14 +72,14 @@ fn a_schedule_that_only_the_base_kept_is_missed() {
         assert_eq!(word(&findings), Some(Verdict::Missed), "{reached}");
     }
     let findings = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
-    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of what was answered.");
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
     let summary = &findings.workloads[0].summary;
     assert_eq!(
         summary.relative.rows[1].cells[0].note,
         "476/s of 1000/s were reached, 52.4 % of the operations dropped"
     );
     assert!(
-        summary.relative.caption.contains(" missed: it did not keep the plan's rate, which the base kept.")
+        summary.relative.caption.contains(" missed: it missed the planned rate, which the base kept.")
     );
     assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))), Some(Verdict::Paced));
 }
@@ -89,7 +89,7 @@ fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_little_it_lacks
     let base = open_loop(1_000, false, 1_000);
     let findings = found(&base, &overloaded(970));
     assert_eq!(word(&findings), Some(Verdict::Missed));
-    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of what was answered.");
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of answered operations only.");
     assert_eq!(word(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
     // A base that does not keep it either: its rate is what it can do.
     assert_eq!(word(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));

@@ -47,9 +47,9 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         Some(if is_noticed { share } else { 0.0 })
     })?;
     Some(format!(
-        "Others read from the device of the data beside the server: {:.0} % of what was read at worst, in {}, and more than {:.0} % in \
-         {} of {} runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others \
-         wrote meanwhile cannot be told apart.",
+        "Other processes read from the data device: {:.0} % of all reads at worst, in {}; more \
+         than {:.0} % in {} of {} runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, \
+         rKB/o) include that, server read does not. Writes by others cannot be separated.",
         100.0 * worst.share,
         worst.place,
         100.0 * TOLD_SHARE,
@@ -119,12 +119,12 @@ mod tests {
         step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Others read"))
+        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Other processes read"))
     }
 
     #[test]
     fn others_are_told_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(told(100, 60).unwrap(), @"Others read from the device of the data beside the server: 40 % of what was read at worst, in block 1 a qr100, and more than 10 % in 1 of 1 runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others wrote meanwhile cannot be told apart.");
+        insta::assert_snapshot!(told(100, 60).unwrap(), @"Other processes read from the data device: 40 % of all reads at worst, in block 1 a qr100; more than 10 % in 1 of 1 runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) include that, server read does not. Writes by others cannot be separated.");
         assert_eq!(told(100, 92), None, "8 %");
         assert_eq!(told(3, 2), None, "half a MiB a second");
         assert_eq!(told(100, 140), None, "the server read from another device too");

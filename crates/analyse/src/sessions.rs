@@ -34,7 +34,8 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
             })
             .collect();
         all.push(format!(
-            "Block {block} was not measured at one time ({}): its ratios may hold what changed between.",
+            "Block {block} was interrupted and resumed ({}): its ratios may include changes of the \
+             machine in between.",
             parts.join(", ")
         ));
     }

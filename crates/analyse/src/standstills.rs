@@ -76,7 +76,7 @@ impl Standstills {
     pub fn text(&self, base: &str) -> Option<String> {
         let own = (!self.stalled.is_empty()).then(|| {
             format!(
-                "answered nothing in {} of {}, in which {base} did",
+                "answered nothing in {} of {}, in which {base} answered",
                 blocks_text(&self.stalled),
                 self.blocks
             )
@@ -106,11 +106,11 @@ pub(crate) fn warnings(step: &StepFindings, base: &str) -> Vec<String> {
             return None;
         }
         let what = if variant.variant == base && step.variants.len() > 1 {
-            ": no ratio there, and nothing is judged as faster than it or the same"
+            ": no ratio there, and no verdict of faster or same"
         } else if variant.standstills.stalled.is_empty() {
             ""
         } else {
-            ", and the base did: stalled, whatever its ratio in other blocks"
+            ", and the base answered: stalled, whatever its ratio in other blocks"
         };
         let valid = valid(&variant.runs).count();
         Some(format!(

@@ -67,7 +67,7 @@ pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
 /// One warning for each variant and step that missed its target, in all or in some blocks.
 pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
     let missed = |variant: &VariantStep| {
-        let beside = "its queries ran beside fewer writes than planned";
+        let beside = "its queries ran with fewer concurrent writes than planned";
         let missed = step.missed_text(variant).map(|missed| format!("{missed}; {beside}"));
         let missed = missed.or_else(|| step.missed_blocks_text(variant))?;
         Some(format!("{} {}: {missed}.", variant.variant, step.name))
@@ -130,14 +130,14 @@ mod tests {
         let variant = &step.variants[0];
         assert_eq!((variant.background_rate, variant.judged_background_rate), (Some(192.0), Some(184.0)));
         assert!(keeps_target(192.0, 200.0, 0.95) && step.misses(variant));
-        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran beside fewer writes than planned.");
+        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran with fewer concurrent writes than planned.");
     }
 
     #[test]
     fn blocks_that_missed_the_target_are_counted_whatever_the_median_says() {
         let told = |rows: &[u64]| warnings(&of_two_clients(rows).workloads[0].steps[1]).join("\n");
         insta::assert_snapshot!(told(&[100, 50, 100]), @"a qr100: the background rate was missed in 1 of 3 blocks, and kept by the median.");
-        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran beside fewer writes than planned.");
+        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran with fewer concurrent writes than planned.");
         assert_eq!(told(&[100, 96, 100]), "");
         let findings = of_two_clients(&[100, 50, 100]);
         let sla = findings.workloads[0].summary.sla.as_ref().unwrap();

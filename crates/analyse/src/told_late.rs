@@ -46,9 +46,8 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
         run.manifest.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "No fsyncs per commit ({}): PostgreSQL's sessions tell their counts when they end, and when sampling ended some \
-             had not, or nobody looked. A pooler between dbdyno and the server keeps sessions open; earlier builds of dbdyno did not \
-             look.",
+            "No fsyncs per commit ({}): PostgreSQL's sessions report their counts when they end, \
+             and some were still open when sampling ended. A pooler keeps sessions open.",
             names.join("; ")
         )
     })
@@ -116,7 +115,7 @@ mod tests {
             let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step(left)])])).warnings;
             warnings.into_iter().find(|text| text.contains("fsyncs"))
         };
-        insta::assert_snapshot!(told(None).unwrap(), @"No fsyncs per commit (a, 1 step): PostgreSQL's sessions tell their counts when they end, and when sampling ended some had not, or nobody looked. A pooler between dbdyno and the server keeps sessions open; earlier builds of dbdyno did not look.");
+        insta::assert_snapshot!(told(None).unwrap(), @"No fsyncs per commit (a, 1 step): PostgreSQL's sessions report their counts when they end, and some were still open when sampling ended. A pooler keeps sessions open.");
         assert_eq!((told(Some(2)).is_some(), told(Some(0))), (true, None));
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn warnings(
 
 /// Planned so, or measured so far: what one block shows may be chance.
 fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<String> {
-    let chance = "nothing can be said about significance; a difference may be chance";
+    let chance = "no significance test is possible; a difference may be chance";
     if run.manifest.blocks < 2 {
         return Some(format!("One block: {chance}. Use blocks = 5 or more."));
     }
@@ -182,7 +182,8 @@ fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(format!(
-        "Sampling cost up to {:.2} % of a core ({place}); more than {:.1} % may disturb what is measured.",
+        "Sampling used up to {:.2} % of a core ({place}); more than {:.1} % may disturb the \
+         measurement.",
         100.0 * share,
         100.0 * SAMPLER_CORE_SHARE_LIMIT
     ))
@@ -227,10 +228,10 @@ mod tests {
         1 of 3 cells did not run.
         events.jsonl: last line cut off
         Invalid, not used: block 1 a l.i0: clock jumped.
-        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran beside fewer writes than planned.
+        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran with fewer concurrent writes than planned.
         2 query operations failed (0.249 %) in block 1 a qr100.
         Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
-        One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more.
+        One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more.
         ");
     }
 
@@ -291,7 +292,7 @@ mod tests {
         let told = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
         assert_snapshot!(told(&cells), @r"
         2 of 4 cells did not run.
-        One block of 2 was measured: nothing can be said about significance; a difference may be chance.
+        One block of 2 was measured: no significance test is possible; a difference may be chance.
         ");
         cells.extend([cell(2, "a", steps(1_000)), cell(2, "b", steps(1_100))]);
         assert_eq!(told(&cells), "");

@@ -187,8 +187,8 @@ fn warning(parity: &Parity) -> Option<String> {
         parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
     (!differing.is_empty()).then(|| {
         format!(
-            "the variants will not be set alike: {}; `dbdyno plan` shows how and what to write, and `differs` in the plan says \
-             what is meant",
+            "the configurations will differ: {}; `dbdyno plan` shows the values and how to make \
+             them equal; list intended differences in `differs` of the plan",
             differing.join(", ")
         )
     })

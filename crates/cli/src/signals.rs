@@ -11,7 +11,7 @@ use crate::exit::{Ended, INTERRUPTED, MACHINE};
 use crate::{host, terminal};
 
 /// What a stopped run says.
-pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once more to stop at once)";
+pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
 
 /// Signals that come within this time of the first are the same wish. `timeout` signals its command and then its command's
 /// group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms apart, when they were seen as two. Nobody asks twice so fast.

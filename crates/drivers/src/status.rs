@@ -141,7 +141,7 @@ async fn describe_mysql(session: &mut AnySession) -> Result<Description, DbError
         return Err(DbError::new(
             Class::Fatal,
             "",
-            "the server does not tell its version: SELECT VERSION() is empty",
+            "the server does not report its version: SELECT VERSION() is empty",
         ));
     }
     let mut settings = variables(session, "%").await?;

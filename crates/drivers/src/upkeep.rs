@@ -78,7 +78,7 @@ pub async fn settle(
         Upkeep::MyRocks if owned => work.myrocks(tables).await?,
         Upkeep::AnalyzeOnly => work.analyze(tables).await?,
         Upkeep::InnoDb | Upkeep::MyRocks => {
-            let note = "somebody else runs this server: its global settings were not touched and nothing was flushed";
+            let note = "external server: its global settings were not changed and nothing was flushed";
             work.report.notes.push(note.to_owned());
             work.analyze(tables).await?;
         }

@@ -166,7 +166,7 @@ pub(crate) fn data_needs_own_server(variant: &Variant, workloads: &Workloads) ->
             (data, _) => format!("data = \"{}\"", data.name()),
         };
         Some(format!(
-            "is run by somebody else, but {key} of {name} stops and starts the server: leave it out"
+            "is an external server, but {key} of {name} stops and starts the server: leave it out"
         ))
     })
 }

@@ -194,8 +194,9 @@ pub struct Variant {
     /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the product's own client library does
     /// when left out: yes for MySQL from 5.7, no for MariaDB. Only for MariaDB and MySQL.
     pub deprecate_eof: Option<bool>,
-    /// Whether connections ask to be told of changes of the session's state (`CLIENT_SESSION_TRACK`); yes when left out, as both
-    /// products' own client libraries do where the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
+    /// Whether connections ask for reports of changes of the session's state
+    /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
+    /// the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
     pub session_track: Option<bool>,
     /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
     /// otherwise go to no server over TCP without TLS.

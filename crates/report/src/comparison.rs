@@ -125,12 +125,12 @@ fn rates_and_ratios(comparison: &Comparison) -> &'static str {
     match (comparison.paired, most.unwrap_or(0)) {
         (_, 0 | 1) => "Base and new: rate of the one block. Ratio: new ÷ base.",
         (true, _) => {
-            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it \
-             need not be the quotient of the two medians."
+            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric \
+             mean over the blocks. It may differ from the quotient of the two medians."
         }
         (false, _) => {
-            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that of base's; so it need not be \
-             the quotient of the two medians."
+            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that \
+             of base's. It may differ from the quotient of the two medians."
         }
     }
 }

@@ -80,7 +80,7 @@ fn markdown_begins_with_the_changes() {
     | qr100 | dev | 6 | 9010 | 8200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
     | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
 
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 when one stood still. Changes are the greatest shift of level, then the greatest before and behind it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero. Changes are the greatest shift of level, then the greatest before and after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
     ");
 }
 
@@ -108,8 +108,8 @@ fn a_row_has_all_changes_each_with_its_own_p_and_what_the_newest_run_lacks() {
     assert_eq!(shown(&history), "slower 0.910, faster 1.020, no value | 0.008, 0.031");
     history.series[0].changes.clear();
     history.series[0].newest = Some(Lapse::Standstill);
-    assert_eq!(shown(&history), "none, stands still | 0.008");
-    let said = "dev qr100 came to a standstill in the newest run 20240106T000000Z-nightly.";
+    assert_eq!(shown(&history), "none, has rate zero | 0.008");
+    let said = "dev qr100 dropped to rate zero in the newest run 20240106T000000Z-nightly.";
     assert_eq!(answers(&history)[0], said);
 }
 
@@ -119,7 +119,8 @@ fn a_level_of_standstills_has_no_ratio_to_it() {
     let change = &mut history.series[0].changes[0];
     (change.before, change.ratio, change.verdict) = (0.0, f64::INFINITY, Verdict::Faster);
     assert_eq!(row(&history, &history.series[0])[CHANGE], "faster");
-    let said = "dev qr100 is faster since run 20240104T000000Z-nightly: it stood still before (0.00 to 8210, 12.0.1 to 12.0.2).";
+    let said = "dev qr100 is faster since run 20240104T000000Z-nightly: rate zero before (0.00 to \
+                8210, 12.0.1 to 12.0.2).";
     assert_eq!(answers(&history), [said]);
 }
 

@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_ratio_of_behind_to_before_the_writes_has_its_interval_and_its_sign() {
         let text = Markdown.render(&fixture::with_aging()).expect("plain data");
-        let table = text.split("### Behind ÷ before the writes").nth(1).expect("there is one");
+        let table = text.split("### After ÷ before writes").nth(1).expect("there is one");
         assert!(table.contains("| qr500 | 0.72 0.710–0.730 − | invalid |"), "{table}");
         assert!(table.contains("− more than 5 % below the rate before the writes"));
     }

@@ -19,8 +19,8 @@ pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<
     }
     let found = (!found.is_empty()).then(|| found.join(", "))?;
     Some(format!(
-        "Medians and ratio point in opposite ways in {found}: a ratio is the mean of those of each block, and need not \
-         be the quotient of the two medians."
+        "Medians and ratio disagree in {found}: the ratio is the mean over the blocks' ratios, not \
+         the quotient of the medians."
     ))
 }
 

@@ -62,7 +62,7 @@ impl Reason<'_> {
         let places: Vec<String> = self.rows.iter().map(of_row).collect();
         // The warnings and the step's own page have all of it.
         let note = if self.text == "invalid" { first_clause(self.note) } else { self.note };
-        let others = if self.differ { " (the first of these; each is told at its step)" } else { "" };
+        let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
         one_line(&format!("{}: {}: {note}{others}", places.join("; "), self.text))
     }
 }
@@ -132,7 +132,8 @@ mod tests {
         assert_eq!(
             lines(&["s1", "s2", "s3", "s4", "s5", "s6"], rows),
             [
-                "s1, s3 and 2 more, a; s6, b: invalid: busy in 91 % (the first of these; each is told at its step)",
+                "s1, s3 and 2 more, a; s6, b: invalid: busy in 91 % (the first of these; all are \
+                 listed by step)",
                 "s2, b: invalid: lost"
             ]
         );

@@ -133,14 +133,14 @@ fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
 fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     match (kind, colour) {
         (TableKind::Sla, Colour::Red) => "target missed",
-        (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base did",
+        (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base answered",
         (TableKind::Aging, Colour::Blue) => "more than 5 % above the rate before the writes",
         (TableKind::Aging, Colour::Yellow) => "more than 5 % below the rate before the writes",
 
         (_, Colour::None) => "",
         (_, Colour::Red) => "within the lowest quarter of its step",
         (_, Colour::Green) => "within the highest quarter of its step",
-        (_, Colour::Grey) => "the planned rate was not kept",
+        (_, Colour::Grey) => "the planned rate was missed",
         (_, Colour::Blue) => "more than 5 % above the base",
         (_, Colour::Yellow) => "more than 5 % below the base",
     }

@@ -325,9 +325,9 @@ mod tests {
     fn tests_before_and_behind_the_writes_have_a_row_each_and_a_column_a_variant() {
         let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
         let text = render(&fixture::with_aging(), options);
-        let table = text.split("\nBehind ÷ before the writes\n").nth(1).expect("there is one");
+        let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");
         insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
-        Rate behind the steps that write, divided by the rate before them.
+        Rate after the steps that write ÷ rate before them.
         test              rollback                 <b>&"
         ────────────────────────────────────────────────
         qr500  0.72  0.710–0.730 −  invalid

@@ -102,7 +102,7 @@ pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
 pub(crate) fn time_cap(times: f64) -> Deviation {
     deviation(
         "time_cap",
-        "statements that are on their way when the time is over are waited for without a limit",
+        "statements in flight when the time is over are awaited without a limit",
         &format!("a step is cut off and failed after {times} times its length and 10 s"),
     )
 }

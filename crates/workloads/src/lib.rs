@@ -23,13 +23,13 @@ pub use workload::{About, Context, Explained, Work, Workload};
 pub const ALL: &[(&str, &str)] = &[
     (
         "insert-benchmark",
-        "ten steps: load in key order, build indexes, random writes with deletes, then range and point queries \
-         beside writes at fixed rates",
+        "ten steps: load in key order, build indexes, random writes with deletes, then range and \
+         point queries with concurrent writes at fixed rates",
     ),
     (
         "microbenchmarks",
-        "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: \
-         what reads runs before the writes and again behind them",
+        "27 small tests on sbtest tables in the order of the published reports, the 42 steps of \
+         2024 or the 32 of 2025: read tests run before the writes and again after them",
     ),
     (
         "oltp",

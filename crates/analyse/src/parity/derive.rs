@@ -111,7 +111,7 @@ fn commit(reader: &Reader<'_>) -> Option<Value> {
 /// MariaDB's 3 is the group commit of old: synced.
 fn engine_commit(number: &str) -> &'static str {
     match number {
-        "0" => "neither written nor synced, within a second or so",
+        "0" => "written and synced within a second or so",
         "2" => LATER,
         _ => SYNCED,
     }
@@ -223,7 +223,7 @@ fn io(reader: &Reader<'_>) -> Option<Value> {
             None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
         },
     };
-    Some(Value::words(if is_direct { "nothing (direct)" } else { "page cache" }))
+    Some(Value::words(if is_direct { "O_DIRECT" } else { "page cache" }))
 }
 
 fn isolation(reader: &Reader<'_>) -> Option<Value> {

@@ -87,7 +87,7 @@ fn unread(subject: &Subject) -> Vec<String> {
     lines
         .filter_map(|line| {
             let (name, _) = line.setting(&subject.settings)?;
-            Some(format!("line {}: {name} stands in [{}]", line.line, line.group))
+            Some(format!("line {}: {name} is in [{}]", line.line, line.group))
         })
         .collect()
 }
@@ -124,7 +124,7 @@ fn changed(subject: &Subject) -> Vec<String> {
         // What was told to the server, not what a connection makes of it.
         let is = subject.settings.get(&name)?;
         is_changed(subject.product, &name, &told, is)
-            .then(|| format!("line {}: {name} was told {told} and is {}", line.line, shown(is)))
+            .then(|| format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is)))
     };
     subject.told_settings().into_iter().filter_map(changed).collect()
 }
@@ -174,10 +174,10 @@ mod tests {
                       sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
                       [mariadb]\nlog_bin = x\n";
         insta::assert_snapshot!(all("MySQL", "8.0.31", config), @r"
-        Unread: line 2: innodb_flush_log_at_trx_commit stands in [mysql]
+        Unread: line 2: innodb_flush_log_at_trx_commit is in [mysql]
         Twice: sync_binlog = 1 (line 6) and 0 (line 9)
         NotTaken: line 7: innodb_foo
-        Changed: line 8: innodb_buffer_pool_size was told 200M and is 256 MiB
+        Changed: line 8: innodb_buffer_pool_size is configured as 200M and is effectively 256 MiB
         ");
     }
 

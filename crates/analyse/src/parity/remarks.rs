@@ -119,8 +119,8 @@ impl Parity {
             self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
         (!differing.is_empty()).then(|| {
             format!(
-                "The variants were not set alike, which is a part of every difference: {}. What they were told, and what to \
-                 write, is below.",
+                "The configurations differ, which affects every ratio: {}. See Configuration \
+                 differences below.",
                 differing.join(", ")
             )
         })
@@ -136,8 +136,8 @@ impl Parity {
             return None;
         }
         Some(format!(
-            "the variants are not set alike, and the plan says parity = \"refuse\":\n{}\nmake them equal, or name what is meant in \
-             differs of the plan",
+            "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
+             equal, or list intended differences in differs of the plan",
             lines.join("\n")
         ))
     }

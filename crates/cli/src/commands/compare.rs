@@ -103,7 +103,8 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
         return Err(Ended::new(
             USAGE,
             format!(
-                "nothing was compared: no step is valid on both sides in the same block{why}; dbdyno report RUN says why"
+                "nothing was compared: no step is valid on both sides in the same block{why}; see \
+                 dbdyno report RUN"
             ),
         ));
     }
@@ -241,6 +242,6 @@ mod tests {
         assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
         let ended = status(&nothing, FailOn::Never).unwrap_err();
         assert_eq!(ended.code, USAGE);
-        insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; dbdyno report RUN says why");
+        insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; see dbdyno report RUN");
     }
 }

@@ -48,7 +48,7 @@ fn workloads() -> String {
             steps.join(" ")
         ));
     }
-    text.push_str("\nwhat each microbenchmark is for, and what it sends:\n");
+    text.push_str("\npurpose and statements of each microbenchmark:\n");
     for entry in microbenchmarks::ALL.iter().flat_map(|family| family.iter()) {
         let statement = microbenchmarks::statement(entry.test);
         text.push_str(&format!("\n{}\n  {}\n  {statement}\n", entry.test.name(), entry.purpose));

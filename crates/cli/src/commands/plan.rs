@@ -98,7 +98,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
     }
     text.push_str(&format!("disk: {}\n", disk(estimate)));
     let WaitChoice { wait, reason } = plan.client_wait();
-    text.push_str(&format!("client: {}s for answers, since {reason}\n", wait.word()));
+    text.push_str(&format!("client: {}s while waiting for answers: {reason}\n", wait.word()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
     }
@@ -140,6 +140,6 @@ fn server(kind: &VariantKind) -> String {
         VariantKind::Null => "nothing (answers at once)".to_owned(),
         VariantKind::BaseDir(path) => format!("server in {}", path.display()),
         VariantKind::Named(name) => format!("server {name}"),
-        VariantKind::Address(address) => format!("{address}, run by somebody else"),
+        VariantKind::Address(address) => format!("{address}, external server"),
     }
 }

@@ -149,8 +149,8 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
     begun.events.iter().any(is_snapshot).then(|| {
         format!(
-            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
-             no report"
+            "the load of {cell} was complete before the run was stopped and is not repeated; its \
+             figures are only in {aside}"
         )
     })
 }

@@ -52,8 +52,8 @@ impl Holds {
                     }
                 },
                 Held::Impossible(Some(why)) => holds.doubts.push(format!(
-                    "variant {name}: {} could not be locked, so nothing keeps another run of dbdyno from using it at the same \
-                     time: {why}",
+                    "variant {name}: {} could not be locked, so another run of dbdyno may use it \
+                     at the same time: {why}",
                     of(&endpoint)
                 )),
                 Held::Impossible(None) => {}

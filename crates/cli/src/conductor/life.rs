@@ -256,8 +256,8 @@ impl Conductor<'_> {
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;
         let restarts = mode != DataMode::Preserve || cold.is_any();
         (restarts && matches!(setting.as_str(), "ON" | "1")).then(|| {
-            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reads pages of its last buffer pool, \
-             beside the first step".to_owned()
+            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reloads its \
+             last buffer pool, during the first step".to_owned()
         })
     }
 

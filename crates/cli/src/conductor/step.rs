@@ -93,7 +93,7 @@ impl StepRun<'_, '_> {
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
             let text = format!(
-                "the server had answered nothing for {} when step {} ended",
+                "the server had not answered for {} when step {} ended",
                 about(silence),
                 self.name
             );
@@ -170,7 +170,7 @@ impl StepRun<'_, '_> {
             None => Ok(None),
             Some(Ok(reading)) => Ok(reading),
             Some(Err(why)) => {
-                let text = format!("what the server had put off {when} is not known: {why}");
+                let text = format!("deferred work of the server {when} is not known: {why}");
                 writer.event(&StepEvent::Warning { text })?;
                 // A session whose answer was not waited for is of no use to the verification.
                 if let Some(Ok(again)) = self.conductor.unless_cancelled(self.database.connect()) {
@@ -260,8 +260,9 @@ impl StepRun<'_, '_> {
         warmup: Duration,
         polled_ns: Option<Arc<[AtomicU64]>>,
     ) -> Result<Sampler, Ended> {
-        const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and the server's own counters were not \
-                           measured, and nobody saw whether the client was the limit";
+        const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and \
+                           the server's own counters were not measured, and the check for an \
+                           overloaded client was not made";
         if !self.conductor.plan.host.sampling {
             writer.event(&StepEvent::Warning { text: OFF.to_owned() })?;
             return Ok(Sampler::off());

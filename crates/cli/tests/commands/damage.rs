@@ -89,9 +89,9 @@ fn a_damaged_line_of_the_runs_events_is_named_and_nothing_is_resumed() {
     let refusal =
         |args: &[&str]| desk.refusal(&desk.dbdyno(args)).replace(&format!("line {line} is"), "line LINE is");
     let report = refusal(&["report", dir.to_str().unwrap()]);
-    insta::assert_snapshot!(report, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line LINE is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; the rest of the run can be read with that file set aside");
+    insta::assert_snapshot!(report, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line LINE is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; to read the rest of the run move that file away");
     let resumed = refusal(&["run", "--resume", dir.to_str().unwrap()]);
-    insta::assert_snapshot!(resumed, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line LINE is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; the rest of the run can be read with that file set aside");
+    insta::assert_snapshot!(resumed, @r"exit 3: error: FOLDER/runs/RUN/events.jsonl line LINE is damaged: control character (\u0000-\u001F) found while parsing a string at column 16; to read the rest of the run move that file away");
     assert_eq!(std::fs::read_to_string(dir.join("events.jsonl")).unwrap(), before);
 }
 

@@ -10,7 +10,7 @@ fn a_plan_is_explained_without_running_it() {
     let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=2"]);
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
-    let (cells, settings) = ended.out.split_once("\nWhat the variants were told").unwrap();
+    let (cells, settings) = ended.out.split_once("\nConfiguration differences").unwrap();
     assert!(settings.contains("• trap: SQLite syncs nothing (rollback, wal)."), "{settings}");
     insta::assert_snapshot!(cells, @r"
     plan test: 2 variants x 2 blocks
@@ -101,8 +101,8 @@ fn workloads_are_listed() {
         "\nhot-points\n  the same 100 rows read by every connection: contention on a few pages\n  SELECT c"
     ));
     insta::assert_snapshot!(steps, @r"
-    insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries beside writes at fixed rates
-    microbenchmarks   27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: what reads runs before the writes and again behind them
+    insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries with concurrent writes at fixed rates
+    microbenchmarks   27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: read tests run before the writes and again after them
     oltp              the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over ladders of connections and rates
 
     steps of insert-benchmark: l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
@@ -127,7 +127,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
                     UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)
       parameters  a new c, and update_inlist_ids ids (10), each drawn from 1 to the table's size
       rate        updates/s
-      trap        its published name says range=100, but the original's script is never told and takes its own 10
+      trap        its published name says range=100, but the original's script does not get that option and uses its default of 10
       groups      2021: write-heavy; 2024: writes; 2025: writes
     ");
     insta::assert_snapshot!(card("read-write_range=10\n"), @"
@@ -153,7 +153,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
     let text = desk.dbdyno(&["list", "workloads", "insert-benchmark"]).expect_ok().out.clone();
     insta::assert_snapshot!(text.split("\n\n").nth(5).unwrap(), @"
     qr100
-      for         short range queries that an index answers alone, beside writes at a fixed rate: what is left for reading, and whether the rate is kept
+      for         short range queries on covering indexes with concurrent writes at a fixed rate: read throughput, and whether the write rate is kept
       sends       insert, text
                     INSERT INTO piN (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?), ... 50 rows
       sends       delete, text

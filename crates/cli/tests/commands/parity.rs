@@ -12,7 +12,7 @@ fn plan(top: &str) -> String {
 }
 
 fn section(text: &str) -> &str {
-    let from = text.find("What the variants were told").expect("the section");
+    let from = text.find("Configuration differences").expect("the section");
     text[from..].trim_end()
 }
 
@@ -23,12 +23,12 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     let ended = desk.dbdyno(&["plan", "p.toml"]);
     ended.expect_ok();
     insta::assert_snapshot!(section(&ended.out), @r"
-    What the variants were told ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
+    Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
     • differs: page: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
-      read more for each row. To write: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
+      read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
 
-    Classes of settings
-    Predicted from the defaults of each version and what it is told; nothing was started. * = nobody
+    Settings by class
+    Predicted from the defaults of each version and the plan; no server was started. * = nobody
     told it: the server's own default.
     class        what                              a             b    alike
     ───────────────────────────────────────────────────────────────────────
@@ -37,7 +37,7 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     buffer-pool  buffer pool                4000 KiB      4000 KiB     same
     checksums    page checksums                  off           off     same
     page-size    page                         4 KiB*         8 KiB  DIFFERS
-    io           data files go through    page cache    page cache     same
+    io           file I/O    page cache    page cache     same
     isolation    isolation              serializable  serializable     same
     charset      characters                   UTF-8*        UTF-8*     same
     autocommit   autocommit                       on            on     same
@@ -51,9 +51,9 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(2);
     insta::assert_snapshot!(desk.refusal(&ended), @r#"
-    exit 2: error: the variants are not set alike, and the plan says parity = "refuse":
+    exit 2: error: the configurations differ, and the plan says parity = "refuse":
       page-size: page: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
-    make them equal, or name what is meant in differs of the plan
+    make them equal, or list intended differences in differs of the plan
     "#);
     assert!(desk.run_dirs().is_empty());
 
@@ -62,7 +62,7 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     ended.expect_ok();
     assert!(!ended.err.contains("set alike"), "{}", ended.err);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().expect("a path")]);
-    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); differs, as the plan says";
+    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); listed in differs";
     assert!(report.out.contains(meant), "{}", report.out);
 }
 
@@ -72,7 +72,7 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    let warning = "warning: the variants will not be set alike: page-size; `dbdyno plan` shows how";
+    let warning = "warning: the configurations will differ: page-size; `dbdyno plan` shows how";
     assert!(ended.err.contains(warning), "{}", ended.err);
     assert!(ended.out.contains("differs: page: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
     let run = desk.run_dir();
@@ -81,7 +81,7 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",b,")), "{}", csv.out);
     let base = format!("{}:a", run.display());
     let compared = desk.dbdyno(&["compare", &base, ":b", "--fail-on", "never"]);
-    assert!(compared.out.contains("Not set alike: page: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
+    assert!(compared.out.contains("Different settings: page: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
 }
 
 #[test]

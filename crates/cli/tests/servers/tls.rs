@@ -55,7 +55,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert_eq!(classes(&run, "tls"), (all, Vec::new()));
     assert_eq!(classes(&run, "clear"), (Vec::new(), Vec::new()));
     let warning = format!(
-        "Connections were not encrypted alike, which is a part of every difference: clear: in clear; tls: {AGREED}."
+        "Encryption of connections differs, which affects every ratio: clear: in clear; tls: {AGREED}."
     );
     assert!(findings.warnings.contains(&warning), "{:?}", findings.warnings);
     assert!(ended.out.contains(&format!("connections {AGREED}")), "{}", ended.out);

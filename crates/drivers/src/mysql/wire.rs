@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if self.consumed < self.input.len() {
             return Err(Fault::Malformed(
-                "bytes before the beginning of TLS, which somebody else may have sent",
+                "bytes before the beginning of TLS, possibly from an attacker",
             ));
         }
         Ok((self.stream, self.sequence))
@@ -93,7 +93,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn check_all_taken(&self) -> Result<(), Fault> {
         if self.consumed < self.input.len() {
-            return Err(Fault::Malformed("bytes behind the end of the last answer"));
+            return Err(Fault::Malformed("bytes after the end of the last answer"));
         }
         Ok(())
     }

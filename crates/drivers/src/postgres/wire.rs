@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     if !complete {
                         complete = self.walk(scanner)?;
                     } else if self.unread().len() > LONGEST_CONTROL {
-                        return Err(Fault::Malformed("more behind the end of an answer than notices"));
+                        return Err(Fault::Malformed("more than notices after the end of an answer"));
                     }
                 }
                 Event::Heard(Err(error)) => return Err(Fault::Io(error)),
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 b'S' | b'A' | b'N' => {}
                 // The next answer begins with it.
                 b'E' => return Ok(()),
-                _ => return Err(Fault::Malformed("a message behind the end of the last answer")),
+                _ => return Err(Fault::Malformed("a message after the end of the last answer")),
             }
             if self.unread().len() < HEADER + length {
                 return Ok(());

@@ -76,7 +76,8 @@ pub(super) async fn describe(session: &mut AnySession) -> Result<Description, Db
     };
     if version_text.is_empty() {
         let message =
-            "the server does not tell its version: neither at login nor in SHOW ALL is a server_version";
+            "the server does not report its version: neither at login nor in SHOW ALL is a \
+             server_version";
         return Err(DbError::new(Class::Fatal, "", message));
     }
     Ok(Description {

@@ -40,7 +40,7 @@ impl Work<'_> {
                     break;
                 }
                 Rest::Untold => {
-                    self.note("this version does not tell of its compactions: none was awaited".to_owned());
+                    self.note("this version does not report its compactions: none was awaited".to_owned());
                     break;
                 }
                 Rest::NotYet if start.elapsed() >= LONGEST => {

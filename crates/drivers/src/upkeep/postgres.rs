@@ -38,7 +38,7 @@ impl Work<'_> {
             self.session.query(b"CHECKPOINT").await?;
             self.ended("checkpoint", part);
         } else {
-            let note = "somebody else runs this server: no checkpoint was asked for";
+            let note = "external server: no checkpoint was requested";
             self.report.notes.push(note.to_owned());
         }
         // Before 15 the statistics lag behind by half a second.

@@ -57,7 +57,7 @@ pub(crate) fn fetch(
     let base = servers_dir.join(&entry.name);
     log(&format!("{}: getting {} {} from {}", entry.name, entry.product, entry.version, entry.source));
     if entry.untested {
-        log(&format!("{}: nobody has got it by this entry yet", entry.name));
+        log(&format!("{}: this catalogue entry is untested", entry.name));
     }
     let partial = Partial::new(servers_dir, &entry.name)?;
     let downloads = tempfile::Builder::new()

@@ -50,7 +50,7 @@ impl Intents {
                     for (name, given) in inner {
                         match table.contains_key(name) {
                             true => wrong.push(format!(
-                                "`{name}` stands in the config and under {WHERE_POSSIBLE}: say it once"
+                                "`{name}` is in the config and under {WHERE_POSSIBLE}: keep one of them"
                             )),
                             false => intents.add(name, given, true, &mut wrong),
                         }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Abilities;
 use crate::{Base, Error};
 
-const HEAD: &str = "# What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.\n";
+const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
+                    remove` needs it.\n";
 
 /// Where a server is from, and what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -148,7 +149,7 @@ mod tests {
         card("1 byte").write(folder.path(), "a").unwrap();
         assert_eq!(Card::read(folder.path(), "a").unwrap(), Some(card("1 byte")));
         insta::assert_snapshot!(fs::read_to_string(folder.path().join("a.toml")).unwrap(), @r#"
-        # What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.
+        # What dbdyno knows about the server next to this file. `dbdyno servers remove` needs it.
         origin = "got"
         source = "Debian bookworm"
 

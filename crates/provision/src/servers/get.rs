@@ -37,7 +37,7 @@ pub fn get(
         (true, Some(card)) if card.current_answer(&place).is_some() => return Ok(card),
         (true, Some(card)) => card,
         (true, None) => {
-            let source = "put into the servers folder by somebody".to_owned();
+            let source = "found in the servers folder".to_owned();
             Card { origin: Origin::Found, source, answer: None }
         }
         (false, _) => bring(entry, folder, cancel, log)?,

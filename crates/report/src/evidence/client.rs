@@ -7,8 +7,9 @@ use crate::number::{fixed, rate};
 
 /// No rows for runs without a calibration of the client.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Statements of all kinds beside what this client reached on this host, with about as many connections, against a \
-                server that only answers. From 90 % on the step is invalid.";
+    let note = "Statements of all kinds, compared with what this client reached on this host \
+                against a server that only answers, with about as many connections. At 90 % or \
+                more the step is invalid.";
     let figures = [
         ("statements", "1/s", "Of all kinds of operation together."),
         (

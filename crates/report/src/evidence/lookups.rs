@@ -7,13 +7,13 @@ use crate::number::fixed;
 
 /// No rows where nothing was asked beside the operations.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Statements that belong to no operation, of all clients in the whole step. After many deletes the look-up of \
-                the least id walks over rows that are gone, and may take seconds.";
+    let note = "Statements outside operations, of all clients in the whole step. After many \
+                deletes, finding the least id scans deleted rows and may take seconds.";
     let mut labels = run_columns(step);
-    labels.push(Column::new("what", "", "What was asked."));
+    labels.push(Column::new("what", "", "The look-up."));
     let figures = [
         ("number", "", ""),
-        ("total", "s", "Time that they took together."),
+        ("total", "s", "Total time."),
         ("mean", "ms", ""),
         ("longest", "ms", ""),
     ]

@@ -6,7 +6,8 @@ use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::rate;
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Operations over the window. Dropped: due, but given up without being sent. Retried attempts are not failures.";
+    let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
+                failures.";
     let mut labels = run_columns(step);
     labels.push(Column::new("kind", "", ""));
     labels.push(Column::new(

@@ -16,7 +16,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         (
             "no row",
             "",
-            "Statements that neither fetched nor changed a row: what they looked for was not there.",
+            "Statements that neither fetched nor changed a row.",
         ),
         ("no row", "%", "The same as a share."),
         ("mean", "", ""),

@@ -6,7 +6,7 @@ use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::{fixed, rate};
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Whole seconds of the window. Figures within one run: its seconds depend on each other and are no repetitions.";
+    let note = "Whole seconds of the window, within one run: seconds are not independent repetitions.";
     let figures = [
         ("median second", step.rate_label.as_str(), "Rate of the median second."),
         ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),

@@ -188,7 +188,7 @@ fn always() -> Vec<Deviation> {
         deviation(
             "timed interval",
             "drawing parameters, building the text, executing, fetching",
-            "sending to answered; response time, from when the operation was due, is beside it",
+            "from sending to answer; response time (from due to answer) is reported as well",
         ),
         deviation(
             "generator",

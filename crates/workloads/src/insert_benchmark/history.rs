@@ -52,12 +52,12 @@ impl TableHistory {
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
             return Some(
-                "a connection was lost while a statement was on its way, and nobody knows what became of it",
+                "a connection was lost during a statement, so its outcome is unknown",
             );
         }
         let is_unlisted = self.inserted.iter().any(|inserted| inserted.unlisted > 0);
         is_unlisted.then_some(
-            "so many INSERTs failed that not all of them were noted, and nobody knows which rows are missing",
+            "too many INSERTs failed to note all of them, so the missing rows are unknown",
         )
     }
 }

@@ -125,7 +125,7 @@ pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
         checks.add(&part, "rate, per second", bound, told.number("/rate")?);
         checks.add(&part, "lag p99, µs", Bound::AtMost(200.0), told.lag_p99_us()?);
         let beside = told.beside_load_share()? * 100.0;
-        checks.add(&part, "CPU beside the load threads, % of a core", Bound::AtMost(0.5), beside);
+        checks.add(&part, "CPU outside the load threads, % of a core", Bound::AtMost(0.5), beside);
         let sampler = told.number("/cost/sampler_core_share")? * 100.0;
         checks.add(&part, "of it the sampler, % of a core", Bound::Shown, sampler);
     }

@@ -92,7 +92,7 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         let cpus = after.cpus;
         let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
         if share > OTHERS_BAD * cpus as f64 {
-            return Finding::bad("other programs", found, "end them: they take what is to be measured");
+            return Finding::bad("other programs", found, "end them: they take CPU time from the measurement");
         }
         return Finding::note("other programs", found, "end them before you measure");
     }

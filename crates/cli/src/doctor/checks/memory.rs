@@ -50,7 +50,7 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
     let told = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
     let found = format!("{} used of {}{told}", time::bytes(used), time::bytes(total));
     if used > 0 || eager {
-        let advice = "a server that is swapped out measures the disk; swapoff -a, or sysctl vm.swappiness=1";
+        let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
         return Finding::note("swap", found, advice);
     }
     Finding::good("swap", found)
