@@ -1,4 +1,4 @@
-//! What writing does to reads: the rate of each test behind the steps that write ÷ its rate before them.
+//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before them.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use crate::statistics::Interval;
 use crate::statistics::student::Estimate;
 use crate::{CONFIDENCE, StepFindings, VariantStep};
 
-/// What the name of a step has behind its test's that runs before the steps that write.
+/// What the name of a step has after its test's that runs before the steps that write.
 const BEFORE: &str = ".pre";
 
-/// A test that ran before the steps that write and behind them, on the same rung.
+/// A test that ran before the steps that write and after them, on the same rung.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Aging {
     /// Name of the step before them: `point-query.pre.c16`
     pub before: String,
-    /// Name of the step behind them: `point-query.c16`
+    /// Name of the step after them: `point-query.c16`
     pub after: String,
     pub connections: u32,
     pub variants: Vec<AgingVariant>,
@@ -26,7 +26,7 @@ pub struct Aging {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgingVariant {
     pub variant: String,
-    /// Rate behind ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
+    /// Rate after ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
     pub ratio: Option<f64>,
     /// One for each block in which both are valid and answered something, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,
@@ -56,7 +56,7 @@ pub(crate) fn aging(steps: &[StepFindings]) -> Vec<Aging> {
     steps.iter().filter_map(of_step).collect()
 }
 
-/// The name of the same step behind the writes: of `random-points.pre_range=10.c4` it is `random-points_range=10.c4`. `None` for
+/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is `random-points_range=10.c4`. `None` for
 /// another step.
 fn behind(name: &str) -> Option<String> {
     let (test, rest) = name.split_once(BEFORE)?;
@@ -65,7 +65,7 @@ fn behind(name: &str) -> Option<String> {
 }
 
 fn of_variant(before: &VariantStep, after: &VariantStep) -> AgingVariant {
-    // What a base is to a variant, the step before the writes is to the one behind them.
+    // What a base is to a variant, the step before the writes is to the one after them.
     let found = ratio(&after.runs, &before.runs);
     let standstills = Standstills::in_pairs(&after.runs, &before.runs);
     let mut without = [standstills.stalled, standstills.base_stalled].concat();
@@ -97,7 +97,7 @@ mod tests {
         step
     }
 
-    /// Rates before and behind of `a`, a pair a block.
+    /// Rates before and after of `a`, a pair a block.
     fn blocks(rates: &[(u64, u64)]) -> Run {
         let cells = (1..).zip(rates).map(|(block, (before, after))| {
             cell(block, "a", vec![step("ro.pre", *before), step("write", 500), step("ro", *after)])

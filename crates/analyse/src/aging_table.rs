@@ -12,7 +12,7 @@ use crate::{Cell, StepFindings, Table, TableRow, colours};
 /// Data modes in which each step has tables of its own, so that none ages.
 const FRESH: [&str; 2] = ["reset", "restore-each-step"];
 
-/// `None` without a test that ran before and behind the steps that write.
+/// `None` without a test that ran before and after the steps that write.
 pub(crate) fn table(
     aging: &[Aging],
     steps: &[StepFindings],

@@ -8,7 +8,7 @@ use crate::ratio::valid;
 use crate::statistics::describe::median;
 use crate::{Steadiness, StepFindings, StepRun};
 
-/// Beside the account of a ratio. None of it is a test; it says where to look.
+/// In addition to the account of a ratio. None of it is a test; it says where to look.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Beside {
     pub query_plans: Vec<PlanDifference>,
@@ -50,10 +50,10 @@ pub enum StallFigure {
     ShareBelowHalfMedian,
 }
 
-/// A figure, the least difference that is told, and where it stands.
+/// A figure, the least difference that is reported, and its place.
 type Figure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
 
-/// Each figure with the difference from which it is told: what a reader of its chart would see.
+/// Each figure with the difference from which it is reported: what a reader of its chart would see.
 const FIGURES: [Figure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),

@@ -8,7 +8,7 @@ use crate::overview::servers_of;
 /// Settings that a warning names; the others are counted.
 const NAMED: usize = 8;
 
-/// What a server counts, draws or writes down for itself: it differs from start to start whatever the server was told. Values
+/// What a server counts, draws or writes down for itself: it differs from start to start whatever its configuration. Values
 /// that are paths differ too, because each cell has folders of its own.
 const OF_EACH_START: &[&str] = &[
     "debug_sync",
@@ -74,7 +74,7 @@ fn exchanged(run: &Run, variant: &str) -> Option<String> {
     ))
 }
 
-/// The first start that was set otherwise than the first of all; a server of another version is told by itself.
+/// The first start that was set otherwise than the first of all; a server of another version is reported by itself.
 fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
     let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;

@@ -1,6 +1,6 @@
 //! Colour rules of the original's report, verified by its author's published tables cell by cell.
 //!
-//! They say what stands out in a column, not what is significant.
+//! They say what is unusual in a column, not what is significant.
 
 use crate::Colour;
 

@@ -47,7 +47,7 @@ pub struct Comparison {
     /// What a reader must know before any number.
     pub notes: Vec<String>,
     pub steps: Vec<ComparedStep>,
-    /// The ratios of all steps that have one which tells of speed, as one group.
+    /// The ratios of all steps that have one about speed, as one group.
     pub ratios: Option<Group>,
 }
 
@@ -92,7 +92,7 @@ pub struct ComparedStep {
     /// Blocks that are in no ratio because one of the two answered nothing in them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standstills: Option<Standstills>,
-    /// The rate is the plan's, and base kept it: no rate tells which of the two is quicker.
+    /// The rate is the plan's, and base kept it: no rate shows which of the two is quicker.
     #[serde(rename = "paced", skip_serializing_if = "std::ops::Not::not")]
     pub is_paced: bool,
     /// New did not keep the schedule that base kept.
@@ -163,7 +163,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step whose rates tell something, in all of its blocks and beside as many writes.
+/// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.standstills.is_none())
 }
@@ -369,7 +369,7 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     }
 }
 
-/// Steps whose rates of new are beside fewer writes than base's.
+/// Steps in which new had fewer concurrent writes than base.
 fn missed_note(steps: &[ComparedStep]) -> Option<String> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();

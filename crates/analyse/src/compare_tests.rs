@@ -155,7 +155,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
     assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
-    // Beside another run nothing is corrected, whichever of the two was looked at.
+    // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {
         let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });

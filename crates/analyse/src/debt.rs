@@ -1,4 +1,4 @@
-//! What a server owed before and after each step: work that a step left to the ones behind it.
+//! What a server owed before and after each step: work that a step left to the ones after it.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::{StepFindings, StepRun, WorkloadFindings};
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;
 const LEAST_COUNT: i64 = 1_000;
-/// Growth of a level in bytes that is told, as a share of what was written: below it, later steps hardly pay.
+/// Growth of a level in bytes that is reported, as a share of what was written: below it, later steps hardly pay.
 const TOLD_SHARE: f64 = 0.05;
 /// Steps that a warning names; the report's tables have all.
 const STEPS_NAMED: usize = 3;
@@ -55,7 +55,7 @@ impl Debt {
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
 
-    /// What of it was still there when the step behind it began: a restore, a restart or a cleanup between the two takes it away.
+    /// What of it was still there when the step after it began: a restore, a restart or a cleanup between the two takes it away.
     /// All of it where that step's own reading is missing.
     fn left_to(&self, next: &StepRun) -> Self {
         let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
@@ -99,7 +99,7 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One sentence a variant: the steps that left more debt to the ones behind them than they had found, the greatest first.
+/// One sentence a variant: the steps that left more debt to the ones after them than they had found, the greatest first.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);

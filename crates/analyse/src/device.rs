@@ -14,7 +14,7 @@ const US_PER_SECOND: f64 = 1e6;
 /// devices.
 const UNTIMED_FROM: f64 = 1000.0;
 
-/// Averages over the common window, of all that used the device. `None` where the kernel does not tell, and where there was no
+/// Averages over the common window, of all that used the device. `None` where the kernel does not report, and where there was no
 /// request to take the average of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DeviceLoad {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::WorkloadFindings;
 use crate::valid_runs::{RunOfStep, valid_runs};
 
-/// Share of a step's deletes from which they are told.
+/// Share of a step's deletes from which they are reported.
 const TOLD_SHARE: f64 = 0.05;
 
 /// Least and greatest share of a variant's runs.

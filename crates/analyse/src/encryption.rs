@@ -32,7 +32,7 @@ pub(crate) fn encryption(run: &Run, variant: &str) -> Option<String> {
 
 /// Encryption that is not the same for all variants is a part of every difference between them.
 pub(crate) fn unequal(run: &Run) -> Option<String> {
-    // What nobody ever reached was not encrypted in any way.
+    // What no one ever reached was not encrypted in any way.
     let compared = run.manifest.variants.iter().filter(|variant| {
         OVER_A_WIRE.contains(&variant.driver.as_str()) && servers(run, &variant.name).next().is_some()
     });

@@ -29,7 +29,7 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
-    /// What the variants were told and in what they differ all the same; `None` when the plan does not want to know.
+    /// How the variants were configured and in what they differ all the same; `None` when the plan does not want to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
     /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
@@ -111,7 +111,7 @@ pub struct WorkloadFindings {
     /// Tests on three or more numbers of connections, by number; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
-    /// Tests that ran before and behind the steps that write; empty where there are none.
+    /// Tests that ran before and after the steps that write; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aging: Vec<Aging>,
     pub steps: Vec<StepFindings>,
@@ -147,7 +147,7 @@ pub struct Summary {
     /// Rows = numbers of connections, columns = rates and response times by variant; one for each test on a ladder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Table>,
-    /// Rows = tests that ran before and behind the steps that write, columns = variants.
+    /// Rows = tests that ran before and after the steps that write, columns = variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<Table>,
     /// Background write rate against its target; `None` for a workload without targets.
@@ -188,7 +188,7 @@ pub struct Cell {
     /// What the plan wanted kept was not, as the background rate, whatever the colour.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub misses_target: bool,
-    /// Why it has that colour or no value, in words, so that colour never stands alone.
+    /// Why it has that colour or no value, in words, so that colour is never alone.
     pub note: String,
 }
 

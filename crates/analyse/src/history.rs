@@ -53,7 +53,7 @@ impl Reach {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Geometric mean of the rates of the valid blocks: 0 when one of them stood still.
+    /// Geometric mean of the rates of the valid blocks: 0 when one of them stalled.
     #[default]
     Rate,
     /// Ratio to the base of the same run.
@@ -119,7 +119,7 @@ pub struct Series {
     pub rate_label: String,
     /// Changes below this fraction count as none.
     pub margin: f64,
-    /// One a run: 0 where a valid block stood still, `None` where the step has no valid block.
+    /// One a run: 0 where a valid block stalled, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
     /// What the newest run lacks that earlier ones had.
     pub newest: Option<Lapse>,
@@ -137,12 +137,12 @@ pub struct Change {
     /// Position of the first run at the new level, and its name.
     pub at: usize,
     pub run_id: String,
-    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stood still.
+    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stalled.
     pub before: f64,
     pub after: f64,
     /// Infinite, in JSON `null`, where the level before is 0.
     pub ratio: f64,
-    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested beside it.
+    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested with it.
     pub p: f64,
     pub adjusted_p: f64,
     /// Faster, slower, or same for a change within the margin.
@@ -158,7 +158,7 @@ impl Series {
         }
     }
 
-    /// The newest change is to slower and nothing has mended it since, or the newest run stands still or has no value.
+    /// The newest change is to slower and nothing has mended it since, or the newest run stalls or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }

@@ -9,7 +9,7 @@ use crate::measured::{Hosting, Measured};
 use crate::metrics::HOST_BUSY;
 use crate::valid_runs::{counted, judged_runs};
 
-/// Share of the host's CPU below which an unexplained rest is not told: what published tables do not colour either. Above it,
+/// Share of the host's CPU below which an unexplained rest is not reported: what published tables do not colour either. Above it,
 /// a figure of the whole host (`cpups`, `cpupq`) may differ between variants by something that is neither server nor client.
 const BOUND: f64 = 0.05;
 /// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance. Three of these are certain.
@@ -38,7 +38,7 @@ pub struct HostCheck {
     pub unexplained_us: f64,
     /// Of `host_us`.
     pub unexplained_share: f64,
-    /// Greatest share, above or below 0, that is not told.
+    /// Greatest share, above or below 0, that is not reported.
     pub bound_share: f64,
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
 pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
     match (host.client_cpus.as_deref().and_then(cpu_list), host.server_cpus.as_deref().and_then(cpu_list)) {
         (Some(client), Some(server)) => client.is_disjoint(&server),
-        // Where somebody else's server runs is not for the plan to say.
+        // Where another's server runs is not for the plan to say.
         (Some(_), None) => is_external,
         _ => false,
     }

@@ -183,7 +183,7 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
 }
 
 /// The trend of the blocks' mean log rates over all steps and variants that are valid in every block: one test of what they
-/// have in common, where so few blocks can tell nothing of each of many steps.
+/// have in common, where so few blocks can show nothing of each of many steps.
 fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
     let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
     let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();

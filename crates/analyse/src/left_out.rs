@@ -12,7 +12,7 @@ use crate::{StepFindings, StepRun, Validity};
 pub struct LeftOut {
     pub block: u32,
     pub kind: LeftOutKind,
-    /// In the words of the report; of a failure its first line, without the log behind it.
+    /// In the words of the report; of a failure its first line, without the log after it.
     pub reason: String,
 }
 

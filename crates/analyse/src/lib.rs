@@ -3,7 +3,7 @@
 //! The way of a figure: `span` cuts intervals at the common window, `rates`, `counters` and `latency` measure in it,
 //! `metrics` and `cost` make the columns, `validity` judges, `steps` gathers one execution, `ratio` and `workloads` join the
 //! blocks. `judge` turns ratios over blocks into verdicts, by the methods of `statistics` and with the margins of `margins`,
-//! once or at the `looks` of a run with a budget; `targets`, `paced` and `standstills` say where ratios cannot tell. `tables`,
+//! once or at the `looks` of a run with a budget; `targets`, `paced` and `standstills` say where ratios show nothing. `tables`,
 //! `relative`, `control`, `sweep`, `aging` and `colours` make the summary, `warnings` says what to know before reading it, `parity` in what
 //! the variants were not set alike. `account` and `factorial` say what differences come from. `noise` and `forecast` say what the
 //! next plan can detect. Each figure's formula and source are in docs/reference/metrics.md.

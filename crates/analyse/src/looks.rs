@@ -26,7 +26,7 @@ pub(crate) struct Look {
     pub(crate) level: f64,
 }
 
-/// The look at which a verdict was reached. It stands from then on.
+/// The look at which a verdict was reached. It is final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decided {
     /// Counted from 1.
@@ -88,7 +88,7 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
     runs.into_iter().filter_map(of_run).collect()
 }
 
-/// Fills in adjusted p-values and verdicts. Of each comparison the first verdict stands; its p-values are the least over the
+/// Fills in adjusted p-values and verdicts. Of each comparison the first verdict holds; its p-values are the least over the
 /// looks, each multiplied by 5 % ÷ what its look may spend, so that 0.05 is the limit at every look.
 pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
@@ -205,7 +205,7 @@ mod tests {
     fn a_run_with_a_budget_finds_a_difference_of_equal_variants_in_at_most_5_percent_of_studies() {
         let mut blocks = 0;
         let found = (0..2_500_u64).filter(|study| {
-            // A margin of next to nothing, so that nothing but the test keeps a difference from being told.
+            // A margin of next to nothing, so that only the test keeps a difference from being reported.
             let all = run_with_budget(*study, &[(0, 0.0)], 1e-9, 10);
             blocks += all[0].blocks.len();
             all.iter().any(|one| is_different(&one))

@@ -1,4 +1,4 @@
-//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times tell who is quicker.
+//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times show which is quicker.
 
 use crate::compare::ComparedStep;
 use crate::ratio::valid;
@@ -72,7 +72,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 }
 
 /// How many operations a server that keeps up may have on their way at one moment: their mean, by Little's law arrivals a second times
-/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to tell
+/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to judge
 /// slow answers from arrears, and no more than half of it is taken for the former.
 fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;

@@ -7,7 +7,7 @@ use super::*;
 use crate::fixtures::{cell, open_loop, run};
 use crate::{Colour, CompareChoices, Comparison, Findings, Latency, Side, analyse, compare, noise};
 
-/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only behind the window.
+/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only after the window.
 fn overloaded(reached: u64) -> StepRecord {
     let mut step = open_loop(reached, true, 1_000);
     for (interval, second) in step.intervals.iter_mut().zip(1..) {

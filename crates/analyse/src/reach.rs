@@ -12,7 +12,7 @@ const LIMIT: f64 = 0.90;
 /// by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
-/// Statements a second of a step beside what the client could reach with as many connections; `None` where nothing was
+/// Statements a second of a step compared with what the client could reach with as many connections; `None` where nothing was
 /// calibrated for the driver.
 pub(crate) fn reach(
     calibration: &ClientCalibration,

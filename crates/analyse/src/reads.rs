@@ -1,7 +1,7 @@
-//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read beside it.
+//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read.
 //!
 //! Of reads only: a read is charged to the process that asks for it when it goes to the device. A write through the page cache is
-//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not told apart.
+//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not distinguished.
 
 use crate::WorkloadFindings;
 use crate::counters::{Change, change};
@@ -16,7 +16,7 @@ const TOLD_SHARE: f64 = 0.10;
 const TOLD_FROM_MIB_PER_SECOND: f64 = 1.0;
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
-/// process. `None` where the kernel does not tell.
+/// process. `None` where the kernel does not report.
 pub(crate) fn server_read_kib(step: &Measured<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
@@ -39,7 +39,7 @@ fn of_server(step: &Measured<'_>) -> Option<Change> {
     step.change(source, &["read_bytes"])
 }
 
-/// The worst of the steps beside which others read from the device, and how many there are.
+/// The worst of the steps during which others read from the device, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let worst = worst(workloads, TOLD_SHARE, |run| {
         let share = run.cost.others_read_share?;

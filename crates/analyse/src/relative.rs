@@ -54,7 +54,7 @@ fn paced_cell(step: &StepFindings, variant: &VariantStep, base: &str, cell: &mut
     }
 }
 
-/// What a ratio leaves out, or why there is none. A variant that stood still has no other colour.
+/// What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
 fn stalled_cell(variant: &VariantStep, base: &str, cell: &mut Cell) {
     let Some(text) = variant.standstills.text(base) else { return };
     let others = cell.value.map(|_| "the ratio is that of the other blocks".to_owned());

@@ -9,7 +9,7 @@ use crate::{Cost, Efficiency, MetricRow, StepRun};
 #[derive(Debug, Clone, Serialize)]
 pub struct RelativeMetrics {
     /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is infinite, for which JSON has no
-    /// number: it stands there as `null`, like one that is not known.
+    /// number: it is there as `null`, like one that is not known.
     pub infinite: Vec<String>,
     pub metrics: MetricRow,
     pub efficiency: Efficiency,

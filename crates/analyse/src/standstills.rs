@@ -1,4 +1,4 @@
-//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stood still
+//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stalled
 //! in two blocks of six is not as fast as the other four say.
 
 use serde::Serialize;
@@ -51,8 +51,8 @@ impl Standstills {
         self.stalled.is_empty() && self.base_stalled.is_empty()
     }
 
-    /// The word of a step with such blocks, from that of its other blocks. That the variant stood still is a fact and comes before
-    /// anything that ratios say. Beside a base that did, nothing is shown to be faster than it or the same.
+    /// The word of a step with such blocks, from that of its other blocks. That the variant stalled is a fact and comes before
+    /// anything that ratios say. Against a base that did, nothing is shown to be faster than it or the same.
     pub(crate) fn judged(&self, verdict: Option<Verdict>) -> Option<Verdict> {
         if !self.stalled.is_empty() {
             return Some(Verdict::Stalled);

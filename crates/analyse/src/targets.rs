@@ -1,4 +1,4 @@
-//! Background rates that were not kept: a rate beside fewer writes than planned is no answer to the step's question.
+//! Background rates that were not kept: a rate with fewer concurrent writes than planned is no answer to the step's question.
 
 use crate::rates::{keeps_target, least_accepted};
 use crate::ratio::valid;
@@ -13,7 +13,7 @@ impl StepFindings {
     }
 
     /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio to the base is that of rates
-    /// beside unequal writes.
+    /// with unequal writes.
     pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
         let named = |name: &str| self.variants.iter().find(|variant| variant.variant == name);
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
@@ -55,7 +55,7 @@ fn missed_note(rows_per_second: f64, judged: f64, (target, share): (f64, f64)) -
     format!("background inserts {rate:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
 }
 
-/// The word for a variant that did not keep the background rate that the base kept. To be slower beside fewer writes is slower all
+/// The word for a variant that did not keep the background rate that the base kept. To be slower with fewer writes is slower all
 /// the same, and what is undecided more blocks may show to be slower.
 pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
     match verdict {

@@ -1,4 +1,4 @@
-//! Counters that a server's sessions tell late: their change over a whole step, where all of it was told.
+//! Counters that a server's sessions report late: their change over a whole step, where all of it was reported.
 
 use dbdyno_record::{CellRecord, Run, StepRecord};
 
@@ -9,13 +9,13 @@ use crate::numbered::numbered;
 use crate::span::Span;
 
 /// Sessions of the load that had not ended at the last sample. That sample alone has it, and only of servers whose sessions
-/// tell late.
+/// report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
-/// What the names of all counters begin with that are told late: PostgreSQL's.
+/// What the names of all counters begin with that are reported late: PostgreSQL's.
 const PREFIX: &str = "pg_stat_";
 
-/// Whether sessions tell `key` late: at most once a second, and when they end.
+/// Whether sessions report `key` late: at most once a second, and when they end.
 pub(crate) fn is_told_late(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
@@ -23,7 +23,7 @@ pub(crate) fn is_told_late(key: &str) -> bool {
 /// The increase of the sum of `keys` from the first sample, before the load, to the last, when its sessions have ended.
 ///
 /// Nothing between the two can be trusted: at the window's end sessions may owe a second of what they did, which is all that a
-/// step of a second has. `None` where sessions were left at the last sample, or nobody looked.
+/// step of a second has. `None` where sessions were left at the last sample, or no one looked.
 pub(crate) fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
     let series = step.counters.get(STATUS)?;
     let (to_us, left) = series.values(LOAD_SESSIONS).last()?;
@@ -31,7 +31,7 @@ pub(crate) fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
     (left == 0).then(|| change_between(step.counters, STATUS, keys, Span { from_us, to_us }))?
 }
 
-/// Variants with steps that wrote and whose fsyncs were not told to the end.
+/// Variants with steps that wrote and whose fsyncs were not reported to the end.
 pub(crate) fn warning(run: &Run) -> Option<String> {
     let untold = |cell: &CellRecord| {
         let is_counted = fsyncs::syncs_of(cell).is_some();
@@ -78,7 +78,7 @@ mod tests {
 
     const FSYNCS: &str = "pg_stat_io.fsyncs";
 
-    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have told 3 of their fsyncs, when they have ended
+    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3 of their fsyncs, when they have ended
     /// all 24.
     fn step(left: Option<i64>) -> StepRecord {
         let mut step = read_write_step();

@@ -11,7 +11,7 @@ use crate::{own_stops, whole};
 ///
 /// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid unless a record says otherwise: damage, an
 /// `invalid` event, a failed content check, no common window, records that are not whole, operations that do not add up, or a
-/// time in which dbdyno itself stood still.
+/// time in which dbdyno itself stalled.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
         // A crash damages nothing, and the true end may be among what cannot be read.

@@ -1,7 +1,7 @@
 //! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into words.
 //!
 //! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
-//! are told at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
+//! are reported at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
 //! explains both.
 
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::statistics::student::Estimate;
 
 /// Confidence of the intervals of ratios.
 pub const CONFIDENCE: f64 = 0.95;
-/// Share of false ones among the differences that are told, and among the sames, at most and on average.
+/// Share of false ones among the differences that are reported, and among the sames, at most and on average.
 pub const LEVEL: f64 = 0.05;
 
 /// What a comparison of a variant with the base says of one step.
@@ -30,14 +30,14 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
-    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes. Or it did
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, had fewer concurrent writes. Or it did
     /// not keep the schedule of an open loop that the base kept.
     Missed,
-    /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
+    /// The rate is the plan's, and both kept it: response times can show what rates cannot.
     Paced,
     /// It answered nothing in a block in which the base did, whatever the ratio of the others.
     Stalled,
-    /// Neither was shown: more blocks may tell.
+    /// Neither was shown: more blocks may help.
     Undecided,
     /// There is no block in which both are valid.
     Invalid,
@@ -71,14 +71,14 @@ pub struct Inference {
     /// Probability of so small a difference if it were as great as the margin (two one-sided tests).
     pub p_same: f64,
     pub q_same: f64,
-    /// The ratio lies inside the margin, so no difference is told whatever its p.
+    /// The ratio lies inside the margin, so no difference is reported whatever its p.
     #[serde(skip)]
     pub is_within_margin: bool,
     /// `None` for two runs, which have no pairs.
     pub paired: Option<Paired>,
 }
 
-/// What only blocks in pairs can tell.
+/// What only blocks in pairs can show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Paired {
     /// Standard deviation of the blocks' log ratios; 0.01 is about 1 %.
@@ -91,7 +91,7 @@ pub struct Paired {
     pub robust_confidence: f64,
     /// A ratio so far above 1 gets its verdict from as many blocks as these in 80 % of studies.
     pub detectable_ratio: f64,
-    /// Blocks that tell a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
+    /// Blocks that detect a difference of twice the margin in 80 % of studies; `None` for more than 1,000. Of one as great as the margin
     /// itself half of all estimates lie within it, however many blocks there are.
     pub blocks_for_twice_margin: Option<u32>,
 }
@@ -146,13 +146,13 @@ fn is_within(estimate: Estimate, margin: f64) -> bool {
     within.low <= estimate.value && estimate.value <= within.high
 }
 
-/// The p-value of a difference that would be told: 1 of one that lies inside the margin. Were such ones counted as found,
-/// they would lower the bar for the others, and of those that are told more than 5 % could be false.
+/// The p-value of a difference that would be reported: 1 of one that lies inside the margin. Were such ones counted as found,
+/// they would lower the bar for the others, and of those that are reported more than 5 % could be false.
 pub(crate) fn p_of_telling(estimate: Estimate, margin: f64) -> f64 {
     if is_within(estimate, margin) { 1.0 } else { estimate.p_of_difference() }
 }
 
-/// Adjusts the p-values of all comparisons that are made at once: differences that would be told as one family, sameness
+/// Adjusts the p-values of all comparisons that are made at once: differences that would be reported as one family, sameness
 /// as another.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
     let p =

@@ -104,7 +104,7 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
 }
 
 /// Operations of any kind that ended with an error, in the whole step: background writes that fail make the queries
-/// beside them faster, deletes that fail let a table grow.
+/// next to them faster, deletes that fail let a table grow.
 fn failed_operations(run: &Run) -> Vec<String> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
@@ -124,7 +124,7 @@ fn failed_operations(run: &Run) -> Vec<String> {
     steps(run).flat_map(of_step).collect()
 }
 
-/// Warnings that were recorded while the run went on; one that recurs is told once, with how often and where first.
+/// Warnings that were recorded while the run went on; one that recurs is reported once, with how often and where first.
 fn recorded_warnings(run: &Run) -> Vec<String> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut told: Vec<(&str, String)> = Vec::new();

@@ -30,7 +30,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     }
 }
 
-/// Writes the file anew. Whoever reads meanwhile sees the old file or the new one.
+/// Writes the file anew. A concurrent reader sees the old file or the new one.
 ///
 /// # Errors
 /// When it cannot be written.

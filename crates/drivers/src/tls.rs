@@ -30,9 +30,9 @@ use crate::stream::Stream;
 pub enum TlsMode {
     /// In clear.
     Off,
-    /// Encrypted when the server can over TCP, whoever it is; else in clear. Over a unix socket in clear.
+    /// Encrypted when the server can over TCP, whichever it is; else in clear. Over a unix socket in clear.
     Prefer,
-    /// Encrypted or not at all, whoever the server is.
+    /// Encrypted or not at all, whatever the server.
     Require,
     /// Encrypted, and the server proves by a trusted certificate that it is the host that was named.
     #[default]
@@ -112,7 +112,7 @@ pub(crate) enum TlsFault {
 pub(crate) struct Channel {
     pub(crate) is_encrypted: bool,
     /// A password may go over it as it is: a unix socket, or TLS that was demanded. TLS that is only preferred is not
-    /// enough, because whoever sits in between takes it away.
+    /// enough, because an attacker in between removes it.
     pub(crate) may_carry_passwords: bool,
     /// A unix socket.
     pub(crate) is_local: bool,
@@ -138,7 +138,7 @@ impl Tls {
         &self.0.log
     }
 
-    /// A connection to `address` is to be encrypted. Nobody listens on a unix socket, so there TLS must be asked for
+    /// A connection to `address` is to be encrypted. No one listens on a unix socket, so there TLS must be asked for
     /// outright.
     pub(crate) fn is_wanted_for(&self, address: &Address) -> bool {
         match self.0.settings.mode {

@@ -135,7 +135,7 @@ async fn prepared_session(server: &Server) -> AnySession {
 async fn check_description(server: &Server, session: &mut AnySession) {
     let description = describe(session).await.unwrap();
     let (product, version) = server.name.split_once('-').unwrap();
-    // A folder of a Debian suite has its name behind the version.
+    // A folder of a Debian suite has its name after the version.
     let version = version.split('-').next().unwrap_or(version);
     assert_eq!(description.product.to_lowercase(), product);
     let numbers = description.version.map(|number| number.to_string()).join(".");

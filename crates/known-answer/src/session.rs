@@ -28,7 +28,7 @@ impl Protocol {
         }
     }
 
-    /// Whether errors of this code can be told.
+    /// Whether errors of this code can be sent.
     pub(crate) fn has_code(self, code: &str) -> bool {
         match self {
             Self::Mysql => code.parse::<u16>().is_ok_and(|code| code > 0),
@@ -61,7 +61,7 @@ impl Answers {
 pub(crate) enum Session {
     Mysql(mysql::Session, Arc<mysql::Answers>),
     Postgres(Box<postgres::Session>, Arc<postgres::Answers>),
-    /// There are too many connections, and the client has been told.
+    /// There are too many connections, and the client has been informed.
     TurnedAway,
 }
 

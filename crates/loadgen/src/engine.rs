@@ -36,7 +36,7 @@ pub struct Step<'a, F> {
     pub cancel: &'a AtomicBool,
 }
 
-/// Is told what happens while a step runs; called on the thread that called [`run`].
+/// Learns what happens while a step runs; called on the thread that called [`run`].
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}

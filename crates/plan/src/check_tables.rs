@@ -4,11 +4,11 @@ use crate::{IdType, Oltp, Plan, VariantKind, Workloads};
 
 /// Column `id` is a 32-bit number unless the plan says otherwise.
 const MOST_ID: u64 = i32::MAX as u64;
-/// Nobody has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
+/// No one has the disks for more, and sums of such ids fit into 64 bits for millions of rows.
 const MOST_BIG_ID: u64 = 1_000_000_000_000;
 
 /// The first option of the tables out of its range, or that contradicts another: its key inside `[workload.NAME]`, and what to
-/// write. `oltp` may be the part of another workload that tells of its tables.
+/// write. `oltp` may be the part of another workload that describes its tables.
 pub(crate) fn tables_problem(oltp: &Oltp) -> Option<(&'static str, String)> {
     number_problem(oltp)
         .or_else(|| first_id_problem(oltp))
@@ -62,7 +62,7 @@ pub(crate) fn table_options_problem(options: &str) -> Option<(&'static str, Stri
 }
 
 /// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
-/// make its own beside them. Also names the workload.
+/// make its own in the same database. Also names the workload.
 pub(crate) fn existing_problem(plan: &Plan) -> Option<(&'static str, (&'static str, String))> {
     let on_existing = on_existing(&plan.workload);
     let workload = *on_existing.first()?;
@@ -82,14 +82,14 @@ pub(crate) fn existing_problem(plan: &Plan) -> Option<(&'static str, (&'static s
     Some((workload, ("use_existing", message)))
 }
 
-/// Workloads that run on tables of somebody else.
+/// Workloads that run on tables of others.
 fn on_existing(workloads: &Workloads) -> Vec<&'static str> {
     let microbenchmarks = workloads.microbenchmarks.iter().filter(|options| options.use_existing);
     let oltp = workloads.oltp.iter().filter(|options| options.use_existing);
     microbenchmarks.map(|_| "microbenchmarks").chain(oltp.map(|_| "oltp")).collect()
 }
 
-/// Tests that write into tables of somebody else, each workload a sentence.
+/// Tests that write into tables of others, each workload a sentence.
 pub(crate) fn existing_warnings(plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let mut warn = |writes: Vec<String>| {

@@ -16,7 +16,7 @@ pub(crate) fn by_data_mode(cell: &mut CellEstimate, plan: &Plan) {
     let (speed, size) = assumed(&variant.kind());
     let restart_seconds = speed.restart_seconds;
     let (mode, cold) = workload.data_of(&cell.workload);
-    // Start, load, and the rest behind it.
+    // Start, load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
     if mode.uses_snapshot() {
         cell.once =
@@ -80,7 +80,7 @@ fn sequence_of(workload: &Workloads, name: &str) -> Sequence {
     found.unwrap_or_default()
 }
 
-/// Bytes of a data directory behind the load.
+/// Bytes of a data directory after the load.
 fn loaded_bytes(name: &str, workload: &Workloads, size: &Size) -> u64 {
     let tables = |oltp: &Oltp| table_bytes(oltp, size, Duration::ZERO);
     let bytes = match name {
@@ -94,7 +94,7 @@ fn loaded_bytes(name: &str, workload: &Workloads, size: &Size) -> u64 {
     bytes.unwrap_or(0)
 }
 
-/// Steps behind the first that begin on data of their own.
+/// Steps after the first that begin on data of their own.
 fn later_groups(measured: &[Measured]) -> u32 {
     count(measured.iter().skip(1).filter(|(_, begins_group)| *begins_group))
 }
@@ -201,7 +201,7 @@ mod tests {
             [&preserve, &restore, &each].map(|cell| cell.once.join(" ")),
             ["", "load index settle snapshot", "load index settle snapshot"]
         );
-        // The warm-up and the step behind it share their data; three more begin on fresh ones.
+        // The warm-up and the step after it share their data; three more begin on fresh ones.
         let load: Duration = each.steps[..4].iter().map(|step| step.duration).sum();
         insta::assert_snapshot!(added(&reset), @"reset, 3 times fresh data, loaded again: 213.0s");
         assert_eq!(reset.steps.last().unwrap().duration, 3 * load);
@@ -217,7 +217,7 @@ mod tests {
         insta::assert_snapshot!(added(&with("restart\"\ncold = [\"point-query.pre\"]\n#")), @"restart, 5 times a stop and a start: 10.0s");
     }
 
-    /// What is behind `verify`.
+    /// What is after `verify`.
     fn added(cell: &CellEstimate) -> String {
         let steps = cell.steps.iter().skip_while(|step| step.name != "verify").skip(1);
         steps.map(|step| format!("{}, {}: {:.1?}\n", step.name, step.detail, step.duration)).collect()

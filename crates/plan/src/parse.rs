@@ -63,7 +63,7 @@ pub fn parse_with(text: &str, origin: &str, overrides: &[(String, String)]) -> R
     Ok(plan)
 }
 
-/// Short forms and what is left out are written in the long form, so that a record tells how a run settled.
+/// Short forms and what is left out are written in the long form, so that a record says how a run settled.
 fn spell_out(plan: &mut Plan) {
     fn long<Short>(settling: Settle, settle: &mut Option<Settle>, settle_wait: &mut Option<Short>) {
         *settle = Some(settling);

@@ -1,4 +1,4 @@
-//! The address of a server that somebody else runs, and how to log in to it without a secret in any argument.
+//! The address of a server that others run, and how to log in to it without a secret in any argument.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use dbdyno_drivers::postgres;
 use crate::option_file::{self, Item};
 use crate::{Error, tls};
 
-/// What an address says of the server behind it.
+/// What an address says of the server of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// MariaDB, MySQL, Percona Server.
@@ -43,7 +43,7 @@ fn split_scheme(address: &str) -> Option<(Family, &str)> {
 /// Reads `mysql://user@host:port/database` or `mysql://user@localhost/database?socket=/path`, and the same with
 /// `postgres://`. There the socket may also be the folder that it is in; its port is then that of the address.
 ///
-/// Behind the `?` may also stand what is asked of TLS: see [`crate::tls_settings`].
+/// After the `?` may also stand what is asked of TLS: see [`crate::tls_settings`].
 ///
 /// User and port may be left out; `%xx` stands for any byte. The password is empty: see [`credentials`].
 ///
@@ -72,7 +72,7 @@ pub fn parse(address: &str) -> Result<(Family, Options), Error> {
     Ok((family, Options { database, ..Options::new(address, decoded(user)?) }))
 }
 
-/// The socket itself. A folder is told from a socket by its name, because the server may not run yet.
+/// The socket itself. A folder is distinguished from a socket by its name, because the server may not run yet.
 fn socket_file(given: PathBuf, host: &str, family: Family) -> Result<PathBuf, Error> {
     let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
     let is_postgres = family == Family::Postgres;
@@ -91,7 +91,7 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::Address { why: why.into() }
 }
 
-/// The socket, if the part behind the `?` names one. What it says of TLS is read by [`crate::tls_settings`].
+/// The socket, if the part after the `?` names one. What it says of TLS is read by [`crate::tls_settings`].
 fn socket_of(query: &str, family: Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {

@@ -58,7 +58,7 @@ fn find_in(folder: &Path, name: &str) -> Result<Base, Error> {
 
 /// How to get the server `name`, or which names are near.
 fn help(name: &str, there: &[String]) -> String {
-    // What is wrong with the reader's own catalogue is told by the commands that are about it.
+    // What is wrong with the reader's own catalogue is reported by the commands that are about it.
     let entries = Catalogue::read().map_or_else(|_| fetch::catalogue(), |catalogue| catalogue.entries);
     if entries.iter().any(|entry| entry.name == name) {
         return format!("`dbdyno servers get {name}` gets it");

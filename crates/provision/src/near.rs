@@ -1,4 +1,4 @@
-//! Names that look like the one that somebody has typed.
+//! Names that look like the one that someone has typed.
 
 use strsim::levenshtein;
 

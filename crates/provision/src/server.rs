@@ -39,7 +39,7 @@ pub struct ServerSpec {
     pub engine: String,
 }
 
-/// A running MariaDB or MySQL server. Dropping the value stops it. What it has in common with other servers is behind
+/// A running MariaDB or MySQL server. Dropping the value stops it. What it has in common with other servers is in
 /// its [`Deref`].
 #[derive(Debug)]
 pub struct Server {

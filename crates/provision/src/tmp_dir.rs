@@ -1,4 +1,4 @@
-//! The folder of a server's temporary files: beside its data directory, on the device that is sampled and has been checked for space.
+//! The folder of a server's temporary files: next to its data directory, on the device that is sampled and has been checked for space.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +33,7 @@ impl TmpDir {
 
 impl Drop for TmpDir {
     fn drop(&mut self) {
-        // What cannot be removed is emptied by the next start, and removed with the data. There is nobody to tell.
+        // What cannot be removed is emptied by the next start, and removed with the data. There is no one to inform.
         let _ = datadir::remove_marked(&self.0);
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn beside(data_dir: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Whether a server can be told of a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.
+/// Whether a server can be given a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.
 pub(crate) fn can_be_named(path: &Path) -> bool {
     !path.as_os_str().as_encoded_bytes().contains(&b':')
 }

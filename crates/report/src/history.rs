@@ -205,7 +205,7 @@ fn course_of_change(series: &Series) -> String {
     words.join(", ")
 }
 
-/// `slower 0.910`; of a series that stood still before there is no ratio.
+/// `slower 0.910`; of a series that stalled before there is no ratio.
 fn change_text(change: &Change) -> String {
     match change.before > 0.0 {
         true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),

@@ -228,7 +228,7 @@ impl Page {
     }
 }
 
-/// A table of escaped cells; columns behind the first `labels` are right-aligned.
+/// A table of escaped cells; columns after the first `labels` are right-aligned.
 pub(crate) fn table(labels: usize, heads: &[String], rows: &[Vec<String>]) -> String {
     let cells = |cells: &[String]| format!("| {} |", cells.join(" | "));
     let rules = (0..heads.len()).map(|column| if column < labels { "---" } else { "---:" }.to_owned());

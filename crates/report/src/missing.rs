@@ -6,7 +6,7 @@ use dbdyno_analyse::{Table, TableRow, first_clause, reason_class};
 
 use crate::facts::one_line;
 
-/// A reason that was told: label of the row, name of the column, text and class of the reason.
+/// A reason that was reported: label of the row, name of the column, text and class of the reason.
 pub(crate) type Said = (String, String, String, String);
 
 /// Cells that share a reason.
@@ -21,8 +21,8 @@ struct Reason<'a> {
     rows: Vec<(&'a TableRow, Vec<usize>)>,
 }
 
-/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring columns are told as one, `l.i0 to qr100, wal: ...`, and a
-/// row that has no value at all by its label alone. What is in `said` is left out, what is told is put there.
+/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring columns are reported as one, `l.i0 to qr100, wal: ...`, and a
+/// row that has no value at all by its label alone. What is in `said` is left out, what is reported is put there.
 pub(crate) fn missing(table: &Table, said: &mut HashSet<Said>) -> Vec<String> {
     let mut reasons: Vec<Reason<'_>> = Vec::new();
     for row in &table.rows {

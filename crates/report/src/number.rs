@@ -1,6 +1,6 @@
 //! Numbers as text: one rounding for every format.
 
-/// What stands where there is no number; the original's word.
+/// What is shown where there is no number; the original's word.
 pub(crate) const NOT_AVAILABLE: &str = "NA";
 
 /// A value with a fixed number of decimals, `NA` when there is none.

@@ -1,4 +1,4 @@
-//! What the variants were told, in words and as a table that every format shares.
+//! How the variants were configured, in words and as a table that every format shares.
 
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 

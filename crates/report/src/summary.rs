@@ -37,7 +37,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// A column's head on two lines. In a sweep each variant has several columns, and the figure stands below its name.
+    /// A column's head on two lines. In a sweep each variant has several columns, and the figure is below its name.
     pub(crate) fn column_head(&self, column: &str) -> (String, String) {
         if !self.has_figures {
             return (one_line(column), String::new());
@@ -85,7 +85,7 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     sections
 }
 
-/// The sign beside a value. A target is no measurement: its label says what it is, so it has none.
+/// The sign next to a value. A target is no measurement: its label says what it is, so it has none.
 pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
     match cell.colour {
         _ if row.is_target => "",
@@ -94,7 +94,7 @@ pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
     }
 }
 
-/// The sign that stands beside a coloured value, so that the colour is never alone.
+/// The sign that is next to a coloured value, so that the colour is never alone.
 pub(crate) fn mark(colour: Colour) -> &'static str {
     match colour {
         Colour::None => "",
@@ -169,7 +169,7 @@ pub(crate) fn interval_text(interval: Interval) -> String {
     format!("{}–{}", end(interval.low), end(interval.high))
 }
 
-/// The value with interval, verdict and sign behind it.
+/// The value with interval, verdict and sign after it.
 pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
     let mut parts = vec![cell.text.clone(), judgement(cell), mark_in(row, cell).to_owned()];
     parts.retain(|part| !part.is_empty());

@@ -20,7 +20,7 @@ use crate::{Error, Format};
 pub struct TerminalOptions {
     /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
     pub width: usize,
-    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand beside them in any case.
+    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand next to them in any case.
     pub colour: bool,
     /// Also the evidence of each step and the conditions; without it only what was compared and the summary.
     pub evidence: bool,
@@ -73,7 +73,7 @@ impl Format for Terminal {
     }
 }
 
-/// What the variants of a plan would be told, for a terminal: remarks and the table of classes.
+/// How the variants of a plan would be configured, for a terminal: remarks and the table of classes.
 pub fn parity_terminal(parity: &Parity, options: TerminalOptions) -> String {
     let mut screen = Screen { text: String::new(), options: TerminalOptions { evidence: true, ..options } };
     screen.parity(parity);

@@ -62,7 +62,7 @@ pub(crate) struct Words {
     pub(crate) trap: &'static str,
 }
 
-/// The steps of the workload called `name` with its default options, as they are on a database that is told nothing special;
+/// The steps of the workload called `name` with its default options, as they are on a database that has no special configuration;
 /// `None` for a name that is none of [`crate::ALL`].
 pub fn cards(name: &str) -> Option<Vec<Cards>> {
     match name {

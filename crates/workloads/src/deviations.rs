@@ -5,7 +5,7 @@ use std::time::Duration;
 use dbdyno_plan::{Cold, DataMode, PlanDuration};
 use dbdyno_record::Deviation;
 
-/// What a plan decides beside a workload's options, as far as the originals do otherwise.
+/// What a plan decides in addition to a workload's options, as far as the originals do otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.

@@ -117,7 +117,7 @@ pub trait Workload {
             .to_owned()
     }
 
-    /// Work that belongs behind step `index` (cleanup before the next one).
+    /// Work that belongs after step `index` (cleanup before the next one).
     fn after(
         &mut self,
         index: usize,

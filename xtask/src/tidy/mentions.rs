@@ -37,7 +37,7 @@ fn complaints(repository: &Repository) -> Vec<String> {
     missing.map(|(name, from)| format!("{name} (of {from}) is named in no document")).collect()
 }
 
-/// Whether `word` stands in `text` with nothing of a name beside it.
+/// Whether `word` is in `text` with nothing of a name next to it.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_');
     text.match_indices(word)

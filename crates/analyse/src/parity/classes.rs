@@ -75,7 +75,7 @@ pub fn classes() -> &'static [Class] {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) value: Value,
-    /// One of its settings was told, or there is nothing that could be told.
+    /// One of its settings was configured, or there is nothing that could be configured.
     pub(super) is_told: bool,
 }
 

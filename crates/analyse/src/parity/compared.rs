@@ -13,7 +13,7 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     let mut remarks: Vec<Remark> =
         rows.iter().filter_map(|(class, row)| difference(class, row, subjects)).collect();
     for trap in trapped(subjects, declared, run) {
-        // A trap that only says why a class differs is told with the class.
+        // A trap that only says why a class differs is reported with the class.
         let class = remarks.iter_mut().find(|remark| trap.explains.as_ref() == Some(&remark.id));
         match class {
             Some(class) if class.trap.is_none() => {

@@ -1,4 +1,4 @@
-//! What became of each line that a variant was told: not read, told again, not taken, changed by the server.
+//! What became of each line of a variant's configuration: not read, given again, not taken, changed by the server.
 
 use super::subject::{Product, Subject};
 use super::told::Told;
@@ -7,13 +7,13 @@ use super::value::{number, says_the_same, size, size_text, switch};
 /// Why a line did not mean what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stands in a group that the server does not read.
+    /// It is in a group that the server does not read.
     Unread,
     /// A later line says something else for the same setting.
     Twice,
     /// Marked `loose`, and the server has no such setting.
     NotTaken,
-    /// The server has another value than it was told.
+    /// The server has another value than configured.
     Changed,
 }
 
@@ -121,7 +121,7 @@ fn not_taken(subject: &Subject) -> Vec<String> {
 
 fn changed(subject: &Subject) -> Vec<String> {
     let changed = |(name, (told, line)): (String, (String, &Told))| {
-        // What was told to the server, not what a connection makes of it.
+        // What the server was configured with, not what a connection makes of it.
         let is = subject.settings.get(&name)?;
         is_changed(subject.product, &name, &told, is)
             .then(|| format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is)))

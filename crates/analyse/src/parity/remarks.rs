@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::classes::Weight;
 use super::subject::Knowledge;
 
-/// What the variants were told, and what came of it.
+/// How the variants were configured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
     pub variants: Vec<Known>,
@@ -39,7 +39,7 @@ pub struct ClassRow {
 pub struct ClassCell {
     /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
     pub text: String,
-    /// Nobody told it: the server's own choice. Never so for a server that somebody else runs, whose option file is not known.
+    /// Not configured: the server's own choice. Never so for a server that others run, whose option file is not known.
     pub is_default: bool,
 }
 

@@ -114,7 +114,7 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
     Ok(())
 }
 
-/// A background rate or a schedule that base kept and new did not is a regression, whatever the queries beside it gained; so is a
+/// A background rate or a schedule that base kept and new did not is a regression, whatever the concurrent queries gained; so is a
 /// block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     match fail_on {

@@ -122,7 +122,7 @@ fn time_line(plan: &Plan, estimate: &Estimate) -> String {
     }
 }
 
-/// Here, and on servers that somebody else runs.
+/// Here, and on servers that others run.
 fn disk(estimate: &Estimate) -> String {
     let here = format!("about {} at most", time::bytes(estimate.peak_disk_bytes));
     let Some(there) = estimate.address_disk_bytes.map(time::bytes) else { return here };

@@ -14,7 +14,7 @@ use crate::conductor::{Holds, RunClock, Tally, prepare, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::{host, limits, option_files, terminal, time};
 
-/// Goes on with a run: cells that ended are left alone, what others left behind is set aside. With `repeats_failed` cells that
+/// Goes on with a run: cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
 /// failed are run again too.
 ///
 /// # Errors
@@ -81,8 +81,8 @@ pub(super) fn resume(
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
 }
 
-/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other
-/// in every report. What is to be told when it may not and the user goes on anyway; `None` when it is one of them.
+/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand next to each other
+/// in every report. What to report when it may not and the user goes on anyway; `None` when it is one of them.
 fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
     let refuse = |what: String| Ended::new(USAGE, what);
@@ -141,7 +141,7 @@ fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<
     Ok(())
 }
 
-/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: nobody repeats a load of hours
+/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: no one repeats a load of hours
 /// unasked. Its load steps are then in no cell of the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
@@ -155,7 +155,7 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     })
 }
 
-/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand next to
 /// each other in every report.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));

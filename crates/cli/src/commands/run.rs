@@ -109,7 +109,7 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     Err(Ended::new(MACHINE, what))
 }
 
-/// Removes what a run has kept beside the data of its cells, and names what is left.
+/// Removes what a run has kept next to the data of its cells, and names what is left.
 fn remove_data_root(data_root: &Path, templates: &Templates) {
     if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
@@ -124,7 +124,7 @@ fn remove_data_root(data_root: &Path, templates: &Templates) {
     }
 }
 
-/// Flags of a run that goes on begin no other run. `requires` of the command line lapses beside a plan, which `--resume`
+/// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a plan, which `--resume`
 /// excludes.
 fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);

@@ -97,7 +97,7 @@ fn undecided(
     for workload in &findings.workloads {
         for variant in workload.steps.iter().flat_map(|step| &step.variants) {
             let is_again = findings.run.again.as_ref() == Some(&variant.variant);
-            // Beside a base that stood still in a block no further one decides anything.
+            // Against a base that stalled in a block no further one decides anything.
             let is_open =
                 variant.verdict == Some(Verdict::Undecided) && variant.standstills.base_stalled.is_empty();
             if is_open && !is_again {

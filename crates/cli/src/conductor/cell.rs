@@ -58,7 +58,7 @@ impl Conductor<'_> {
             .collect()
     }
 
-    /// A cell in a database that nobody else uses meanwhile.
+    /// A cell in a database that no other uses meanwhile.
     fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Ended> {
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
         match held {
@@ -79,7 +79,7 @@ impl Conductor<'_> {
             }
             Err(taken) => taken,
         };
-        // Since when is not known: any of the steps may have had the other run's load beside it, and its rows in the tables.
+        // Since when is not known: any of the steps may have run with the other run's load, and its rows in the tables.
         writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
         Ok(match outcome {
             Outcome::Completed => (Outcome::Failed, Some(taken)),
@@ -117,7 +117,7 @@ impl Conductor<'_> {
         let mut ending = self.described_cell(id, writer, &mut database, snapshot.as_ref())?;
         let obituary = database.obituary();
         if !database.owned {
-            // Of a check or a pause that was cut off; those of a step are told with it.
+            // Of a check or a pause that was cut off; those of a step are reported with it.
             let cancelled = self.cancel_abandoned(&database);
             self.warn(writer, cancelled.err())?;
         }
@@ -236,7 +236,7 @@ impl Conductor<'_> {
         }
     }
 
-    /// Writes work beside the clock down, and tells of a server that did not come to rest; an ending if it failed.
+    /// Records work outside the clock, and reports a server that did not come to rest; an ending if it failed.
     pub(crate) fn write_works(
         &self,
         writer: &mut CellWriter,

@@ -157,7 +157,7 @@ impl Conductor<'_> {
         Ok(provided.unwrap_or_else(|| Err(STOPPED.to_owned())))
     }
 
-    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session beside
+    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session next to
     /// the load.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so beside the first step.
+    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
         let (mode, cold) = self.plan.workload.data_of(&id.workload);
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;

@@ -33,7 +33,7 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) name: &'a str,
     /// Characters of the longest name of a step.
     pub(crate) name_width: usize,
-    /// It runs once more, only to make the data: its record is kept apart, and no rate is told.
+    /// It runs once more, only to make the data: its record is kept apart, and no rate is reported.
     pub(crate) is_repeated: bool,
     /// What is wrong with the loaded tables that it runs on.
     pub(crate) misloaded: &'a [String],
@@ -47,7 +47,7 @@ pub(crate) struct Ran {
 }
 
 impl StepRun<'_, '_> {
-    /// Runs the step and writes everything it leaves behind; synced when this returns.
+    /// Runs the step and writes everything it leaves; synced when this returns.
     pub(crate) fn run<W: Workload>(
         &self,
         cell: &CellWriter,
@@ -99,7 +99,7 @@ impl StepRun<'_, '_> {
             );
             writer.event(&StepEvent::Warning { text })?;
         }
-        // What comes next on a server that goes on would be measured beside it.
+        // What comes next on a server that goes on would be measured together with it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
@@ -136,7 +136,7 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// The last event of a step, and what is told of it.
+    /// The last event of a step, and what is reported of it.
     fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, Ended> {
         let (outcome, message) = ran.ending.clone();
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
@@ -146,7 +146,7 @@ impl StepRun<'_, '_> {
         Ok(ran)
     }
 
-    /// What took the load's connections away will have taken the session beside it too.
+    /// What took the load's connections away will have taken this session too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         let was_lost = end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0);
         if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
@@ -155,7 +155,7 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// What the server has put off now; `None` without sampling and of a server that does not tell, which is recorded.
+    /// What the server has put off now; `None` without sampling and of a server that does not report, which is recorded.
     fn debt(
         &self,
         session: &mut AnySession,
@@ -231,7 +231,7 @@ impl StepRun<'_, '_> {
         Ok(Ran { ending, mismatches })
     }
 
-    /// Asks the server how it executes the step's statements. Behind the clock, so that the question warms no cache.
+    /// Asks the server how it executes the step's statements. After the clock, so that the question warms no cache.
     fn explain<W: Workload>(
         &self,
         writer: &mut StepWriter,
@@ -253,7 +253,7 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.
+    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record reports what is not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,

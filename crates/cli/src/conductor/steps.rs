@@ -14,7 +14,7 @@ use crate::conductor::loaded::Loaded;
 use crate::conductor::step::{Ran, StepRun};
 use crate::exit::Ended;
 
-/// Place for the name of a step in the line that tells of it.
+/// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;
 
 /// A workload on its way through a cell.
@@ -29,7 +29,7 @@ struct Walk<'a, W> {
     blank: Value,
     /// The cell began on a copy of the snapshot.
     began_on_copy: bool,
-    /// The content checks that failed behind the load of the tables as they are now.
+    /// The content checks that failed after the load of the tables as they are now.
     misloaded: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ impl Conductor<'_> {
         let name = walk.names[index].clone();
         let failed = move |message: String| (Outcome::Failed, Some(format!("before step {name}: {message}")));
         let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
-        // Behind a repeated load nothing would be cold.
+        // After a repeated load nothing would be cold.
         let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
         let mut session =
             match self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json())? {
@@ -133,7 +133,7 @@ impl Conductor<'_> {
         Ok(Ok(session))
     }
 
-    /// One step with the work before and behind it; an ending if it is the cell's last. `is_repeated`: only to make the data
+    /// One step with the work before and after it; an ending if it is the cell's last. `is_repeated`: only to make the data
     /// again.
     fn one_step<W: Workload>(
         &mut self,

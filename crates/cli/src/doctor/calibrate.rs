@@ -190,7 +190,7 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// A client without time left was the limit, however busy the server was beside it.
+/// A client without time left was the limit, however busy the server was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
         (Some(FULL..), _) => LimitedBy::Client,

@@ -84,7 +84,7 @@ fn a_damaged_line_of_the_runs_events_is_named_and_nothing_is_resumed() {
     let dir = one_run(&desk);
     change(&dir.join("events.jsonl"), |text| text.replacen("cell_started", "cell_\u{0}", 1));
     let before = std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
-    // What the machine is warned of at the start stands before it, or nothing does.
+    // What the machine is warned of at the start is before it, or nothing does.
     let line = 1 + before.lines().take_while(|line| !line.contains('\u{0}')).count();
     let refusal =
         |args: &[&str]| desk.refusal(&desk.dbdyno(args)).replace(&format!("line {line} is"), "line LINE is");

@@ -26,7 +26,7 @@ fn command(desk: &Desk, tmp: &TempDir, args: &[&str]) -> Command {
     command
 }
 
-/// A server that somebody plays with, and its socket.
+/// A server that someone plays with, and its socket.
 fn started(desk: &Desk, tmp: &TempDir) -> (Running, PathBuf) {
     let mut running = desk.start(&mut command(desk, tmp, &["servers", "start", "mine"]));
     let socket = wait_for("the server to be told", || {

@@ -98,8 +98,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Ok(())
     }
 
-    /// Sends a command of one byte with `body` behind it. A long body goes to the kernel from where it lies; a short one is
-    /// cheaper to copy behind its header.
+    /// Sends a command of one byte with `body` after it. A long body goes to the kernel from where it lies; a short one is
+    /// cheaper to copy after its header.
     pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();

@@ -175,7 +175,7 @@ impl Proof<'_> {
 
 /// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the server's certificate
 /// where the server can, and where it says that it cannot, the proof says that we could: a server that could knows then
-/// that somebody in between has changed its list.
+/// that someone in between has changed its list.
 fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
     let mut offered = Vec::new();
     while !offer.0.is_empty() {

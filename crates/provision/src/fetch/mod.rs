@@ -35,7 +35,7 @@ struct Goal<'a> {
     downloads: &'a Path,
     /// Folder that outlives this fetch, for package lists.
     lists: &'a Path,
-    /// Set when nobody wants it any more.
+    /// Set when no one wants it any more.
     cancel: &'a AtomicBool,
 }
 
@@ -46,7 +46,7 @@ struct Goal<'a> {
 ///
 /// # Errors
 /// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed, [`Error::Unfetchable`],
-/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left behind then.
+/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left then.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,

@@ -19,7 +19,7 @@ pub(crate) struct Asked {
     pub(crate) where_possible: bool,
 }
 
-/// All intents of a config. Each stands in it once.
+/// All intents of a config. Each is in it once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Intents {
     asked: Vec<Asked>,

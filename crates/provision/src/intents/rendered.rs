@@ -106,7 +106,7 @@ impl Rendered {
         }
     }
 
-    /// The option file with the reader's own settings behind, which win.
+    /// The option file with the reader's own settings after it, which win.
     pub fn text_with(&self, native: Option<&str>) -> String {
         match native {
             None => self.text(),

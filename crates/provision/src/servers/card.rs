@@ -1,6 +1,6 @@
 //! The card of a server in the servers folder: where it is from, and what it answered when it was started once.
 //!
-//! The card of `NAME` is the file `NAME.toml` beside it. It is also the mark without which dbdyno removes nothing.
+//! The card of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno removes nothing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -30,9 +30,9 @@ pub struct Card {
 pub enum Origin {
     /// dbdyno has got it: it may be removed.
     Got,
-    /// Somebody's own, elsewhere: only the link to it is dbdyno's.
+    /// Someone's own, elsewhere: only the link to it is dbdyno's.
     Added,
-    /// Somebody has put it into the servers folder: nothing of it is dbdyno's.
+    /// Someone has put it into the servers folder: nothing of it is dbdyno's.
     Found,
 }
 

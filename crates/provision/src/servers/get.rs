@@ -11,7 +11,7 @@ use crate::fetch::{self, Entry, Partial, Source};
 use crate::{Base, Error};
 
 /// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on its card. A server
-/// that is there is not fetched again; it is asked if nobody has asked it as it is now. `log` gets a sentence for each
+/// that is there is not fetched again; it is asked if no one has asked it as it is now. `log` gets a sentence for each
 /// thing that takes a while.
 ///
 /// # Errors

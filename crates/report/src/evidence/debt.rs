@@ -22,7 +22,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     let mut grid = Grid::new("Deferred work", note, labels, figures);
     for (variant, run) in runs(step) {
         let Some(debt) = &run.debt else { continue };
-        // What is nothing before and after is told by its absence.
+        // What is zero before and after is left out.
         for level in debt.levels.iter().filter(|level| (level.before, level.after) != (0, 0)) {
             let mut row = run_labels(step, variant, run);
             row.push(level.words.clone());

@@ -5,7 +5,7 @@ use dbdyno_analyse::{Lookups, StepFindings};
 use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::fixed;
 
-/// No rows where nothing was asked beside the operations.
+/// No rows where nothing was asked outside the operations.
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "Statements outside operations, of all clients in the whole step. After many \
                 deletes, finding the least id scans deleted rows and may take seconds.";

@@ -210,7 +210,7 @@ fn with_several_blocks_interval_and_verdict_stand_below_the_ratio() {
 #[test]
 fn each_long_step_has_two_charts_of_each_kind_and_a_short_one_says_why_it_has_none() {
     let page = page();
-    // Deletes beside the inserts of two steps, and both beside the queries of six; one chart is that of the ratios.
+    // Deletes next to the inserts of two steps, and both next to the queries of six; one chart is that of the ratios.
     assert_eq!(page.matches("class=\"chart\"").count(), 2 * (9 + 2 + 2 * 6) + 1);
     let folded = |kind: &str| page.matches(&format!("<details><summary>By second: {kind}</summary>")).count();
     assert_eq!([folded("delete"), folded("insert"), folded("query")], [8, 6, 0]);

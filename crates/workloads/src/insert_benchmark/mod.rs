@@ -1,4 +1,4 @@
-//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, queries beside them.
+//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, concurrent queries.
 //!
 //! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023). Shapes, distributions,
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.

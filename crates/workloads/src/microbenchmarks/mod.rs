@@ -56,7 +56,7 @@ pub struct Microbenchmarks {
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
-    /// Rows of each table that somebody else has filled; empty where dbdyno has, and they have `table_size` rows.
+    /// Rows of each table that others have filled; empty where dbdyno has, and they have `table_size` rows.
     found_rows: Arc<[u64]>,
 }
 
@@ -101,12 +101,12 @@ impl Microbenchmarks {
         self.step(index).map(|step| step.rung.step.test)
     }
 
-    /// Step `index` of the sequence; `None` for load and index, and behind the last step.
+    /// Step `index` of the sequence; `None` for load and index, and after the last step.
     fn rung(&self, index: usize) -> Option<&MicroRung> {
         self.rungs.get(index.checked_sub(self.before)?)
     }
 
-    /// Whether the tables are read behind test `index`.
+    /// Whether the tables are read after test `index`.
     fn is_checked(&self, index: usize) -> bool {
         let wanted = match self.options.verify {
             Verify::EachStep => self.test(index).is_some_and(MicroTest::writes),
@@ -116,14 +116,14 @@ impl Microbenchmarks {
         wanted && self.context.endpoint.capabilities.stores_data
     }
 
-    /// Brings the server to rest, as the original does behind the load and behind the steps that write.
+    /// Brings the server to rest, as the original does after the load and after the steps that write.
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
         let settle = (&self.options.settling(), self.options.original_wait());
         let place = format!("after {}", self.steps()[index]);
         cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
     }
 
-    /// Behind the last step of the load, or a later one: whether the server rests before the next one.
+    /// After the last step of the load, or a later one: whether the server rests before the next one.
     fn settles_after(&self, index: usize) -> bool {
         index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
     }

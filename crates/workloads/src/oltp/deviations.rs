@@ -108,7 +108,7 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
     list
 }
 
-/// What is done between steps, and behind which; `None` where it is nothing, as in the original.
+/// What is done between steps, and after which; `None` where it is nothing, as in the original.
 fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
     let behind = match (settle.behind()?, options.use_existing) {

@@ -1,4 +1,4 @@
-//! What a profile, and tables of somebody else, change in what is sent.
+//! What a profile, and tables of others, change in what is sent.
 
 use dbdyno_drivers::{mysql, postgres};
 use dbdyno_plan::{Cold, DataMode, Oltp as Options, OltpTest, Verify, parse};
@@ -98,7 +98,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
 #[test]
 fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
-    // Without checks nobody reads whole tables.
+    // Without checks no one reads whole tables.
     let verify = Verify::Off;
     let options = Options { use_existing: true, tables: 2, tests, verify, ..Options::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", false));

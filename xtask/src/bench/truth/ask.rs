@@ -98,7 +98,7 @@ impl Told {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
-    /// CPU that the client's process used beside its load threads, as a share of one core: sampling, writing the record
+    /// CPU that the client's process used during its load threads, as a share of one core: sampling, writing the record
     /// and everything else.
     pub(super) fn beside_load_share(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;

@@ -21,7 +21,7 @@ const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
 /// Queries a second where nothing else is said.
 const RATE: u32 = 10_000;
 
-/// Where a round's runs go, and the numbers that tell it from others.
+/// Where a round's runs go, and the numbers that distinguish it from others.
 pub(super) struct Round<'a> {
     pub(super) dbdyno: &'a Path,
     pub(super) folder: &'a Path,
@@ -115,7 +115,7 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     Ok(())
 }
 
-/// Whether a constant schedule is kept, and what the process uses beside its load threads meanwhile.
+/// Whether a constant schedule is kept, and what the process uses during its load threads meanwhile.
 pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };

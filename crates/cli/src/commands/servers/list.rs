@@ -37,7 +37,7 @@ fn json_text(all: &[Known], catalogue: &Catalogue) -> Result<String, Ended> {
 
 /// The servers that are here, for `dbdyno list servers`.
 pub(crate) fn here() -> String {
-    // What is wrong with the reader's own catalogue is told by `dbdyno servers`.
+    // What is wrong with the reader's own catalogue is reported by `dbdyno servers`.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
     text(&shown(&catalogue, true), &catalogue)
 }

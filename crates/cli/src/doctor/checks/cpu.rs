@@ -153,7 +153,7 @@ pub(crate) fn virtualisation(files: &HostFiles) -> Finding {
     }
 }
 
-/// They cost what a real system pays too, so they are told and not judged.
+/// They cost what a real system pays too, so they are reported and not judged.
 pub(crate) fn mitigations(files: &HostFiles) -> Finding {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
     let states: Vec<String> =

@@ -64,7 +64,7 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
     }
 }
 
-/// dbdyno does not need perf; whoever looks for the reason of a figure does.
+/// dbdyno does not need perf; a user who looks for the reason of a figure does.
 pub(crate) fn perf(files: &HostFiles) -> Finding {
     let counters = if files.has("/sys/bus/event_source/devices/cpu")
         || files.has("/sys/bus/event_source/devices/cpu_core")
