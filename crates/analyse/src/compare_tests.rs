@@ -64,7 +64,7 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
             "New did not keep the background rate that base kept in qr100: its queries ran with \
              fewer concurrent writes than planned."
         );
-        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio beside fewer writes is in no mean");
+        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio with fewer writes is in no mean");
     }
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert!(turned.steps.iter().all(|step| !step.target_missed));
@@ -108,7 +108,7 @@ fn settings_that_are_not_alike_are_noted() {
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
-    assert_snapshot!(notes(&run).join("\n"), @"Different settings: page: 4 KiB by default (a), 8 KiB by default (b).");
+    assert_snapshot!(notes(&run).join("\n"), @"Different settings: page size: 4 KiB by default (a), 8 KiB by default (b).");
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
@@ -116,7 +116,7 @@ fn settings_that_are_not_alike_are_noted() {
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
     let last = found.notes.last().unwrap();
-    assert_snapshot!(last, @"Different settings: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
+    assert_snapshot!(last, @"Different settings: page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
 }
 
 #[test]
@@ -154,14 +154,14 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
-    assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
+    assert!(found.notes[0].starts_with("Interim analyses: 2."), "{:?}", found.notes);
     // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {
         let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });
-        found.unwrap().notes.into_iter().filter(|note| note.contains("was looked at")).collect()
+        found.unwrap().notes.into_iter().filter(|note| note.contains("was analysed")).collect()
     };
-    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was looked at 2 times while it went on, and its own ratios decided how many blocks it has: no figure of two runs is corrected for that, so differences may be told too often. Best compare runs without a budget.");
+    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was analysed 2 times while it went on, and its own ratios decided its number of blocks. Figures of two runs are not corrected for that, so false differences are more likely. Better compare runs without a budget.");
     assert_eq!(notes(&run, &other), notes(&other, &run));
     assert!(notes(&other, &run_of_pairs("z", &STEADY)).is_empty());
 }

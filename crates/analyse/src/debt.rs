@@ -219,7 +219,7 @@ mod tests {
     fn told(cells: Vec<CellRecord>) -> Option<String> {
         let blocks = cells.len() as u32;
         let mut told = analyse(&run(&["a"], blocks, cells)).warnings.into_iter();
-        told.find(|text| text.contains("left work"))
+        told.find(|text| text.contains("deferred work"))
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
             cell(number, "a", steps)
         };
         let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
-        insta::assert_snapshot!(told, @"a left work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. The tables `Debt` have all of it.");
+        insta::assert_snapshot!(told, @"a deferred work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. Details: tables `Deferred work`.");
     }
 
     #[test]

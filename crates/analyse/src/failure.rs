@@ -67,7 +67,7 @@ pub(crate) fn end_message(cell: &CellRecord) -> String {
         CellEvent::Ended { message, .. } => message.clone(),
         _ => None,
     });
-    message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
+    message.unwrap_or_else(|| "no reason was reported; see its events and the server's log".to_owned())
 }
 
 #[cfg(test)]

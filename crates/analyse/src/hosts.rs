@@ -33,9 +33,9 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
         .collect();
     tell(
         Hosting::Embedded,
-        "the database works inside dbdyno, so client CPU and memory are client and database together.",
+        "the database works inside dbdyno, so client CPU and memory are client plus database.",
     );
-    tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
+    tell(Hosting::Nothing, "no database: the figures are those of dbdyno itself.");
     if !seen.is_empty() {
         let what = "external server on this host: its process is visible, its data directory is \
                     not, so disk figures and sizes are unknown.";
@@ -109,8 +109,8 @@ mod tests {
         run.manifest.variants[2].driver = "null".to_owned();
         assert_snapshot!(host_warnings(&run).join("\n"), @r"
         far: external server: its CPU, memory and disk are unknown; host figures are of the client's host.
-        lite: the database works inside dbdyno, so client CPU and memory are client and database together.
-        none: no database: these figures measure dbdyno itself.
+        lite: the database works inside dbdyno, so client CPU and memory are client plus database.
+        none: no database: the figures are those of dbdyno itself.
         ");
     }
 

@@ -66,7 +66,7 @@ pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
     (!looks.is_empty()).then(|| {
         format!(
             "Interim analyses: {}. Verdicts and adjusted p are corrected for them, intervals are not.",
-            numbered(looks.len(), "time")
+            looks.len()
         )
     })
 }

@@ -171,7 +171,7 @@ mod tests {
         let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap();
         assert!(of(&step).ends_with("a lost connection sends nothing."), "{}", of(&step));
         step.spec.kinds[0].pace = "poisson 2/s".to_owned();
-        assert!(of(&step).contains("response times of what was due meanwhile"), "{}", of(&step));
+        assert!(of(&step).contains("response times of operations that were due meanwhile"), "{}", of(&step));
     }
 
     #[test]

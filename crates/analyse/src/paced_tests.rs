@@ -54,7 +54,7 @@ fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
     assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
     let summary = &findings.workloads[0].summary;
     assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 operations are sent at the plan's rate; how quick their answers were is in the step's table Service and response time.");
-    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table Service and response time.");
+    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the plan fixes the rate and it was kept; compare response times in the step's table Service and response time.");
     assert_eq!(summary.relative.rows[1].cells[0].note, "the rate is the plan's");
     let colours = |findings: &Findings| -> Vec<Colour> {
         let rows = &findings.workloads[0].summary.absolute.rows;

@@ -102,7 +102,7 @@ mod tests {
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
         let told = warnings(&run);
         assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server was not quiet"), "{told:?}");
+        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server did not settle"), "{told:?}");
         assert!(told[0].contains("; 2 times in all. "), "{told:?}");
     }
 }

@@ -63,7 +63,7 @@ fn beside_a_base_that_stood_still_nothing_is_faster_or_the_same() {
     assert_eq!(step(&found(&blocks(50_000))).verdict, Some(Verdict::Slower));
     let findings = found(&blocks(100_000));
     assert_snapshot!(warnings(&findings.workloads[0].steps[0], "a").join("\n"), @"a l.i0: nothing was answered in block 3 of 6: no ratio there, and no verdict of faster or same.");
-    assert_snapshot!(findings.workloads[0].summary.relative.rows[1].cells[0].note, @"a answered nothing in block 3; the ratio is that of the other blocks; 5 blocks; adjusted p of a difference 1.000, of being the same below 0.001");
+    assert_snapshot!(findings.workloads[0].summary.relative.rows[1].cells[0].note, @"a answered nothing in block 3; the ratio is that of the other blocks; 5 blocks; adjusted p of a difference 1.000, of equivalence below 0.001");
     assert_eq!(step(&found(&[(0, 0), (0, 0)])).verdict, Some(Verdict::Undecided));
 }
 

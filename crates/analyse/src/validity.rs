@@ -20,7 +20,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         }
         (None | Some(Outcome::Interrupted), None) => return Validity::Interrupted,
         (Some(Outcome::Failed), _) => {
-            let message = end_message(step).unwrap_or("it does not say why; see the events of the step");
+            let message = end_message(step).unwrap_or("no reason was recorded; see the events of the step");
             return Validity::Failed { message: message.to_owned() };
         }
         (Some(Outcome::Completed), _) => {}

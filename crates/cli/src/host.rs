@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(server_cpus(&plan("")), None);
         assert_eq!(server_cpus(&plan("server_cpus = \"1-2\"")), Some(vec![1, 2]));
         let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
-        assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux tells").get());
-        assert_eq!(usable_cpus().expect("Linux tells").0, all);
+        assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux says").get());
+        assert_eq!(usable_cpus().expect("Linux says").0, all);
     }
 
     #[test]

@@ -207,7 +207,7 @@ async fn check_foreign(server: &Server, session: &mut AnySession) {
     let (report, during) = tokio::join!(settled(session, &foreign, wait, false), look);
     assert_eq!(during, before, "{}", server.name);
     assert!(report.settings.is_empty() && report.facts.is_empty(), "{report:?}");
-    assert!(report.notes[0].contains("somebody else runs this server"), "{report:?}");
+    assert!(report.notes[0].contains("external server: "), "{report:?}");
     let names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["analyze pi1", "wait"]);
 }

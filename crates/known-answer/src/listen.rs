@@ -119,7 +119,7 @@ mod tests {
         assert!(matches!(refused, Error::SocketInUse { .. }), "{refused}");
         drop(alive);
         assert!(path.exists());
-        Listener::bind(&listen, Protocol::Mysql).expect("nobody listens any more");
+        Listener::bind(&listen, Protocol::Mysql).expect("no one listens any more");
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
         std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
         sleep(Duration::from_secs(600));
-        panic!("nobody killed the holder");
+        panic!("no one killed the holder");
     }
     let folder = new_folder();
     // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets need short paths.

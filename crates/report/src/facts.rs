@@ -21,7 +21,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
     if let Some(budget) = &run.budget {
         blocks.push_str(&format!(
-            " and {} further within {}, looked at {}",
+            " and {} further within {}, analysed {}",
             budget.further_blocks,
             seconds_text(budget.seconds),
             if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
@@ -351,7 +351,7 @@ mod tests {
             assert_eq!(own.cells.len(), 10, "row {row}");
         }
         let told = answers(&findings.run, &findings.workloads[0]);
-        assert!(told[0].ends_with(", one block only in 1 step, no ratio in 2 steps."), "{}", told[0]);
+        assert!(told[0].ends_with("; one block only in 1 step; no ratio in 2 steps."), "{}", told[0]);
     }
 
     #[test]

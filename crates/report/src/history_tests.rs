@@ -38,7 +38,7 @@ pub(crate) fn history() -> History {
         measure: Measure::Rate,
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
-        notes: vec!["Run 5 is not like the first: seed 7 and 8.".to_owned()],
+        notes: vec!["Run 5 is not comparable to the first: seed 7 and 8.".to_owned()],
         reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
@@ -51,7 +51,7 @@ pub(crate) fn history() -> History {
 fn a_terminal_gets_the_table_and_the_changes_last() {
     insta::assert_snapshot!(history_terminal(&history(), TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
-    Note: Run 5 is not like the first: seed 7 and 8.
+    Note: Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0
       when one stood still. Changes are the greatest shift of level, then the greatest before and behind
       it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
@@ -73,7 +73,7 @@ fn markdown_begins_with_the_changes() {
 
     - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210, 12.0.1 to 12.0.2).
 
-    > Run 5 is not like the first: seed 7 and 8.
+    > Run 5 is not comparable to the first: seed 7 and 8.
 
     | step | variant | runs | first | last | unit | course | change | adjusted p |
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

@@ -41,8 +41,8 @@ fn short_line(remark: &Remark) -> String {
     let word = match remark.kind {
         RemarkKind::Difference => "differs",
         RemarkKind::Trap => "trap",
-        RemarkKind::Detail => "differs, in detail",
-        RemarkKind::Declared => "meant",
+        RemarkKind::Detail => "minor difference",
+        RemarkKind::Declared => "intended",
         RemarkKind::Unknown => "not known",
     };
     format!("{word}: {}", remark.text)
@@ -77,7 +77,7 @@ fn row(class: &ClassRow) -> Vec<String> {
     let standing = match class.standing {
         Standing::Same => "same",
         Standing::Differs => "DIFFERS",
-        Standing::Declared => "meant",
+        Standing::Declared => "intended",
         Standing::NotCompared => "",
     };
     let cells = class.cells.iter().map(|cell| match (cell.text.as_str(), cell.is_default) {
@@ -99,7 +99,7 @@ mod tests {
         insta::assert_snapshot!(lines(&fixture::parity(&fixture::NAMES)).join("\n"), @r#"
         differs: buffer pool: 2000 KiB | 1 GiB. A commit waits for the disk. Remedy: PRAGMA cache_size.
         trap: SQLite syncs nothing (<b>&"). A commit waits for the disk. Remedy: synchronous = full.
-        meant: redo log, total: 4000 KiB; listed in differs
+        intended: redo log, total: 4000 KiB; listed in differs
         "#);
     }
 
@@ -118,9 +118,9 @@ mod tests {
         let grid = grid(&fixture::parity(&fixture::NAMES));
         let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
-        commit | a commit is | synced* | synced | same
+        commit | commit | synced* | synced | same
         buffer-pool | buffer pool | 2000 KiB* | 1 GiB | DIFFERS
-        redo | redo log, total | – | 4000 KiB | meant
+        redo | redo log, total | – | 4000 KiB | intended
         ");
     }
 }

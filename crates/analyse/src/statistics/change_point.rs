@@ -181,7 +181,7 @@ mod tests {
         let found = greatest_change(&values, 1, permutations_for(series)).unwrap();
         assert!(found.p * series as f64 <= 0.05, "{}", found.p);
         let alone = greatest_change(&values, 1, PERMUTATIONS).unwrap();
-        assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot tell it: {}", alone.p);
+        assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot show it: {}", alone.p);
     }
 
     #[test]

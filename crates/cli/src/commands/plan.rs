@@ -110,7 +110,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
 
 /// Of the plan's blocks, and of those that a budget leaves room for.
 fn time_line(plan: &Plan, estimate: &Estimate) -> String {
-    let known = "steps with a length and pauses are exact, the rest is a guess";
+    let known = "steps with a fixed length and pauses are exact, the rest is an estimate";
     let about = time::about(estimate.duration);
     match plan.budget.filter(|budget| budget.0 >= estimate.duration) {
         Some(budget) => {

@@ -76,7 +76,7 @@ pub(super) fn resume(
     let again = record.cells.iter().filter(|cell| cells.contains(&cell.id));
     let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
-    terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
+    terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
 }

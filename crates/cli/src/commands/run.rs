@@ -140,7 +140,7 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
 
 /// Reports on what there is, however the run ended, and says how to go on.
 fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
-    let go_on = format!("go on with: dbdyno run --resume {}", dir.display());
+    let go_on = format!("to continue: dbdyno run --resume {}", dir.display());
     let tally = walked.map_err(|ended| Ended {
         message: ended
             .message

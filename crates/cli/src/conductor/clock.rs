@@ -190,7 +190,7 @@ mod tests {
         });
         events.extend(cell("b", (41, Some(27)), Some((44, Some(30)))));
         assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
-        assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest all the same");
+        assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest anyway");
     }
 
     #[test]

@@ -304,7 +304,7 @@ impl Database {
     /// What a server of ours that runs has logged as errors: it may wait for space on its disk, which looks like a slow one.
     pub(crate) fn complaints(&self) -> Option<String> {
         let errors = self.server.as_ref()?.logged_errors()?;
-        Some(format!("the last errors in the server's log:\n{errors}"))
+        Some(format!("last errors in the server's log:\n{errors}"))
     }
 
     /// There is something that can be stopped, started and given other data: a server that dbdyno starts, or an embedded

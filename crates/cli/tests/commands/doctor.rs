@@ -69,7 +69,7 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
     );
     assert!(ended.err.contains(&told), "{}", ended.err);
     assert!(here["found"].as_str().unwrap().starts_with("median "), "{here}");
-    assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left behind");
+    assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left");
     let (ended, nowhere) = json("/proc/sys");
     ended.expect_code(3);
     assert_eq!(nowhere["verdict"], "bad", "{nowhere}");

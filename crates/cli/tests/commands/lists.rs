@@ -44,11 +44,11 @@ fn a_plan_is_explained_without_running_it() {
       qp100     10s at 100 inserts and deletes/s a client      10 s
       verify    6 checks of 4,000 rows                        0.0 s
 
-    time: about 82 s in all (steps with a length and pauses are exact, the rest is a guess)
+    time: about 82 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
     client: sleeps for answers, since the database works in its threads
 
-    power: what 2 blocks show in 80 % of runs (the noise of this host is not known: by assumed noise)
+    power: what 2 blocks detect in 80 % of runs (noise of this host unknown: assumed noise)
       noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
       0.5 %    5.9 %                  41 %        3.2 %   2.0 %                            3                3
       1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
@@ -70,8 +70,8 @@ fn the_time_of_a_plan_names_its_budget() {
         let line = ended.expect_ok().out.lines().find(|line| line.starts_with("time: ")).map(str::to_owned);
         line.unwrap()
     };
-    insta::assert_snapshot!(time("budget=10m"), @"time: about 2 min for the plan's blocks (steps with a length and pauses are exact, the rest is a guess), then further ones of what is undecided, up to the budget of 10m");
-    insta::assert_snapshot!(time("budget=1m"), @"time: about 2 min in all (steps with a length and pauses are exact, the rest is a guess)");
+    insta::assert_snapshot!(time("budget=10m"), @"time: about 2 min for the plan's blocks (steps with a fixed length and pauses are exact, the rest is an estimate), then further ones of what is undecided, up to the budget of 10m");
+    insta::assert_snapshot!(time("budget=1m"), @"time: about 2 min in all (steps with a fixed length and pauses are exact, the rest is an estimate)");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_schema_is_one_json_document() {
 #[test]
 fn workloads_are_listed() {
     let out = Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out.clone();
-    let (steps, tests) = out.split_once("\nwhat each microbenchmark is for").unwrap();
+    let (steps, tests) = out.split_once("\npurpose and statements of each").unwrap();
     assert_eq!(tests.matches("\n\n").count(), dbdyno_plan::MicroTest::ALL.len() + 1, "{tests}");
     assert!(tests.contains(
         "\nhot-points\n  the same 100 rows read by every connection: contention on a few pages\n  SELECT c"

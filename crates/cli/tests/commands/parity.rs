@@ -24,23 +24,23 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     ended.expect_ok();
     insta::assert_snapshot!(section(&ended.out), @r"
     Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
-    • differs: page: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
+    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
       read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
 
     Settings by class
-    Predicted from the defaults of each version and the plan; no server was started. * = nobody
-    told it: the server's own default.
-    class        what                              a             b    alike
-    ───────────────────────────────────────────────────────────────────────
-    commit       a commit is                 synced*       synced*     same
-    binlog       second log                      off           off     same
-    buffer-pool  buffer pool                4000 KiB      4000 KiB     same
-    checksums    page checksums                  off           off     same
-    page-size    page                         4 KiB*         8 KiB  DIFFERS
-    io           file I/O    page cache    page cache     same
-    isolation    isolation              serializable  serializable     same
-    charset      characters                   UTF-8*        UTF-8*     same
-    autocommit   autocommit                       on            on     same
+    Predicted from the defaults of each version and the plan; no server was started. * = server
+    default.
+    class        what                        a             b  compared
+    ──────────────────────────────────────────────────────────────────
+    commit       commit                synced*       synced*      same
+    binlog       binary log                off           off      same
+    buffer-pool  buffer pool          4000 KiB      4000 KiB      same
+    checksums    page checksums            off           off      same
+    page-size    page size              4 KiB*         8 KiB   DIFFERS
+    io           file I/O           page cache    page cache      same
+    isolation    isolation        serializable  serializable      same
+    charset      character set          UTF-8*        UTF-8*      same
+    autocommit   autocommit                 on            on      same
     ");
 }
 
@@ -52,7 +52,7 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     ended.expect_code(2);
     insta::assert_snapshot!(desk.refusal(&ended), @r#"
     exit 2: error: the configurations differ, and the plan says parity = "refuse":
-      page-size: page: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
+      page-size: page size: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
     make them equal, or list intended differences in differs of the plan
     "#);
     assert!(desk.run_dirs().is_empty());
@@ -60,7 +60,7 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     desk.write("q.toml", &plan("parity = \"refuse\"\ndiffers = [\"page-size\"]"));
     let ended = desk.dbdyno(&["run", "q.toml"]);
     ended.expect_ok();
-    assert!(!ended.err.contains("set alike"), "{}", ended.err);
+    assert!(!ended.err.contains("configurations differ"), "{}", ended.err);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().expect("a path")]);
     let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); listed in differs";
     assert!(report.out.contains(meant), "{}", report.out);
@@ -74,14 +74,14 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     ended.expect_ok();
     let warning = "warning: the configurations will differ: page-size; `dbdyno plan` shows how";
     assert!(ended.err.contains(warning), "{}", ended.err);
-    assert!(ended.out.contains("differs: page: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
+    assert!(ended.out.contains("differs: page size: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
     let run = desk.run_dir();
     let csv = desk.dbdyno(&["report", run.to_str().expect("a path"), "--format", "csv"]);
     let rows: Vec<&str> = csv.out.lines().filter(|line| line.contains(",page-size,")).collect();
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",b,")), "{}", csv.out);
     let base = format!("{}:a", run.display());
     let compared = desk.dbdyno(&["compare", &base, ":b", "--fail-on", "never"]);
-    assert!(compared.out.contains("Different settings: page: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
+    assert!(compared.out.contains("Different settings: page size: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn parity_that_is_off_says_nothing() {
     desk.write("p.toml", &plan("parity = \"off\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    assert!(!ended.err.contains("alike") && !ended.out.contains("What the variants"), "{ended:?}");
+    assert!(!ended.err.contains("differ") && !ended.out.contains("Configuration differences"), "{ended:?}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
             .into_iter()
             .map(|seconds| measured(&desk, socket, seconds, (pid, idle)))
             .find(|(steps, _)| steps.iter().all(|step| worked_us(step) > ENOUGH_US))
-            .unwrap_or_else(|| panic!("{prefix}: too little to tell"));
+            .unwrap_or_else(|| panic!("{prefix}: too little to judge"));
         assert_eq!(steps.len(), 2);
         // What was used by the next step's first sample, or by the very end.
         let then_us = [sampled_us(&steps[1])[0], after_us];

@@ -132,7 +132,7 @@ fn held_at_its_stop() -> Option<Desk> {
         std::thread::sleep(Duration::from_millis(2));
     }
     let _ = kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGSTOP);
-    let is_held = wait_for("the server to stand still", || match state(pid) {
+    let is_held = wait_for("the server to stall", || match state(pid) {
         Some('T') => Some(true),
         None | Some('Z' | 'X') => Some(false),
         Some(_) => None,

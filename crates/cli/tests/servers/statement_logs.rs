@@ -112,7 +112,7 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
         check_tables(&step.operation, &tables, &step.name);
     }
     let more: Vec<&Session> = sessions.collect();
-    assert!(more.is_empty(), "beside all steps: {more:?}");
+    assert!(more.is_empty(), "outside all steps: {more:?}");
 }
 
 /// Statements of operations: those on the tables, and those around them.

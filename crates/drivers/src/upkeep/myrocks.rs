@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_server_that_does_not_is_at_rest_when_it_wrote_nothing_between_two_looks() {
         let look = |pending| seen(Some(pending), None, Some(9));
-        assert_eq!(look(0).rest(0), Rest::NotYet, "one look tells nothing");
+        assert_eq!(look(0).rest(0), Rest::NotYet, "one look shows nothing");
         assert_eq!(look(0).rest(1), Rest::There);
         assert_eq!(look(1).rest(STUCK - 1), Rest::NotYet);
         assert_eq!(look(1).rest(STUCK), Rest::Stuck);

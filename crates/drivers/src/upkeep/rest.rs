@@ -317,7 +317,7 @@ mod tests {
         assert!(!settling.is_quiet, "{settling:?}");
         assert_eq!(settling.missed, [DEVICE_QUEUE]);
         assert!(settling.took >= settling.cap, "{settling:?}");
-        assert!(settling.samples.len() <= 3, "looks go on behind the cap: {settling:?}");
+        assert!(settling.samples.len() <= 3, "looks go on after the cap: {settling:?}");
         assert_eq!(settling.bounds[DEVICE_QUEUE], DEVICE_REQUESTS_MAX);
     }
 }

@@ -37,7 +37,7 @@ impl Place {
     /// Class and code of the refusal to connect.
     pub(crate) async fn refusal(&self) -> (Class, String) {
         match self.endpoint.connect().await {
-            Ok(_) => panic!("{}: somebody was let in who should not", self.name),
+            Ok(_) => panic!("{}: someone was let in who should not", self.name),
             Err(error) => (error.class, error.code),
         }
     }

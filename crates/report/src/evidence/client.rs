@@ -15,10 +15,10 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         (
             "client could reach",
             "1/s",
-            "By dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
+            "From dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
         ),
         ("with", "connections", "The calibrated number of connections at which it could."),
-        ("of that", "%", "What it reached, as a share of what it could."),
+        ("of that", "%", "Rate reached, as a share of the calibrated rate."),
         (
             "load thread",
             "of time",

@@ -90,7 +90,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.rest_cpu_us,
-        "CPU of the host that was neither server nor client.",
+        "CPU of the host used by neither server nor client.",
     ),
     column(
         "IO wait",
@@ -98,7 +98,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.host_iowait_us,
-        "Time in which CPUs of the host had nothing to run while something waited for IO.",
+        "Time in which CPUs of the host were idle while something waited for IO.",
     ),
     column(
         "steal",

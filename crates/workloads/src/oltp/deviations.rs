@@ -113,7 +113,7 @@ fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
     let behind = match (settle.behind()?, options.use_existing) {
         (SettleAfter::Load, true) => return None,
-        (SettleAfter::Load, false) => "behind the load",
+        (SettleAfter::Load, false) => "after the load",
         (SettleAfter::EachWrite, true) => "after each step that writes",
         (SettleAfter::EachWrite, false) => "after the load and each step that writes",
     };

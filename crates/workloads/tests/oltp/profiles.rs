@@ -81,7 +81,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
         let deviations = dbdyno_workloads::oltp::about(&options(text)).deviations;
         deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
     };
-    insta::assert_snapshot!(settle("").unwrap(), @"behind the load: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");
+    insta::assert_snapshot!(settle("").unwrap(), @"after the load: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");
     assert!(settle("settle_wait = \"9s\"").unwrap().ends_with("with a pause at least 9 s long in all"));
     assert!(settle("settle = {}").unwrap().ends_with("then until the server's state is quiet, 10m at most"));
     assert_eq!(settle("use_existing = true"), None);
