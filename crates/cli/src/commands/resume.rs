@@ -88,8 +88,8 @@ fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<Strin
     let refuse = |what: String| Ended::new(USAGE, what);
     if now.build != then.build {
         return Err(refuse(format!(
-            "the run was begun by a {} build of dbdyno, this is a {} build, whose client has other costs; go on with the build \
-             that began it, or start a new run",
+            "the run was begun by a {} build of dbdyno, and this is a {} build, whose client has \
+             other costs; continue with the build that began it, or start a new run",
             then.build, now.build
         )));
     }

@@ -348,7 +348,7 @@ impl Database {
                     ));
                 }
                 Ok(stopped) if stopped.had_ended || stopped.code != Some(0) => {
-                    warning = Some(format!("the server did not end well: {stopped}; its log says why"));
+                    warning = Some(format!("the server did not stop cleanly: {stopped}; see its log"));
                 }
                 Ok(_) => {}
                 Err(error) => warning = Some(error.to_string()),

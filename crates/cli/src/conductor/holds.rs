@@ -107,7 +107,8 @@ impl Holds {
         let others = kept.hold.others_at_work().await;
         (!others.is_empty()).then(|| {
             format!(
-                "statements of others were at work in {} when the cell began, and its figures hold what they cost: {}",
+                "other statements were running in {} when the cell began, and its figures include \
+                 their cost: {}",
                 of(&kept.endpoint),
                 others.join("; ")
             )

@@ -152,7 +152,7 @@ fn calibration(
     let findings = dbdyno_analyse::analyse(&Run::open(dir)?);
     let rates = rates(&findings, server_cpus);
     if rates.is_empty() {
-        return Err(Ended::new(OURS, "the calibration measured nothing"));
+        return Err(Ended::new(OURS, "the calibration has no result"));
     }
     Ok(ClientCalibration {
         at: manifest.started.clone(),

@@ -267,6 +267,6 @@ fn a_folder_without_servers_says_how_to_get_some() {
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
     assert_eq!(
         desk.golden(&ended.expect_ok().out),
-        "no servers in FOLDER/none; `dbdyno servers list` shows what can be got\n"
+        "no servers in FOLDER/none; `dbdyno servers list` shows available servers\n"
     );
 }

@@ -52,7 +52,7 @@ fn another_program_does_not_go_on_with_a_run_unless_it_is_told_to_and_the_report
     };
     let build = refused(|manifest| manifest["tool"]["build"] = "other".into());
     assert!(
-        build.starts_with("exit 2: error: the run was begun by a other build of dbdyno, this is a "),
+        build.starts_with("exit 2: error: the run was begun by a other build of dbdyno, and this is a "),
         "{build}"
     );
     let version = refused(|manifest| manifest["workloads"][0]["version"] = 9_999.into());

@@ -51,7 +51,7 @@ fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
 fn text(all: &[Known], catalogue: &Catalogue) -> String {
     let folder = servers_dir();
     if all.is_empty() {
-        return format!("no servers in {}; `dbdyno servers list` shows what can be got\n", folder.display());
+        return format!("no servers in {}; `dbdyno servers list` shows available servers\n", folder.display());
     }
     let mut text = format!("servers folder: {}\n", folder.display());
     if let Some(file) = &catalogue.own_file {
@@ -61,7 +61,7 @@ fn text(all: &[Known], catalogue: &Catalogue) -> String {
     let abilities = table::abilities(all);
     if !abilities.is_empty() {
         text.push_str(&format!(
-            "\nwhat those here can do, as they answered when they were started once\n\n{abilities}"
+            "\nfeatures of the installed servers, as they reported them\n\n{abilities}"
         ));
     }
     let notes = notes(all);
@@ -90,7 +90,7 @@ fn notes(all: &[Known]) -> String {
         commands.push(format!("dbdyno servers get {}", names.join(" ")));
     }
     if !commands.is_empty() {
-        text.push_str("not asked yet what they can do, or rebuilt since; this asks them:\n");
+        text.push_str("features unknown, or rebuilt since; to ask the servers:\n");
     }
     for command in commands {
         text.push_str(&format!("  {command}\n"));

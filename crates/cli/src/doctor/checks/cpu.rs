@@ -137,7 +137,8 @@ pub(crate) fn numa(files: &HostFiles) -> Finding {
     Finding::note(
         "NUMA",
         told.join(", "),
-        "memory of another node is slower, and where it lies differs from start to start; keep the server on CPUs of one node",
+        "memory of another node is slower, and its placement differs from start to start; keep the \
+         server on CPUs of one node",
     )
 }
 

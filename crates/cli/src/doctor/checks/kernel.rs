@@ -59,7 +59,7 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
         _ => Finding::note(
             "run-queue delay",
             "not visible",
-            "threads that wait for a CPU are not seen; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
+            "waiting for a CPU cannot be measured; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
         ),
     }
 }

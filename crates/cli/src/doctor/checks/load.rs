@@ -107,7 +107,8 @@ pub(crate) fn steal(before: &Ticks, after: &Ticks) -> Finding {
     let share = after.steal.saturating_sub(before.steal) as f64 / all as f64;
     let found = format!("{:.1} % of the CPUs' time", 100.0 * share);
     let advice =
-        "the host gives this virtual machine's CPUs to others; use dedicated CPUs or another machine";
+        "the hypervisor gives this virtual machine's CPU time to others; use dedicated CPUs or \
+         another machine";
     match share {
         STEAL_BAD.. => Finding::bad("steal", found, advice),
         STEAL_NOTED.. => Finding::note("steal", found, advice),

@@ -31,11 +31,11 @@ pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
     match files.chosen("/sys/kernel/mm/transparent_hugepage/enabled").as_deref() {
         Some("always") => Finding::note(
             "huge pages",
-            "transparent ones always",
+            "transparent: always",
             "servers stall while pages are merged, and use more memory; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ),
-        Some(other) => Finding::good("huge pages", format!("transparent ones: {other}")),
-        None => Finding::good("huge pages", "no transparent ones"),
+        Some(other) => Finding::good("huge pages", format!("transparent: {other}")),
+        None => Finding::good("huge pages", "not transparent"),
     }
 }
 

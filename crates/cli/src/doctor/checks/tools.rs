@@ -32,7 +32,7 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
         return Finding::note(
             "cache folder",
             found,
-            "it is in memory: what is kept there is lost with the next start",
+            "it is in memory: its content is lost at the next boot",
         );
     }
     Finding::good("cache folder", found)
