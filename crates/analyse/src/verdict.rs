@@ -17,7 +17,7 @@ use crate::statistics::student::Estimate;
 
 /// Confidence of the intervals of ratios.
 pub const CONFIDENCE: f64 = 0.95;
-/// Share of false ones among the differences that are reported, and among the sames, at most and on average.
+/// Share of false ones among the differences that are reported, and among the equivalences, at most and on average.
 pub const LEVEL: f64 = 0.05;
 
 /// What a comparison of a variant with the base says of one step.
