@@ -40,8 +40,10 @@ fn caption(aging: &[Aging], options: &Map<String, Value>) -> String {
     };
     let mode = options.get("data").and_then(Value::as_str).filter(|mode| FRESH.contains(mode));
     let fresh = mode.map_or_else(String::new, |mode| {
-        format!(" No writes lie between them in this run: each step began on fresh tables (data = \
-                 \"{mode}\").")
+        format!(
+            " No writes lie between them in this run: each step began on fresh tables (data = \
+                 \"{mode}\")."
+        )
     });
     format!(
         "Rate of each test after the steps that write ÷ its rate before them (.pre) in the same \

@@ -198,9 +198,7 @@ mod tests {
         run.manifest.experiment.again = Some("a~again".to_owned());
         let caption = analyse(&run).workloads[0].summary.control.as_ref().unwrap().caption.clone();
         assert!(
-            caption.contains(
-                "False differences: 0 of 1 step; 0 same, 0 undecided, 1 invalid."
-            ),
+            caption.contains("False differences: 0 of 1 step; 0 same, 0 undecided, 1 invalid."),
             "{caption}"
         );
     }

@@ -47,10 +47,7 @@ pub(crate) fn unequal(run: &Run) -> Option<String> {
         return None;
     }
     let each: Vec<String> = told.iter().map(|(variant, found)| format!("{variant}: {found}")).collect();
-    Some(format!(
-        "Encryption of connections differs, which affects every ratio: {}.",
-        each.join("; ")
-    ))
+    Some(format!("Encryption of connections differs, which affects every ratio: {}.", each.join("; ")))
 }
 
 fn connections<'a>(run: &'a Run, variant: &str) -> impl Iterator<Item = &'a ConnectionClass> {

@@ -11,9 +11,7 @@ pub enum Error {
     WithItself { variant: String },
     #[error("the runs are not comparable: {}; --anyway compares them anyway", differences.join("; "))]
     NotAlike { differences: Vec<String> },
-    #[error(
-        "the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio"
-    )]
+    #[error("the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio")]
     NoRatios { base: String },
     #[error(
         "{base} is the base of the ratios and has none itself: name another variant, or leave out --ratio"

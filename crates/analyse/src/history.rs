@@ -189,7 +189,9 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
             return Err(Error::NotAlike { differences });
         }
         let told = differences.into_iter();
-        notes.extend(told.map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)));
+        notes.extend(
+            told.map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)),
+        );
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
     refuse_no_ratios(last, choices)?;

@@ -78,9 +78,7 @@ fn a_schedule_that_only_the_base_kept_is_missed() {
         summary.relative.rows[1].cells[0].note,
         "476/s of 1000/s were reached, 52.4 % of the operations dropped"
     );
-    assert!(
-        summary.relative.caption.contains(" missed: it missed the planned rate, which the base kept.")
-    );
+    assert!(summary.relative.caption.contains(" missed: it missed the planned rate, which the base kept."));
     assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))), Some(Verdict::Paced));
 }
 

@@ -24,8 +24,7 @@ pub fn restless(details: &Map<String, Value>) -> Option<String> {
         )
     };
     let missed: Vec<String> = settling.missed.iter().map(level).collect();
-    let what =
-        if missed.is_empty() { "below its bounds only briefly".to_owned() } else { missed.join(", ") };
+    let what = if missed.is_empty() { "below its bounds only briefly".to_owned() } else { missed.join(", ") };
     let seconds = settling.cap_us as f64 / 1e6;
     Some(format!("the server did not settle within {seconds:.0} s: {what}"))
 }

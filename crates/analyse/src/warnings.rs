@@ -49,7 +49,10 @@ pub(crate) fn warnings(
         ));
     }
     if !run.manifest.variants.iter().any(|variant| variant.name == run.manifest.base) {
-        all.push(format!("The base {:?} is not a variant of this run, so there are no ratios.", run.manifest.base));
+        all.push(format!(
+            "The base {:?} is not a variant of this run, so there are no ratios.",
+            run.manifest.base
+        ));
     }
     all.extend(cell_warnings::warnings(run));
     all.extend(sessions::warnings(run));

@@ -45,11 +45,7 @@ pub(crate) fn base_stalled(run: &RunSummary, workload: &WorkloadFindings, row: &
     if steps.is_empty() {
         return String::new();
     }
-    format!(
-        " {} answered nothing in {}: no verdict of faster or same there.",
-        run.base,
-        steps.join(", ")
-    )
+    format!(" {} answered nothing in {}: no verdict of faster or same there.", run.base, steps.join(", "))
 }
 
 /// Names of the steps whose schedule the row's variant did not keep, and the base did.

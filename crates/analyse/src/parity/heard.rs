@@ -123,8 +123,9 @@ fn changed(subject: &Subject) -> Vec<String> {
     let changed = |(name, (told, line)): (String, (String, &Told))| {
         // What the server was configured with, not what a connection makes of it.
         let is = subject.settings.get(&name)?;
-        is_changed(subject.product, &name, &told, is)
-            .then(|| format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is)))
+        is_changed(subject.product, &name, &told, is).then(|| {
+            format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is))
+        })
     };
     subject.told_settings().into_iter().filter_map(changed).collect()
 }

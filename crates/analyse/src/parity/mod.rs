@@ -100,7 +100,10 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     }
     let declared = words.map(|words| words.differs).concat();
     let parity = compared(&[base_subject, new_subject], &declared, circumstances(&base.0.manifest.workloads));
-    parity.of_kind(RemarkKind::Difference).map(|remark| format!("Different settings: {}.", remark.text)).collect()
+    parity
+        .of_kind(RemarkKind::Difference)
+        .map(|remark| format!("Different settings: {}.", remark.text))
+        .collect()
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.

@@ -105,7 +105,8 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
     let Some(link) = own.iter().find(|path| is_link(path)) else { return Ok(()) };
     let advice = "remove the link, or name the folder that it leads to with host.data_dir";
-    let what = format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
+    let what =
+        format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
     Err(Ended::new(MACHINE, what))
 }
 
@@ -165,10 +166,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
         terminal::note(&format!("stopped early; {go_on}"));
     }
     if !tally.interrupted && tally.failed > 0 {
-        terminal::note(&format!(
-            "to repeat failed cells: dbdyno run --resume {} --failed",
-            dir.display()
-        ));
+        terminal::note(&format!("to repeat failed cells: dbdyno run --resume {} --failed", dir.display()));
     }
     tally.ended()
 }

@@ -137,7 +137,8 @@ fn told(findings: &Findings, blocks: u32, next: &[CellId], left: Duration) -> St
         .filter_map(|variant| variant.verdict)
         .collect();
     let open = verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count();
-    let found = format!("interim analysis after {blocks} blocks: {open} of {} comparisons undecided", verdicts.len());
+    let found =
+        format!("interim analysis after {blocks} blocks: {open} of {} comparisons undecided", verdicts.len());
     match next {
         [] if open == 0 => format!("{found}; done, {} of the budget left", time::about(left)),
         [] => format!("{found}; no further block ({} of the budget left)", time::about(left)),

@@ -257,7 +257,8 @@ impl Conductor<'_> {
         let restarts = mode != DataMode::Preserve || cold.is_any();
         (restarts && matches!(setting.as_str(), "ON" | "1")).then(|| {
             "innodb_buffer_pool_load_at_startup is ON: after each restart the server reloads its \
-             last buffer pool, during the first step".to_owned()
+             last buffer pool, during the first step"
+                .to_owned()
         })
     }
 

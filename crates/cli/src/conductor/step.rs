@@ -92,11 +92,8 @@ impl StepRun<'_, '_> {
         let (barrier, silence) = (watcher.barrier, watcher.silence.lasts());
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
-            let text = format!(
-                "the server had not answered for {} when step {} ended",
-                about(silence),
-                self.name
-            );
+            let text =
+                format!("the server had not answered for {} when step {} ended", about(silence), self.name);
             writer.event(&StepEvent::Warning { text })?;
         }
         // What comes next on a server that goes on would be measured together with it.

@@ -81,7 +81,10 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",b,")), "{}", csv.out);
     let base = format!("{}:a", run.display());
     let compared = desk.dbdyno(&["compare", &base, ":b", "--fail-on", "never"]);
-    assert!(compared.out.contains("Different settings: page size: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
+    assert!(
+        compared.out.contains("Different settings: page size: 4 KiB by default (a), 8 KiB (b)."),
+        "{compared:?}"
+    );
 }
 
 #[test]

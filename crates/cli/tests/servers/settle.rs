@@ -70,11 +70,7 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     desk.write("p.toml", &plan(&maria, "cap = \"0s\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    assert!(
-        ended.err.contains("warning: the server did not settle within 0 s"),
-        "{}",
-        ended.err
-    );
+    assert!(ended.err.contains("warning: the server did not settle within 0 s"), "{}", ended.err);
     let warnings = findings(&desk.run_dir()).warnings;
     assert!(warnings.iter().any(|text| text.contains("the server did not settle")), "{warnings:?}");
 }

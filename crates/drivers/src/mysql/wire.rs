@@ -62,9 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// came ahead of TLS are refused: anybody may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if self.consumed < self.input.len() {
-            return Err(Fault::Malformed(
-                "bytes before the beginning of TLS, possibly from an attacker",
-            ));
+            return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
         }
         Ok((self.stream, self.sequence))
     }

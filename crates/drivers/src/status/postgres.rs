@@ -75,8 +75,7 @@ pub(super) async fn describe(session: &mut AnySession) -> Result<Description, Db
         (None, _) => String::new(),
     };
     if version_text.is_empty() {
-        let message =
-            "the server does not report its version: neither at login nor in SHOW ALL is a \
+        let message = "the server does not report its version: neither at login nor in SHOW ALL is a \
              server_version";
         return Err(DbError::new(Class::Fatal, "", message));
     }

@@ -130,9 +130,10 @@ fn causes(account: &Account) -> String {
 
 /// A sentence each for plans, stalls and settings.
 fn beside(beside: &Beside) -> Vec<String> {
-    let plans = beside.query_plans.iter().map(|found| {
-        format!("Plan of {}: {} (base: {}).", found.statement, found.variant, found.base)
-    });
+    let plans = beside
+        .query_plans
+        .iter()
+        .map(|found| format!("Plan of {}: {} (base: {}).", found.statement, found.variant, found.base));
     let stalls: Vec<String> = beside
         .stalls
         .iter()

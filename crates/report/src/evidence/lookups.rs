@@ -11,13 +11,9 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
                 deletes, finding the least id scans deleted rows and may take seconds.";
     let mut labels = run_columns(step);
     labels.push(Column::new("what", "", "The look-up."));
-    let figures = [
-        ("number", "", ""),
-        ("total", "s", "Total time."),
-        ("mean", "ms", ""),
-        ("longest", "ms", ""),
-    ]
-    .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    let figures =
+        [("number", "", ""), ("total", "s", "Total time."), ("mean", "ms", ""), ("longest", "ms", "")]
+            .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Look-ups", note, labels, figures);
     for (variant, run) in runs(step) {
         for found in &run.lookups {

@@ -15,8 +15,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("below half", "% of seconds", "Seconds below half of the median rate."),
         ("warm-up", "s", "Seconds before the rate is steady, by MSER-5; at least 40 seconds are needed."),
         ("period", "s", "Time after which the rate repeats itself, by autocorrelation."),
-        ("two levels", "", "The two rates between which the run alternates, and the share of \
-                            seconds at the lower one."),
+        (
+            "two levels",
+            "",
+            "The two rates between which the run alternates, and the share of \
+                            seconds at the lower one.",
+        ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Steadiness", note, run_columns(step), figures);

@@ -11,8 +11,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
                 from it. BCa: bootstrap, too narrow for few blocks. Hodges–Lehmann: robust against \
                 one outlying block.";
     let figures = [
-        ("verdict", "", "From the adjusted p-values and the margin; with the interim analysis that \
-                         reached it."),
+        (
+            "verdict",
+            "",
+            "From the adjusted p-values and the margin; with the interim analysis that \
+                         reached it.",
+        ),
         ("margin", "%", "Differences below it count as none."),
         ("blocks", "", "Blocks in which variant and base are both valid."),
         ("ratio", "", "Geometric mean of the blocks' ratios."),
@@ -21,14 +25,22 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("Hodges–Lehmann", "", "Median of all pairwise means of log ratios."),
         ("its interval", "", "By the signed-rank distribution; the confidence is exact."),
         ("p difference", "", "Probability of such a difference if there is none."),
-        ("adjusted", "", "p of a difference, adjusted over all comparisons of the run (Benjamini \
-                          and Hochberg)."),
+        (
+            "adjusted",
+            "",
+            "p of a difference, adjusted over all comparisons of the run (Benjamini \
+                          and Hochberg).",
+        ),
         ("p same", "", "Probability of so small a difference if the true one equals the margin."),
         ("adjusted", "", "p of equivalence, adjusted over all comparisons of the run."),
         ("noise", "%", "Standard deviation of a block's ratio."),
         ("detectable", "%", "A difference of this size gets its verdict in 80 % of such studies."),
-        ("needed", "blocks", "Blocks needed to detect a difference of twice the margin in 80 % of \
-                              studies."),
+        (
+            "needed",
+            "blocks",
+            "Blocks needed to detect a difference of twice the margin in 80 % of \
+                              studies.",
+        ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Verdict", note, vec![Column::new("variant", "", "")], figures);

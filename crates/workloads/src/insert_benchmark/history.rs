@@ -51,14 +51,10 @@ impl TableHistory {
     /// Why no one can say what must be in the table.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
-            return Some(
-                "a connection was lost during a statement, so its outcome is unknown",
-            );
+            return Some("a connection was lost during a statement, so its outcome is unknown");
         }
         let is_unlisted = self.inserted.iter().any(|inserted| inserted.unlisted > 0);
-        is_unlisted.then_some(
-            "too many INSERTs failed to note all of them, so the missing rows are unknown",
-        )
+        is_unlisted.then_some("too many INSERTs failed to note all of them, so the missing rows are unknown")
     }
 }
 

@@ -171,8 +171,7 @@ pub(crate) fn always() -> Vec<Deviation> {
 /// How the tables come to be, or that they were there.
 fn of_tables(options: &Options) -> Vec<Deviation> {
     if options.use_existing {
-        let here =
-            "created and filled before the run by other means; no database is claimed, nothing is \
+        let here = "created and filled before the run by other means; no database is claimed, nothing is \
              dropped";
         return vec![deviation("tables", "made and filled by its own command prepare", here)];
     }

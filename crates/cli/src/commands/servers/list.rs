@@ -51,7 +51,10 @@ fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
 fn text(all: &[Known], catalogue: &Catalogue) -> String {
     let folder = servers_dir();
     if all.is_empty() {
-        return format!("no servers in {}; `dbdyno servers list` shows available servers\n", folder.display());
+        return format!(
+            "no servers in {}; `dbdyno servers list` shows available servers\n",
+            folder.display()
+        );
     }
     let mut text = format!("servers folder: {}\n", folder.display());
     if let Some(file) = &catalogue.own_file {
@@ -60,9 +63,7 @@ fn text(all: &[Known], catalogue: &Catalogue) -> String {
     text.push_str(&format!("\n{}", table::catalogue(all)));
     let abilities = table::abilities(all);
     if !abilities.is_empty() {
-        text.push_str(&format!(
-            "\nfeatures of the installed servers, as they reported them\n\n{abilities}"
-        ));
+        text.push_str(&format!("\nfeatures of the installed servers, as they reported them\n\n{abilities}"));
     }
     let notes = notes(all);
     if !notes.is_empty() {

@@ -31,11 +31,7 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
 
 pub(crate) fn free(free: Option<u64>) -> Finding {
     let Some(free) = free else {
-        return Finding::bad(
-            "disk space",
-            "the folder cannot be read",
-            "name another with --data-dir",
-        );
+        return Finding::bad("disk space", "the folder cannot be read", "name another with --data-dir");
     };
     let found = time::bytes(free);
     match free {
@@ -144,8 +140,7 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
     let (median, slow) = (at(50), at(99));
     let found = format!("median {}, p99 {} of {} writes of 4 KiB", micros(median), micros(slow), took.len());
     if median < TOO_FAST {
-        let advice =
-            "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
+        let advice = "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
              nothing here";
         return Finding::note("fsync", found, advice);
     }

@@ -92,7 +92,11 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         let cpus = after.cpus;
         let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
         if share > OTHERS_BAD * cpus as f64 {
-            return Finding::bad("other programs", found, "end them: they take CPU time from the measurement");
+            return Finding::bad(
+                "other programs",
+                found,
+                "end them: they take CPU time from the measurement",
+            );
         }
         return Finding::note("other programs", found, "end them before you measure");
     }
@@ -106,8 +110,7 @@ pub(crate) fn steal(before: &Ticks, after: &Ticks) -> Finding {
     }
     let share = after.steal.saturating_sub(before.steal) as f64 / all as f64;
     let found = format!("{:.1} % of the CPUs' time", 100.0 * share);
-    let advice =
-        "the hypervisor gives this virtual machine's CPU time to others; use dedicated CPUs or \
+    let advice = "the hypervisor gives this virtual machine's CPU time to others; use dedicated CPUs or \
          another machine";
     match share {
         STEAL_BAD.. => Finding::bad("steal", found, advice),
