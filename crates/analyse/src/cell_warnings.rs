@@ -137,9 +137,9 @@ mod tests {
         second.events.pop();
         let mut run = run(&["a"], 3, vec![cell(1, "a", Vec::new()), second]);
         run.is_going_on = true;
-        assert_snapshot!(warnings_of(&run), @"The run is resuming: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended, block 2 a insert-benchmark is under way.");
         run.cells.pop();
-        assert_snapshot!(warnings_of(&run), @"The run is resuming: 1 of 3 cells have ended.");
+        assert_snapshot!(warnings_of(&run), @"The run is going on: 1 of 3 cells have ended.");
     }
 
     #[test]

@@ -172,7 +172,7 @@ fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
     assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
-    assert!(found.notes[0].starts_with("Measured in two runs"), "{:?}", found.notes);
+    assert!(found.notes[0].starts_with("Two runs: "), "{:?}", found.notes);
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn ratios_to_another_base_are_no_series() {
     let refused = history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
     insta::assert_snapshot!(refused, @"the runs are not comparable: base of the ratios a and b; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not like the first: base of the ratios a and b.");
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not comparable to the first: base of the ratios a and b.");
     assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
 }
 
@@ -195,7 +195,7 @@ fn what_is_no_history_is_refused() {
     runs[4].manifest.seed = 8;
     insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not comparable to the first: seed 7 and 8.");
 }
 
 #[test]
@@ -338,5 +338,5 @@ fn ratios_need_a_variant_beside_the_base() {
         run.manifest.variants.truncate(1);
         run.cells.truncate(1);
     }
-    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant other than the base a, so there are no ratios to it: leave out --ratio");
+    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant other than the base a, so there are no ratios: leave out --ratio");
 }

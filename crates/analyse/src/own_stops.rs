@@ -73,7 +73,7 @@ mod tests {
     fn a_step_in_which_dbdyno_was_stopped_is_invalid() {
         let step = step(&[(-40_000, 0), (100, 0), (1_800_000, 1_100_000), (2_900_000, 900_000)]);
         let Validity::Invalid { reasons } = validity(&step) else { panic!("valid") };
-        insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was stopped for at least 1.1 s in the window (its sampler woke so much late; 1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or for want of a CPU");
+        insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was paused for at least 1.1 s in the window (1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU");
         assert_eq!(told(&step), None);
     }
 
@@ -91,6 +91,6 @@ mod tests {
     fn a_short_stop_is_told() {
         let short = step(&[(100, 0), (900_000, 500_000), (1_600_000, 600_000)]);
         assert_eq!(validity(&short), Validity::Valid);
-        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was stopped for at least 0.6 s in block 1 a l.i0: its figures include that pause, which the server did not cause.");
+        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was paused for at least 0.6 s in block 1 a l.i0: its figures include that pause, which the server did not cause.");
     }
 }

@@ -53,7 +53,7 @@ fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
     assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
     assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
     let summary = &findings.workloads[0].summary;
-    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 operations are sent at the plan's rate; how quick their answers were is in the step's table Service and response time.");
+    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 the plan fixes the rate: compare latencies in the step's table Service and response time.");
     assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the plan fixes the rate and it was kept; compare response times in the step's table Service and response time.");
     assert_eq!(summary.relative.rows[1].cells[0].note, "the rate is the plan's");
     let colours = |findings: &Findings| -> Vec<Colour> {
@@ -159,6 +159,6 @@ fn comparisons_count_paced_steps_apart() {
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }
     }
-    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The rate is the plan's in l.i0, and both kept it: compare response times, in the reports' tables Service and response time.");
+    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The plan fixes the rate in l.i0, and both kept it: compare response times in the reports' tables Service and response time.");
     assert_snapshot!(compared(&late, &late).notes.join("\n"), @"New did not keep the schedule that base kept in l.i0.");
 }

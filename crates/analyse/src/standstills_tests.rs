@@ -38,7 +38,7 @@ fn a_variant_that_stood_still_in_blocks_is_stalled_whatever_the_others_say() {
     let relative = &findings.workloads[0].summary.relative;
     let cell = &relative.rows[1].cells[0];
     assert_eq!((cell.text.as_str(), cell.colour), ("1.00", crate::Colour::Red));
-    assert_snapshot!(cell.note, @"answered nothing in blocks 2 and 5 of 5, in which a did; the ratio is that of the other blocks");
+    assert_snapshot!(cell.note, @"answered nothing in blocks 2 and 5 of 5, in which a answered; the ratio is that of the other blocks");
     assert!(relative.caption.contains(" stalled: it answered nothing"), "{}", relative.caption);
 }
 
@@ -49,7 +49,7 @@ fn a_variant_that_never_answered_is_stalled_and_not_invalid() {
     assert_eq!((step.verdict, step.ratio.is_none(), step.rate), (Some(Verdict::Stalled), true, Some(0.0)));
     let cell = &findings.workloads[0].summary.relative.rows[1].cells[0];
     assert_eq!((cell.text.as_str(), cell.verdict), ("n/a", Some(Verdict::Stalled)));
-    assert_snapshot!(cell.note, @"answered nothing in blocks 1, 2 and 3 of 3, in which a did");
+    assert_snapshot!(cell.note, @"answered nothing in blocks 1, 2 and 3 of 3, in which a answered");
     assert_eq!(self::step(&found(&[(100_000, 0)])).verdict, Some(Verdict::Stalled), "one block is enough");
 }
 

@@ -233,7 +233,7 @@ mod tests {
         Invalid, not used: block 1 a l.i0: clock jumped.
         a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran with fewer concurrent writes than planned.
         2 query operations failed (0.249 %) in block 1 a qr100.
-        Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
+        Sampling used up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb the measurement.
         One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more.
         ");
     }
@@ -305,6 +305,6 @@ mod tests {
     fn a_base_that_is_no_variant_is_told() {
         let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
         run.manifest.base = "gone".to_owned();
-        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is no variant of this run: there are no ratios."#);
+        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is not a variant of this run, so there are no ratios."#);
     }
 }

@@ -52,9 +52,9 @@ fn a_terminal_gets_the_table_and_the_changes_last() {
     insta::assert_snapshot!(history_terminal(&history(), TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
     Note: Run 5 is not comparable to the first: seed 7 and 8.
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0
-      when one stood still. Changes are the greatest shift of level, then the greatest before and behind
-      it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
+      any block had rate zero. Changes are the greatest shift of level, then the greatest before and
+      after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
 
     step   variant  runs  first  last       unit  course        change  adjusted p
     ──────────────────────────────────────────────────────────────────────────────

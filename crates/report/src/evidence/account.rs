@@ -199,7 +199,7 @@ mod tests {
         <b>&" | slowest second ÷ median | 90.0 % | 0.0 % |
         <b>&" | longest gap | 0 s | 3 s |
         <b>&" | seconds below half the median | 0.1 % | 12.5 % |
-        <b>&" | set: durability | each commit | each second |
+        <b>&" | setting: durability | each commit | each second |
         "#);
     }
 }
