@@ -17,10 +17,10 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     let listed = || desk.golden(&desk.dbdyno(&["list", "runs"]).out);
     assert_eq!(listed(), "runs/RUN  0 of 2 cells, going on\n");
     let warnings = findings(&dir).warnings.join("\n");
-    let told = format!("The run is resuming: 0 of 2 cells have ended, {first} is under way.");
+    let told = format!("The run is going on: 0 of 2 cells have ended, {first} is under way.");
     assert!(warnings.contains(&told) && !warnings.contains("did not"), "{warnings}");
     let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
-    let begin = "Warning: The run is resuming: 0 of 2 cells have ended, ";
+    let begin = "Warning: The run is going on: 0 of 2 cells have ended, ";
     assert!(report.expect_ok().out.contains(begin), "{}", report.out);
     let history = desk.dbdyno(&["history", "runs"]);
     assert!(history.err.contains("two runs or more, not 0 (and 1 still going on"), "{}", history.err);

@@ -75,7 +75,7 @@ fn a_history_has_a_chart_for_each_series_those_with_a_change_first_and_its_runs(
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("id=\"s0\"><figcaption>qr100 · dev") < place("id=\"s1\"><figcaption>qp100"));
     assert!(place("qr100 is slower since run 20240104T000000Z-nightly") < place("<table"));
-    assert!(place("Run 5 is not like the first") < place("<table"));
+    assert!(place("Run 5 is not comparable to the first") < place("<table"));
     assert_eq!(page.matches("<td>2024-01-05T00:00:00Z<").count(), 1);
     assert!(page.contains("default-src 'none'") && !page.contains("http:") && !page.contains("<b>dev"));
 }

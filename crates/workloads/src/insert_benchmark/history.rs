@@ -205,7 +205,7 @@ mod tests {
         assert_eq!((history.of(1).unknown(), history.in_table(1)), (None, 1_700));
         history.add(2, &steps[2], &unlisted(end(0, 10, 300, &[0, 1, 2]), 1));
         let why = history.of(1).unknown().expect("a reason");
-        assert!(why.contains("so many INSERTs failed"), "{why}");
+        assert!(why.contains("too many INSERTs failed"), "{why}");
         assert_eq!(history.in_table(1), 1_700 + 300);
     }
 
