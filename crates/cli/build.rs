@@ -1,4 +1,4 @@
-//! Tells the binary which commit it was built from, so that every record can say so.
+//! Gives the binary the commit it was built from, so that every record can say so.
 
 use std::fs;
 use std::path::Path;

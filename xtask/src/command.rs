@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::places;
 
-/// Beginnings of the names under which cargo tells a program that it runs which package is its own.
+/// Beginnings of the names under which cargo names a program's own package to it.
 const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
 
 /// A command line of the Cargo that runs us, in the environment that it has when a person calls it: build scripts of

@@ -76,11 +76,11 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Programs that the tests run, and the Debian packages that bring them: what runs beside dbdyno, and a filesystem whose copies
+/// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, and a filesystem whose copies
 /// share blocks.
 const HELPERS: [(&str, &str); 2] = [("sysbench", "sysbench"), ("mkfs.xfs", "xfsprogs")];
 
-/// Installs the programs that the tests run beside servers, where they are missing.
+/// Installs the programs that the tests run in addition to servers, where they are missing.
 pub(crate) fn install_helpers() -> Result<()> {
     let is_there = |program: &str| Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok();
     let missing = HELPERS.iter().filter(|(program, _)| !is_there(program));
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(ci_set().unwrap().len(), CI_SET.len());
     }
 
-    /// What nobody could get yet is no part of it: other servers stand for it in the tests.
+    /// What no one could get yet is no part of it: other servers stand for it in the tests.
     #[test]
     fn the_servers_of_the_tests_are_all_that_the_plans_name() {
         for plan in

@@ -9,11 +9,9 @@ pub enum Error {
     UnknownVariant { run: String, asked: String, known: Vec<String> },
     #[error("{variant} would be compared with itself: name two variants, or two runs")]
     WithItself { variant: String },
-    #[error("the runs are not alike: {}; --anyway compares them all the same", differences.join("; "))]
+    #[error("the runs are not comparable: {}; --anyway compares them anyway", differences.join("; "))]
     NotAlike { differences: Vec<String> },
-    #[error(
-        "the runs have no variant beside the base {base}, so there are no ratios to it: leave out --ratio"
-    )]
+    #[error("the runs have no variant other than the base {base}, so there are no ratios: leave out --ratio")]
     NoRatios { base: String },
     #[error(
         "{base} is the base of the ratios and has none itself: name another variant, or leave out --ratio"

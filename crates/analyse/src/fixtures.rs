@@ -100,7 +100,7 @@ pub(crate) fn load_spec() -> StepSpec {
 }
 
 /// Connections, each a client of its own, that scan a table over and over from the barrier to the window's end, in records
-/// cut as the engine cuts them; each scan that is then on its way is answered behind it. Of each connection: how long a scan
+/// cut as the engine cuts them; each scan that is then on its way is answered after it. Of each connection: how long a scan
 /// takes, in microseconds, and the rows of its table.
 pub(crate) fn scan_step(connections: &[(u64, u64)], window: (u64, u64)) -> StepRecord {
     let mut spec = load_spec();

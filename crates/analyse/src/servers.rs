@@ -15,11 +15,11 @@ pub(crate) fn engine_name(word: &str) -> String {
     name.to_owned()
 }
 
-/// The engine of the workload's tables, with its version where the server tells one; the server's default engine where
+/// The engine of the workload's tables, with its version where the server reports one; the server's default engine where
 /// tables ask for none.
 pub(crate) fn tables_engine(server: &ServerInfo) -> Option<String> {
     let Some(asked) = &server.tables_engine else { return server.engine.clone() };
-    // The description of a default InnoDB has its version, and tells XtraDB apart.
+    // The description of a default InnoDB has its version, and identifies XtraDB.
     let described = server.engine.as_ref().filter(|default| {
         let name = default.split_whitespace().next().unwrap_or_default();
         let name = if name == "XtraDB" { "InnoDB" } else { name };

@@ -13,10 +13,10 @@ pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
-/// A dynamometer for database engines: runs the same work against servers, versions and configurations, charges CPU and
-/// IO to who used them, and compares what it measured.
+/// A dynamometer for database engines: runs the same workload on servers, versions and
+/// configurations, attributes CPU and IO to the processes that used them, and compares the results.
 ///
-/// Without a command it says in a dozen lines what it can do.
+/// Without a command it prints a short overview.
 #[derive(Debug, Parser)]
 #[command(name = "dbdyno", version, max_term_width = 100)]
 #[command(
@@ -44,9 +44,9 @@ pub(crate) enum Command {
 
 /// Run a plan, or the built-in quickstart on SQLite.
 ///
-/// Each block runs every variant once on fresh data, in a random order that is recorded. What is measured is written to a
-/// new run directory and synced at the end of each step. Ctrl-C ends the run and keeps what was measured; `--resume` goes
-/// on.
+/// Each block runs every variant once on fresh data, in a random order that is recorded. Results
+/// are written to a new run directory and synced at the end of each step. Ctrl-C ends the run and
+/// keeps its results; `--resume` continues it.
 ///
 /// At the end the summary is printed; the whole report is the file report.html in the run directory.
 #[derive(Debug, Parser)]
@@ -64,13 +64,14 @@ pub(crate) struct RunArgs {
     /// Number of blocks, instead of the plan's.
     #[arg(long, value_name = "N")]
     pub(crate) blocks: Option<u32>,
-    /// A/A: run the base under a second name too, once in every block. The report then says what this machine calls a
-    /// difference where there is none, and `dbdyno plan --noise RUN` computes from it what a plan can detect.
+    /// A/A: run the base under a second name too, once in every block. The report then shows the
+    /// noise and the false differences of this machine, and `dbdyno plan --noise RUN` computes from
+    /// it what a plan can detect.
     #[arg(long)]
     pub(crate) aa: bool,
-    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) the run is looked at; while something is
-    /// undecided and time is left, further blocks of the base and the undecided variants are run. Verdicts are corrected for
-    /// every look.
+    /// Time that the whole run may take, such as 2h. After the plan's blocks (3 or more) come
+    /// interim analyses: while a comparison is undecided and time is left, further blocks of the
+    /// base and the undecided variants are run. Verdicts are corrected for each interim analysis.
     #[arg(long, value_name = "TIME")]
     pub(crate) budget: Option<PlanDuration>,
     /// Folder in which initialised data directories are kept, one for each build and set of options that shape them. Later runs
@@ -79,16 +80,19 @@ pub(crate) struct RunArgs {
     /// with its data.
     #[arg(long, value_name = "DIR")]
     pub(crate) templates: Option<PathBuf>,
-    /// Go on with a run that was stopped or killed. Cells that ended, also those that failed, stay as they are; the others run from their
-    /// start, in the recorded order. What an unfinished cell left behind is moved to the folder `aside` of the run.
+    /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
+    /// are; the others run from their start, in the recorded order. Records of an unfinished cell
+    /// are moved to the folder `aside` of the run.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
-    /// With --resume: run cells that failed once more too, each in its place of the order. The records of the failure are moved to
-    /// the folder `aside` of the run, and the report says which cells were repeated and why.
+    /// With --resume: also repeat failed cells, each in its place of the order. The records of the
+    /// failure are moved to the folder `aside` of the run, and the report says which cells were
+    /// repeated and why.
     #[arg(long)]
     pub(crate) failed: bool,
-    /// Go on with --resume although another version or commit of dbdyno began the run; the report then says so. Other versions of
-    /// a workload, and a debug build beside a release build, are refused all the same.
+    /// Continue with --resume even if another version or commit of dbdyno began the run; the report
+    /// then says so. A different version of a workload, or a debug build after a release build, is
+    /// still refused.
     #[arg(long)]
     pub(crate) anyway: bool,
 }
@@ -123,10 +127,10 @@ pub(crate) struct PlanArgs {
     pub(crate) resolved: bool,
 }
 
-/// Report on a run: tables, charts and the evidence behind them.
+/// Report on a run: tables, charts and detailed evidence.
 ///
-/// Everything is computed from the records in the run directory: the same run gives the same report on any machine. A run
-/// that is going on, or was cut off, can be reported on too.
+/// Everything is computed from the records in the run directory: the same run gives the same report
+/// on any machine. It also works for a run that is going on or was cut off.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
     /// Run directory.
@@ -145,16 +149,18 @@ pub(crate) struct ReportArgs {
 
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.
 ///
-/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, stalled, paced, undecided or invalid.
-/// Variants of one run are compared in pairs, block by block. Two runs must be alike: same plan name, options, seed, load client,
-/// class of host and memory of the servers.
+/// Each step gets a ratio, its 95 % interval and a verdict: faster, slower, same, missed, stalled,
+/// paced, undecided or invalid. Variants of one run are compared in pairs, block by block. Two runs
+/// must be comparable: same plan name, options, seed, load client, class of host and memory of the
+/// servers.
 #[derive(Debug, Parser)]
 pub(crate) struct CompareArgs {
-    /// What is compared with: RUN:VARIANT, or RUN alone for a run of one variant.
+    /// The base: RUN:VARIANT, or RUN alone for a run of one variant.
     pub(crate) base: String,
-    /// What is compared: RUN:VARIANT, RUN, or :VARIANT for another variant of the run of BASE.
+    /// The new one: RUN:VARIANT, RUN, or :VARIANT for another variant of the run of BASE.
     pub(crate) new: String,
-    /// Differences up to so many percent do not matter, in any step; the margins of the plan of BASE when left out.
+    /// Margin in percent for all steps: smaller differences do not matter; the margins of the plan
+    /// of BASE when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
     /// What ends with status 1; `slower` when left out.
@@ -163,7 +169,7 @@ pub(crate) struct CompareArgs {
     /// How the comparison is printed; `terminal` when left out.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
     pub(crate) format: ComparisonFormat,
-    /// Compare runs that are not alike too; the output then begins with what differs.
+    /// Compare runs that are not comparable, too; the output then begins with what differs.
     #[arg(long)]
     pub(crate) anyway: bool,
 }
@@ -189,10 +195,11 @@ pub(crate) enum ComparisonFormat {
     Json,
 }
 
-/// Show many runs of one plan in order, and where the rate of a step changed its level.
+/// Show many runs of one plan in order, and when the rate of a step changed.
 ///
-/// Each series, a step of a variant, has one value a run. The greatest shift of its level is judged against shuffled
-/// series, and over all series together, so that noise seldom has one. Runs must be alike, as for `dbdyno compare`.
+/// Each series, a step of a variant, has one value a run. The greatest shift of its level is tested
+/// against shuffled series, and corrected over all series, so that noise rarely counts as a change.
+/// Runs must be comparable, as for `dbdyno compare`.
 #[derive(Debug, Parser)]
 pub(crate) struct HistoryArgs {
     /// Run directories, or folders that hold them; they are put into the order of their start.
@@ -204,10 +211,12 @@ pub(crate) struct HistoryArgs {
     /// Only this variant; all when left out.
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
-    /// Follow ratios to the base of the same run instead of rates: what befell the whole machine is then not in it.
+    /// Follow ratios to the base of the same run instead of rates, which removes changes of the
+    /// whole machine.
     #[arg(long)]
     pub(crate) ratio: bool,
-    /// Changes up to so many percent do not matter, in any step; the margins of the last run's plan when left out.
+    /// Margin in percent for all steps: smaller changes do not matter; the margins of the last
+    /// run's plan when left out.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub(crate) margin: Option<f64>,
     /// What ends with status 1; `never` when left out.
@@ -219,7 +228,8 @@ pub(crate) struct HistoryArgs {
     /// File to write, instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Put runs that are not alike into one series too; the output then begins with what differs.
+    /// Put runs that are not comparable into one series, too; the output then begins with what
+    /// differs.
     #[arg(long)]
     pub(crate) anyway: bool,
 }
@@ -238,13 +248,14 @@ pub(crate) enum HistoryFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum HistoryFailOn {
-    /// A series whose newest change is to slower, or whose newest run stood still in a block or has no valid one.
+    /// A series whose newest change is to slower, or whose newest run has a block with rate zero or
+    /// no valid block.
     Slower,
     /// Nothing.
     Never,
 }
 
-/// List what there is: workloads, drivers, metrics, runs or servers.
+/// List workloads, drivers, metrics, runs or servers.
 #[derive(Debug, Parser)]
 pub(crate) struct ListArgs {
     #[arg(value_enum)]
@@ -269,7 +280,8 @@ pub(crate) enum Listed {
     Metrics,
     /// Runs in the folder --out, newest first.
     Runs,
-    /// Servers in the servers folder; a plan can name them. `dbdyno servers list` shows also what can be got.
+    /// Servers in the servers folder; a plan can name them. `dbdyno servers list` also shows
+    /// servers that can be installed.
     Servers,
 }
 

@@ -1,4 +1,4 @@
-//! Empty caches: what the kernel keeps in memory of files is dropped, so that whoever reads them reads the disk.
+//! Empty caches: what the kernel keeps in memory of files is dropped, so that their readers read the disk.
 
 use std::fs::File;
 use std::io::Write;

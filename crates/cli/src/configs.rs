@@ -122,7 +122,7 @@ fn rendered(server: &ConfigServer, intents: &Intents) -> Result<Rendered, String
     render(server, intents).map_err(|error| indented("config", &error.to_string()))
 }
 
-/// One line behind `title`, or several lines under it.
+/// One line after `title`, or several lines under it.
 fn indented(title: &str, text: &str) -> String {
     match text.contains('\n') {
         true => format!("{title}:\n  {}", text.replace('\n', "\n  ")),

@@ -6,7 +6,7 @@ const TABLE_COLUMNS: usize = 6;
 /// Characters that a column needs to be folded below itself.
 const ROOM: usize = 16;
 
-/// Each line at most `width` characters, broken at spaces. What goes on below stands under the last column of its line, so that
+/// Each line at most `width` characters, broken at spaces. What goes on below is under the last column of its line, so that
 /// lists of names and what they are stay lists; rows of tables, and words that are wider, are left as they are.
 pub(crate) fn folded(text: &str, width: usize) -> String {
     text.split('\n').map(|line| folded_line(line, width)).collect::<Vec<_>>().join("\n")
@@ -27,7 +27,7 @@ fn folded_line(line: &str, width: usize) -> String {
     let mut start = String::new();
     while start.len() + rest.len() > width {
         let room = width.saturating_sub(start.len());
-        // Not within what stands left of the words that are folded.
+        // Not within what is left of the words that are folded.
         let least = if start.is_empty() { least.min(room) } else { 0 };
         let within = (least + 1..=room.min(rest.len() - 1)).rev().find(|at| rest[*at] == ' ');
         let Some(at) = within.or_else(|| (room..rest.len()).find(|at| rest[*at] == ' ')) else { break };
@@ -44,7 +44,7 @@ fn folded_line(line: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Where each column begins: behind two spaces or more.
+/// Where each column begins: after two spaces or more.
 fn columns(line: &[char]) -> Vec<usize> {
     let begins = |at: usize| {
         line[at] != ' ' && (at == 0 || line[..at].iter().rev().take_while(|c| **c == ' ').count() >= 2)

@@ -109,7 +109,7 @@ fn check_cpus(plan: &Plan) -> Result<(), Ended> {
     Ok(())
 }
 
-/// CPUs of the servers: the plan's, else all that this process may use. `None` when nobody is pinned. To be asked before
+/// CPUs of the servers: the plan's, else all that this process may use. `None` when no one is pinned. To be asked before
 /// [`pin_client`], because servers inherit the CPUs of the thread that starts them.
 pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
     if let Some(list) = &plan.host.server_cpus {
@@ -122,7 +122,7 @@ pub(crate) fn server_cpus(plan: &Plan) -> Option<Vec<u32>> {
 /// CPUs that this process may use.
 ///
 /// # Errors
-/// When the kernel does not tell.
+/// When the kernel does not report.
 pub(crate) fn usable_cpus() -> Result<CpuList, Ended> {
     let set = sched_getaffinity(Pid::from_raw(0))
         .map_err(|error| Ended::new(MACHINE, format!("cannot ask for this process's CPUs: {error}")))?;
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(server_cpus(&plan("")), None);
         assert_eq!(server_cpus(&plan("server_cpus = \"1-2\"")), Some(vec![1, 2]));
         let all = server_cpus(&plan("client_cpus = \"0\"")).expect("CPUs are named");
-        assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux tells").get());
-        assert_eq!(usable_cpus().expect("Linux tells").0, all);
+        assert_eq!(all.len(), std::thread::available_parallelism().expect("Linux says").get());
+        assert_eq!(usable_cpus().expect("Linux says").0, all);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path, format: u32) -> Vec<T> {
     }
 }
 
-/// Writes the file anew. Whoever reads meanwhile sees the old file or the new one.
+/// Writes the file anew. A concurrent reader sees the old file or the new one.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!((load::<u32>(&path, 2), load::<u32>(&path, 3)), (vec![7, 8], Vec::new()));
         std::fs::write(&path, "{").expect("a writable file");
         assert!(load::<u32>(&path, 2).is_empty());
-        let error = save(Path::new("/proc/kept.json"), 2, vec![7]).expect_err("nobody writes there");
+        let error = save(Path::new("/proc/kept.json"), 2, vec![7]).expect_err("no one writes there");
         let message = error.message.unwrap_or_default();
         assert!(message.starts_with("cannot write /proc/kept.json: "), "{message}");
     }

@@ -50,7 +50,7 @@ fn has_ended(run: &Path) -> bool {
     events.lines().last().is_some_and(|line| line.contains("\"event\":\"ended\""))
 }
 
-/// Whoever writes a run holds a lock on its events. Asking takes it for a moment, which nobody waits for.
+/// The writer of a run holds a lock on its events. Asking takes it for a moment, which no one waits for.
 fn is_written(run: &Path) -> bool {
     File::open(run.join("events.jsonl")).is_ok_and(|events| events.try_lock().is_err())
 }

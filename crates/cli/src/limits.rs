@@ -9,15 +9,15 @@ use nix::unistd::Uid;
 
 use crate::exit::{Ended, MACHINE};
 
-/// Files beside connections: records, logs, the sampler's, the event loops'.
+/// Files in addition to connections: records, logs, the sampler's, the event loops'.
 const OTHER_FILES: u64 = 256;
 /// An event loop holds its poll descriptor, a wake-up, a signal pipe and a timer.
 const FILES_PER_THREAD: u64 = 6;
 /// A connection of SQLite holds the database, its journal or write-ahead log, and the log's index.
 const FILES_PER_SQLITE_CONNECTION: u64 = 4;
-/// Threads beside those that send load: main, sampler, runtimes.
+/// Threads in addition to those that send load: main, sampler, runtimes.
 const OTHER_THREADS: u64 = 32;
-/// Connections beside the load: set-up and checks, the sampler's status, the lock on a database at an address.
+/// Connections during the load: set-up and checks, the sampler's status, the lock on a database at an address.
 pub(crate) const OTHER_CONNECTIONS: u64 = 3;
 
 /// What a plan needs of this process.
@@ -100,7 +100,7 @@ pub(crate) fn most_threads() -> Option<u64> {
     thread_limits().into_iter().map(|limit| limit.0).min()
 }
 
-/// Files that this process may open, once it has raised its own limit; `None` when the kernel does not tell.
+/// Files that this process may open, once it has raised its own limit; `None` when the kernel does not report.
 pub(crate) fn most_files() -> Option<u64> {
     getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard)
 }
@@ -121,10 +121,10 @@ fn number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Asks the server behind `session` whether it takes the plan's connections.
+/// Asks the server of `session` whether it takes the plan's connections.
 ///
 /// # Errors
-/// A sentence with what is needed, what the server takes, and how to raise it. A server that does not tell is believed.
+/// A sentence with what is needed, what the server takes, and how to raise it. A server that does not report is believed.
 pub(crate) async fn check_server(
     session: &mut AnySession,
     target: &Target,

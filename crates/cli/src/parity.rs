@@ -1,4 +1,4 @@
-//! Parity before a run: how the variants would be set, from their versions' defaults and what they are told.
+//! Parity before a run: how the variants would be set, from their versions' defaults and their configurations.
 
 use dbdyno_analyse::parity::{
     Build, Knowledge, Parity, PlanWords, RemarkKind, Subject, buffer_pool_bytes, circumstances, classes,
@@ -75,7 +75,7 @@ fn predict(plan: &Plan, variants: Vec<(VariantInfo, Option<Build>)>) -> Result<O
     Ok(Some(compared(&subjects, &words.differs, circumstances(&workloads(plan, &[])))))
 }
 
-/// Refuses a buffer pool that was told and is as large as the limit on the server's memory, and warns of a default that is: the
+/// Refuses a buffer pool that was configured and is as large as the limit on the server's memory, and warns of a default that is: the
 /// kernel would kill the server once the pool fills, which may be hours later.
 fn check_memory(plan: &Plan, variant: &str, buffer_pool: Option<(u64, bool)>) -> Result<(), Ended> {
     let (Some(limit), Some((bytes, is_told))) = (plan.server_memory(variant), buffer_pool) else {
@@ -109,7 +109,7 @@ fn foreseen(
         external,
         ..VariantInfo::default()
     };
-    // Nobody is connected to for a look at a plan.
+    // No one is connected to for a look at a plan.
     if matches!(variant.kind(), VariantKind::Address(_)) {
         return Ok((bare(true), None));
     }
@@ -158,7 +158,7 @@ fn build_by_name(name: &str) -> Option<Build> {
     })
 }
 
-/// Before a run: tells what is predicted, or refuses.
+/// Before a run: reports what is predicted, or refuses.
 ///
 /// # Errors
 /// The classes that differ, when the plan refuses that and it is sure to happen.
@@ -187,8 +187,8 @@ fn warning(parity: &Parity) -> Option<String> {
         parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
     (!differing.is_empty()).then(|| {
         format!(
-            "the variants will not be set alike: {}; `dbdyno plan` shows how and what to write, and `differs` in the plan says \
-             what is meant",
+            "the configurations will differ: {}; `dbdyno plan` shows the values and how to make \
+             them equal; list intended differences in `differs` of the plan",
             differing.join(", ")
         )
     })
@@ -198,7 +198,7 @@ fn warning(parity: &Parity) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// What `predict` says of one variant that is told `config`, under a limit of 96 MiB.
+    /// What `predict` says of one variant that is configured with `config`, under a limit of 96 MiB.
     fn under_96_mib(server: &str, config: &str, parity: &str) -> String {
         let text = format!(
             "name = \"p\"\nparity = \"{parity}\"\n[host]\nserver_memory = \"96 MiB\"\n[[variant]]\nname = \"a\"\n\

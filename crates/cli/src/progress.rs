@@ -60,7 +60,7 @@ impl Progress {
         let target =
             if terminal::can_draw() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves rubbish behind.
+        // Cut at the edge of a terminal that has become narrower since: a text of two lines leaves rubbish.
         if let Ok(style) = ProgressStyle::with_template("{wide_msg}") {
             bar.set_style(style);
         }
@@ -171,7 +171,7 @@ fn eta(total: Duration, position: Duration, elapsed: Duration) -> Duration {
     total.saturating_sub(position).mul_f64(scale.clamp(0.1, 20.0))
 }
 
-/// Whether a silence within the step is told of: building an index, or reading a whole table, is one long answer.
+/// Whether a silence within the step is reported: building an index, or reading a whole table, is one long answer.
 fn is_told(headline: &Headline) -> bool {
     !matches!(headline.kind.as_str(), "index" | "scan")
 }
@@ -188,7 +188,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Watches one step: tells the sampler of the clock, shows the live rate.
+/// Watches one step: passes the clock to the sampler, shows the live rate.
 pub(crate) struct Watcher<'a> {
     pub(crate) progress: &'a Progress,
     pub(crate) sampler: &'a Sampler,

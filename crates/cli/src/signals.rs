@@ -11,10 +11,10 @@ use crate::exit::{Ended, INTERRUPTED, MACHINE};
 use crate::{host, terminal};
 
 /// What a stopped run says.
-pub(crate) const RUN_STOPS: &str = "stopping: what was measured is kept (once more to stop at once)";
+pub(crate) const RUN_STOPS: &str = "stopping; results are kept (again: stop at once)";
 
 /// Signals that come within this time of the first are the same wish. `timeout` signals its command and then its command's
-/// group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms apart, when they were seen as two. Nobody asks twice so fast.
+/// group: with 20 processes on 4 CPUs the two were seen 0.01 to 0.12 ms apart, when they were seen as two. No one asks twice so fast.
 const SAME_WISH: Duration = Duration::from_millis(250);
 /// Time that the second signal leaves for cancelling what is at work on servers that go on.
 const CANCEL_LIMIT: Duration = Duration::from_secs(3);
@@ -31,13 +31,13 @@ pub(crate) fn idle(is_idle: bool) {
     IS_IDLE.store(is_idle, Ordering::Relaxed);
 }
 
-/// The second signal cancels what these servers, which somebody else runs, still do for this process.
+/// The second signal cancels what these servers, which others run, still do for this process.
 pub(crate) fn cancel_at(endpoints: Vec<Endpoint>) {
     *GOES_ON.lock().unwrap_or_else(PoisonError::into_inner) = endpoints;
 }
 
 /// A flag that the first signal sets, which also says `text`. On the second the process ends; servers it started end with it, because the
-/// kernel tells them (parent death signal).
+/// kernel reports them (parent death signal).
 ///
 /// # Errors
 /// When signals cannot be watched.
@@ -46,7 +46,7 @@ pub(crate) fn watch(text: &'static str) -> Result<Arc<AtomicBool>, Ended> {
     let flag = Arc::clone(&cancel);
     let cannot = |error: std::io::Error| Ended::new(MACHINE, format!("cannot watch for Ctrl-C: {error}"));
     let runtime = host::event_loop()?;
-    // Here and not in the thread, which may begin late: behind this a signal no longer ends the process at once.
+    // Here and not in the thread, which may begin late: after this a signal no longer ends the process at once.
     let signals = {
         let _runtime = runtime.enter();
         let watched = |kind| signal(kind).map_err(cannot);

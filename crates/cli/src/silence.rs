@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dbdyno_record::Interval;
 
-/// A silence is told of when it lasts so long, then each time it has doubled.
+/// A silence is reported when it lasts so long, then each time it has doubled.
 pub(crate) const FIRST_WORD: Duration = Duration::from_secs(30);
 
 /// The silence of a server within a step.

@@ -14,7 +14,7 @@ const LINE_MAX: usize = 600;
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
 ///
 /// # Errors
-/// When standard output takes no more: whoever reads it later must not believe to have all.
+/// When standard output takes no more: a later reader must not believe to have all.
 pub(crate) fn out(text: &str) -> Result<(), Ended> {
     let own: &[&str] = if wants_colour() { &COLOURS } else { &[] };
     print(&mut std::io::stdout().lock(), &shown(text, own))
@@ -71,7 +71,7 @@ fn lost(error: &std::io::Error) -> Result<(), Ended> {
     Err(Ended::new(MACHINE, format!("cannot write to standard output: {error}; {advice}")))
 }
 
-/// Says something about the run that is not a result. Where nobody reads it, it is lost, and the command goes on.
+/// Says something about the run that is not a result. Where no one reads it, it is lost, and the command goes on.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
@@ -112,7 +112,7 @@ pub(crate) fn wants_colour() -> bool {
     is_interactive() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Columns of the terminal that progress is drawn on; 80 where it does not tell.
+/// Columns of the terminal that progress is drawn on; 80 where it does not report.
 pub(crate) fn width_of_progress() -> usize {
     terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
 }

@@ -61,7 +61,7 @@ pub(crate) enum Source {
         is_told: bool,
         config: Option<Box<VariantConfig>>,
     },
-    /// Somebody else runs it.
+    /// External.
     External {
         options: Options,
         engine: String,
@@ -144,7 +144,7 @@ fn owned(
 ) -> Result<Prepared, Ended> {
     let refuse = |message: String| Ended::new(USAGE, format!("variant {}: {message}", variant.name));
     let title = base.title();
-    // The plan's word for it; the folder behind the name may be a link to one that is called otherwise.
+    // The plan's word for it; the folder after the name may be a link to one that is called otherwise.
     let folder = match variant.kind() {
         VariantKind::Named(name) => name,
         _ => base.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -170,7 +170,7 @@ fn owned(
             refuse(format!("cannot read {key} {}: {error}", path.display()))
         })?,
     };
-    // What the server will be given is a copy; what is wrong with it is told of the user's file.
+    // What the server will be given is a copy; its faults are reported with the name of the user's file.
     let native = own.map(|path| native_settings(&base, path)).transpose();
     let native = native.map_err(|error| refuse(error.to_string()))?.unwrap_or_default();
     let rendered = configs::for_base(variant, &base).map_err(refuse)?.map(Box::new);

@@ -1,5 +1,5 @@
 //! The floor under a client that waits long for each answer: one thread, one epoll, and on each connection the same bytes
-//! again and again, answered by nobody's database but after a given time. What a sleep, a wake-up, a read and a write of
+//! again and again, answered by no one's database but after a given time. What a sleep, a wake-up, a read and a write of
 //! these sizes cost, and nothing else.
 //!
 //! `spaced_floor SPACING_US SECONDS SERVER_CPUS BYTES...` opens a connection for each of BYTES, whose requests have that size.

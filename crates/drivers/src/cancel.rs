@@ -1,4 +1,4 @@
-//! Ends statements on a server that nobody waits for any more.
+//! Ends statements on a server that no one waits for any more.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Endpoint {
     }
 
     /// Those of our connections that the server works for: same number, user and database, since behind a proxy a number may be
-    /// that of somebody else's connection.
+    /// that of another's connection.
     async fn busy(&self, session: &mut AnySession, tickets: &[Ticket]) -> Result<Vec<Ticket>, DbError> {
         let rows = match &self.target {
             Target::Mysql(options) => {

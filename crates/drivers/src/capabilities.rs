@@ -1,4 +1,4 @@
-//! What a database can do and how it wants to be told: the only thing a workload may know of a product.
+//! What a database can do and how it wants to be addressed: the only thing a workload may know of a product.
 
 /// How a query is tied to an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub struct Capabilities {
     pub drops_binlog: bool,
     /// Where automatic keys come from.
     pub key_source: KeySource,
-    /// As long as nobody else inserts and nothing fails, automatic keys have no gaps.
+    /// As long as no other inserts and nothing fails, automatic keys have no gaps.
     pub contiguous_keys: bool,
     /// The engine answers with real data; `false` only for the null driver, whose contents cannot be checked.
     pub stores_data: bool,

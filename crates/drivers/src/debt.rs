@@ -11,7 +11,7 @@ use crate::{AnySession, Capabilities, Class, DbError, Upkeep};
 
 /// What a server owed at one moment.
 ///
-/// Levels by product (a level that a version or the session's rights do not tell is absent, not zero):
+/// Levels by product (a level that a version or the session's rights do not report is absent, not zero):
 ///
 /// | level | of | meaning |
 /// |---|---|---|
@@ -35,7 +35,7 @@ pub struct Debt {
 
 /// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.
 ///
-/// What the session may not ask for is left out: a server of somebody else may not give the rights.
+/// What the session may not ask for is left out: a server of others may not give the rights.
 ///
 /// # Errors
 /// When the connection is lost.

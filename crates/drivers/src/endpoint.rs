@@ -37,13 +37,13 @@ impl Endpoint {
     /// Opens one session.
     ///
     /// # Errors
-    /// [`crate::Class::Lost`] when nobody answers, `Fatal` when the server refuses user, password or database.
+    /// [`crate::Class::Lost`] when no one answers, `Fatal` when the server refuses user, password or database.
     pub async fn connect(&self) -> Result<AnySession, DbError> {
         self.connect_as("other").await
     }
 
     /// Opens one session and, where TLS was asked for, notes what it agreed on for connections of `class`: the kind of
-    /// a lane, or whoever else connects.
+    /// a lane, or any other user of a connection.
     ///
     /// # Errors
     /// As [`Endpoint::connect`].
@@ -94,7 +94,7 @@ impl Endpoint {
     }
 
     /// Sees to it that sessions from now on commit after each statement: asks one whether it does, and has the others say so where
-    /// it does not (MySQL and MariaDB; `autocommit` of the server, or an `init_connect`). Asked, because most versions tell clients
+    /// it does not (MySQL and MariaDB; `autocommit` of the server, or an `init_connect`). Asked, because most versions report to clients
     /// that it is on whatever it is.
     ///
     /// # Errors

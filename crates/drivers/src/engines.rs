@@ -6,7 +6,7 @@ use crate::status::name_value_pairs;
 use crate::{AnySession, DbError};
 
 /// The engine of each of these tables of the session's database, in the server's words. Empty where tables have no engines to
-/// choose from; without those that the server does not tell of.
+/// choose from; without those that the server does not report.
 ///
 /// # Errors
 /// As [`crate::Session::rows`].

@@ -44,7 +44,7 @@ impl Exchange {
         Self { place, state: State::Idle, entered: None, limit: Some(SMALL_QUESTION) }
     }
 
-    /// The same for a connection that can be told to stop: it is entered in `roster` until it ends.
+    /// The same for a connection that can be asked to stop: it is entered in `roster` until it ends.
     pub(crate) fn entered(place: String, roster: &Roster, ticket: Ticket) -> Self {
         roster.enter(ticket);
         Self {
@@ -68,7 +68,7 @@ impl Exchange {
         self.state != State::Idle
     }
 
-    /// Marks an exchange as ended, unless the connection is lost, and tells a fault with statement and place.
+    /// Marks an exchange as ended, unless the connection is lost, and reports a fault with statement and place.
     pub(crate) fn end<T, F: Fault>(
         &mut self,
         outcome: Result<T, F>,
@@ -96,7 +96,7 @@ impl Drop for Exchange {
         match (&self.entered, self.state) {
             (None, _) => {}
             (Some((roster, ticket)), State::Begun) => roster.give_up(*ticket),
-            // Behind a lost connection its number may soon be somebody else's.
+            // After a lost connection its number may soon be another's.
             (Some((roster, ticket)), State::Idle | State::Lost) => roster.leave(*ticket),
         }
     }

@@ -5,7 +5,7 @@ use crate::{AnySession, Cells, Class, DbError, Session};
 /// The words that ask for a plan, the first that the server understands, and what the rows of the answer are called.
 fn question(session: &AnySession) -> (&'static [&'static str], &'static str) {
     match session {
-        // MySQL 9 draws a tree unless it is told otherwise; before 5.6 it cannot be told.
+        // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
         AnySession::Mysql(_) => (&["EXPLAIN FORMAT=TRADITIONAL", "EXPLAIN"], "mysql"),
         AnySession::Postgres(_) => (&["EXPLAIN (COSTS OFF)"], "postgres"),
         AnySession::Sqlite(_) => (&["EXPLAIN QUERY PLAN"], "sqlite"),

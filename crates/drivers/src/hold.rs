@@ -1,4 +1,4 @@
-//! An advisory lock on a database, held by a connection of its own as long as somebody uses the database.
+//! An advisory lock on a database, held by a connection of its own as long as someone uses the database.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct Holder {
     server: String,
     /// The server's number for the connection.
     connection: i64,
-    /// `bench@10.0.0.7:41002`, as far as the server tells.
+    /// `bench@10.0.0.7:41002`, as far as the server reports.
     from: Option<String>,
 }
 
@@ -142,7 +142,7 @@ impl Hold {
         answer.ok().and_then(Result::ok).unwrap_or_default().into_iter().flatten().flatten().collect()
     }
 
-    /// Gives the lock back; whoever asks behind this gets it.
+    /// Gives the lock back; a caller that asks after this gets it.
     pub async fn release(mut self) {
         let sql = match &self.session {
             AnySession::Mysql(_) => format!("SELECT RELEASE_LOCK({})", self.name),
@@ -155,7 +155,7 @@ impl Hold {
 }
 
 impl AnySession {
-    /// From now on the server does not close this session for having nothing to do: a step beside it may take longer than the
+    /// From now on the server does not close this session for having nothing to do: a step meanwhile may take longer than the
     /// server would leave it alone.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
-//! The connections that a server may be at work for, so that what nobody waits for any more can be cancelled.
+//! The connections that a server may be at work for, so that what no one waits for any more can be cancelled.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a server needs to be told of a connection to cancel its statement.
+/// What a server needs to know of a connection to cancel its statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
     /// The server's number for the connection.
@@ -64,7 +64,7 @@ impl fmt::Debug for Roster {
 }
 
 impl PartialEq for Roster {
-    /// Where to connect is the same whoever is connected.
+    /// Where to connect does not depend on the connection.
     fn eq(&self, _other: &Self) -> bool {
         true
     }

@@ -60,7 +60,7 @@ pub struct Description {
     pub settings: BTreeMap<String, String>,
     /// Values of this session that may differ from the server's: isolation, autocommit, character set, SQL mode.
     pub session: BTreeMap<String, String>,
-    /// Where settings that are no defaults come from, by name, as far as the server tells.
+    /// Where settings that are no defaults come from, by name, as far as the server reports.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -100,7 +100,7 @@ async fn mysql_counters(session: &mut AnySession) -> Result<BTreeMap<String, Str
 /// Who the server is: product, version, engine, and all its settings as they are in force.
 ///
 /// # Errors
-/// As [`Session::rows`]; Fatal if a server does not tell its version.
+/// As [`Session::rows`]; Fatal if a server does not report its version.
 pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
     match session {
         AnySession::Null(_) => Ok(Description {
@@ -141,7 +141,7 @@ async fn describe_mysql(session: &mut AnySession) -> Result<Description, DbError
         return Err(DbError::new(
             Class::Fatal,
             "",
-            "the server does not tell its version: SELECT VERSION() is empty",
+            "the server does not report its version: SELECT VERSION() is empty",
         ));
     }
     let mut settings = variables(session, "%").await?;

@@ -30,9 +30,9 @@ use crate::stream::Stream;
 pub enum TlsMode {
     /// In clear.
     Off,
-    /// Encrypted when the server can over TCP, whoever it is; else in clear. Over a unix socket in clear.
+    /// Encrypted when the server can over TCP, whichever it is; else in clear. Over a unix socket in clear.
     Prefer,
-    /// Encrypted or not at all, whoever the server is.
+    /// Encrypted or not at all, whatever the server.
     Require,
     /// Encrypted, and the server proves by a trusted certificate that it is the host that was named.
     #[default]
@@ -109,7 +109,7 @@ impl Tls {
         &self.0.log
     }
 
-    /// A connection to `address` is to be encrypted. Nobody listens on a unix socket, so there TLS must be asked for
+    /// A connection to `address` is to be encrypted. No one listens on a unix socket, so there TLS must be asked for
     /// outright.
     pub(crate) fn is_wanted_for(&self, address: &Address) -> bool {
         match self.0.settings.mode {

@@ -34,7 +34,7 @@ pub struct UpkeepReport {
     /// state. PostgreSQL's `vacuum` parts go on at the same time.
     pub parts: Vec<(String, Duration)>,
     /// Numbers seen: `dirty_pages_before` and `_after`, `history_list_length_before` and `_after`,
-    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not tell is absent.
+    /// `wal_frames_left`, `dead_rows_before` and `_after`. One that the server does not report is absent.
     pub facts: BTreeMap<String, i64>,
     /// Settings that were changed and restored: `innodb_max_dirty_pages_pct: 90.000000, for this work 1`.
     pub settings: Vec<String>,
@@ -47,9 +47,9 @@ pub struct UpkeepReport {
 /// Does the work that `capabilities.upkeep` names on `tables` (plain names in the session's database), and rests: for
 /// what is left of a time, or until the server is quiet.
 ///
-/// A server that somebody else runs (`owned == false`) keeps its global settings and its binary log: only statistics
+/// A server that others run (`owned == false`) keeps its global settings and its binary log: only statistics
 /// are collected, and the report says so. Settings of an owned server are restored also when the work fails; not when
-/// this future is dropped halfway, so whoever does that stops the server.
+/// this future is dropped halfway, so the caller then stops the server.
 ///
 /// # Errors
 /// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer while it is to settle.
@@ -78,7 +78,7 @@ pub async fn settle(
         Upkeep::MyRocks if owned => work.myrocks(tables).await?,
         Upkeep::AnalyzeOnly => work.analyze(tables).await?,
         Upkeep::InnoDb | Upkeep::MyRocks => {
-            let note = "somebody else runs this server: its global settings were not touched and nothing was flushed";
+            let note = "external server: its global settings were not changed and nothing was flushed";
             work.report.notes.push(note.to_owned());
             work.analyze(tables).await?;
         }

@@ -86,7 +86,7 @@ async fn run(session: &mut MysqlSession, sql: &str) -> dbdyno_drivers::Answer {
 
 async fn check_greeting(server: &Server, root: &mut MysqlSession) {
     let (product, version) = server.name.split_once('-').expect("product-version");
-    // A folder of a Debian suite has its name behind the version.
+    // A folder of a Debian suite has its name after the version.
     let version = version.split('-').next().unwrap_or(version);
     assert!(
         root.server_version().starts_with(version),
@@ -136,7 +136,7 @@ async fn check_prepared(root: &mut MysqlSession) {
         let answer = root.execute(point, &[Param::Int(id)]).await.expect("a point select");
         assert_eq!(answer.rows, rows, "{id}");
     }
-    // The type changes and changes back: the server must be told each time.
+    // The type changes and changes back: the server must get it each time.
     for param in [Param::Text(b"2".to_vec()), Param::Text(b"3000000000".to_vec()), Param::Int(2)] {
         assert_eq!(
             root.execute(point, std::slice::from_ref(&param)).await.expect("a row").rows,
@@ -273,7 +273,7 @@ async fn check_column_definitions(server: &Server, root: &mut MysqlSession) {
     told_always.close().await;
 }
 
-/// A server agrees to what it can, and answers count the same in each form, also those that tell of changes of the session's state.
+/// A server agrees to what it can, and answers count the same in each form, also those that report changes of the session's state.
 async fn check_protocol_options(server: &Server, root: &MysqlSession) {
     let version: Vec<u32> =
         root.server_version().split(['.', '-']).map_while(|part| part.parse().ok()).collect();

@@ -85,7 +85,7 @@ async fn fill(session: &mut AnySession) {
             session.query(sql.as_bytes()).await.unwrap_or_else(|error| panic!("{error}"));
         }
     }
-    // A session tells its work to the others with a delay.
+    // A session reports its work to the others with a delay.
     let begun = Instant::now();
     while dead_rows(session).await < 20_000 && begun.elapsed() < PATIENCE {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -156,7 +156,7 @@ fn major(server: &Server) -> u32 {
     server.name["pg-".len()..].split(['.', '-']).next().unwrap().parse().unwrap()
 }
 
-/// A session that is no longer counted has told what it did; where a file lies between, when that is old enough.
+/// A session that is no longer counted has reported what it did; where a file lies between, when that is old enough.
 async fn check_untold(server: &Server, session: &mut AnySession) {
     let Some(alone) = untold(session).await.unwrap() else {
         assert!(major(server) < 14, "{}", server.name);
@@ -237,7 +237,7 @@ async fn check_foreign(session: &mut AnySession) {
     let report = settled(session, false).await;
     let names: Vec<&str> = report.parts.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["vacuum pi1", "vacuum pi2", "wait"]);
-    assert!(report.notes[0].contains("somebody else runs this server"), "{report:?}");
+    assert!(report.notes[0].contains("external server: "), "{report:?}");
 }
 
 async fn settled(session: &mut AnySession, owned: bool) -> UpkeepReport {

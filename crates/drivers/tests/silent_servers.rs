@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dbdyno_drivers::{Class, DbError, Endpoint, Param, Session, Statement, Target, mysql, postgres};
 
-/// Long beside any limit of these tests.
+/// Long compared with any limit of these tests.
 const FOREVER: Duration = Duration::from_secs(600);
 const LIMIT: Duration = Duration::from_millis(200);
 

@@ -47,7 +47,7 @@ pub enum TlsAbility {
     /// Built without TLS.
     #[default]
     None,
-    /// A certificate that somebody gives it.
+    /// A certificate that someone gives it.
     WithCertificate,
     /// Nothing: it makes a certificate of its own, so that TLS is on unless it is switched off.
     OwnCertificate,

@@ -1,4 +1,4 @@
-//! Adding a base directory that somebody has built or installed.
+//! Adding a base directory that someone has built or installed.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The card of a server in the servers folder: where it is from, and what it answered when it was started once.
 //!
-//! The card of `NAME` is the file `NAME.toml` beside it. It is also the mark without which dbdyno removes nothing.
+//! The card of `NAME` is the file `NAME.toml` next to it. It is also the mark without which dbdyno removes nothing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Abilities, Error};
 
-const HEAD: &str = "# What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.\n";
+const HEAD: &str = "# What dbdyno knows about the server next to this file. `dbdyno servers \
+                    remove` needs it.\n";
 
 /// Where a server is from, and what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,9 +30,9 @@ pub struct Card {
 pub enum Origin {
     /// dbdyno has got it: it may be removed.
     Got,
-    /// Somebody's own, elsewhere: only the link to it is dbdyno's.
+    /// Someone's own, elsewhere: only the link to it is dbdyno's.
     Added,
-    /// Somebody has put it into the servers folder: nothing of it is dbdyno's.
+    /// Someone has put it into the servers folder: nothing of it is dbdyno's.
     Found,
 }
 
@@ -148,7 +149,7 @@ mod tests {
         card("1 byte").write(folder.path(), "a").unwrap();
         assert_eq!(Card::read(folder.path(), "a").unwrap(), Some(card("1 byte")));
         insta::assert_snapshot!(fs::read_to_string(folder.path().join("a.toml")).unwrap(), @r#"
-        # What dbdyno knows of the server beside this file. `dbdyno servers remove` needs it.
+        # What dbdyno knows about the server next to this file. `dbdyno servers remove` needs it.
         origin = "got"
         source = "Debian bookworm"
 

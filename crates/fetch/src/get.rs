@@ -12,7 +12,7 @@ use crate::lock::Locked;
 use crate::{Answer, Card, Error, Origin};
 
 /// Makes `servers_dir/NAME` hold the server of `entry`, starts it once and keeps what it answers on its card. A server
-/// that is there is not fetched again; it is asked if nobody has asked it as it is now. `log` gets a sentence for each
+/// that is there is not fetched again; it is asked if no one has asked it as it is now. `log` gets a sentence for each
 /// thing that takes a while.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub fn get(
         (true, Some(card)) if card.current_answer(&place).is_some() => return Ok(card),
         (true, Some(card)) => card,
         (true, None) => {
-            let source = "put into the servers folder by somebody".to_owned();
+            let source = "found in the servers folder".to_owned();
             Card { origin: Origin::Found, source, answer: None }
         }
         (false, _) => bring(entry, folder, cancel, log)?,

@@ -11,10 +11,10 @@ use nix::fcntl::{Flock, FlockArg};
 
 use crate::{Error, files};
 
-/// How often a folder that somebody else works in is tried.
+/// How often a folder that others work in is tried.
 const POLL: Duration = Duration::from_millis(100);
 
-/// A servers folder that nobody else changes while the value lives.
+/// A servers folder that no other changes while the value lives.
 pub(super) struct Locked {
     path: PathBuf,
     _lock: Flock<File>,
@@ -22,7 +22,7 @@ pub(super) struct Locked {
 
 impl Locked {
     /// Makes the folder if need be, waits for its lock and removes what a killed dbdyno has left in it. `log` gets a
-    /// sentence when somebody else works in it.
+    /// sentence when others work in it.
     ///
     /// # Errors
     /// I/O; [`Error::Cancelled`] when `cancel` becomes true meanwhile.

@@ -170,7 +170,7 @@ impl AnyServer {
     }
 }
 
-/// Marks `folder` as in use. The lock is held before the file has its name, so that nobody takes the folder for a
+/// Marks `folder` as in use. The lock is held before the file has its name, so that no one takes the folder for a
 /// forgotten one.
 fn lock(folder: &Path) -> Result<Flock<File>, Error> {
     let (new, path) = (folder.join("lock.new"), folder.join(LOCK));
@@ -183,7 +183,7 @@ fn lock(folder: &Path) -> Result<Flock<File>, Error> {
 }
 
 /// Removes folders of this user whose dbdyno was killed; those in use are locked. What cannot be removed stays: it is in
-/// nobody's way.
+/// no one's way.
 fn sweep(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     let own = nix::unistd::geteuid().as_raw();

@@ -1,4 +1,4 @@
-//! Removing a server: what dbdyno has got, or its link to what somebody else has.
+//! Removing a server: what dbdyno has got, or its link to what others have.
 
 use std::fs;
 use std::path::Path;

@@ -11,7 +11,7 @@ use crate::{Answer, Card, Origin};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub name: String,
-    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`; empty when the server does not tell.
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`; empty when the server does not report.
     pub product: String,
     /// What the server answered, else what its program prints, else what its entry says.
     pub version: String,
@@ -26,7 +26,7 @@ pub struct Known {
 pub struct Here {
     /// Its base directory, with links followed.
     pub base_dir: PathBuf,
-    /// `None` when nobody has asked dbdyno to look at it.
+    /// `None` when no one has asked dbdyno to look at it.
     pub origin: Option<Origin>,
     /// What it answered when it was started once; `None` when it was not, or its program has changed since.
     pub answer: Option<Answer>,
@@ -80,7 +80,7 @@ fn known(servers_dir: &Path, name: &str, entry: Option<&Entry>, is_here: bool) -
     Known { name: name.to_owned(), product, version, entry: entry.cloned(), here }
 }
 
-/// Product and version, if they can be told, and what is there.
+/// Product and version, if they are known, and what is there.
 fn look(servers_dir: &Path, name: &str) -> (Option<(String, String)>, Option<Here>) {
     let place = servers_dir.join(name);
     let (card, mut problem) = match Card::read(servers_dir, name) {

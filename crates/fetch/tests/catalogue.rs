@@ -53,7 +53,7 @@ impl Desk {
         String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
     }
 
-    /// The entry `own` of a catalogue beside the tarball.
+    /// The entry `own` of a catalogue next to the tarball.
     fn entry(&self, product: &str, version: &str, sha256: &str) -> Entry {
         let file = self.path("servers.toml");
         let text = format!(

@@ -1,4 +1,4 @@
-//! The page on servers tells the catalogue as it is.
+//! The page on servers shows the catalogue as it is.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

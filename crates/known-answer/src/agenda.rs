@@ -15,7 +15,7 @@ const SPIN: Duration = Duration::from_micros(80);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     pub(crate) due: Instant,
-    /// Tells this entry from others of the same slot; entries of the same time keep their order.
+    /// Distinguishes this entry from others of the same slot; entries of the same time keep their order.
     pub(crate) ticket: u64,
     pub(crate) slot: usize,
 }

@@ -26,7 +26,7 @@ pub struct Behaviour {
     /// Bytes of each column: digits.
     pub bytes: u32,
     pub delay: Distribution,
-    /// CPU time that each statement costs the server, beside what the protocol costs it.
+    /// CPU time that each statement costs the server, in addition to the cost of the protocol.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub burn: Duration,
     /// Delay, burn and faults are for executions of prepared statements, and only these are counted for them. Text is

@@ -149,7 +149,7 @@ impl Connection {
             };
             now = Instant::now();
             stats.received_bytes += length as u64;
-            // A short read has emptied the socket, and the kernel tells of new bytes; of an end it has told already.
+            // A short read has emptied the socket, and the kernel reports new bytes; of an end it has reported already.
             self.readable = length == room.len() || self.hung_up;
             if self.input.is_empty() {
                 let used = self.take_apart(&room[..length], now, behaviour, stats);

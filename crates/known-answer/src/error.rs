@@ -3,10 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
-/// An error of the known-answer server itself. What it tells its clients is programmed, not an error.
+/// An error of the known-answer server itself. What it sends its clients is programmed, not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Somebody answers on the socket file.
+    /// Someone answers on the socket file.
     #[error("{path} is in use: a server answers there; stop it, or name another socket")]
     SocketInUse { path: PathBuf },
     /// The path exists and is not a socket.

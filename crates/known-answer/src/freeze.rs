@@ -1,4 +1,4 @@
-//! Times in which nothing is served: work that is under way stands still and goes on afterwards.
+//! Times in which nothing is served: work that is under way stalls and goes on afterwards.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,14 +13,14 @@ const FORM: &str = "200ms every 10s, 200ms at 3s, or 200ms every 10s at 3s; add 
 /// When the time of freezes begins to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// When the first statement of any connection arrives; a client can tell that moment.
+    /// When the first statement of any connection arrives; a client can see that moment.
     #[default]
     FirstStatement,
     /// When the server starts.
     Start,
 }
 
-/// Freezes of the whole server. During one nothing goes out, no CPU is burnt, and programmed delays stand still, so a freeze
+/// Freezes of the whole server. During one nothing goes out, no CPU is burnt, and programmed delays stall, so a freeze
 /// lengthens the answers that it meets by its whole length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freeze {

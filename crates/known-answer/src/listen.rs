@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::stream::Stream;
 use crate::{Error, Protocol};
 
-/// The name of PostgreSQL's socket in its folder, for the port that clients take unless told otherwise.
+/// The name of PostgreSQL's socket in its folder, for the port that clients take by default.
 const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 
 /// Where a server listens.
@@ -40,7 +40,7 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens, and says where exactly. A socket file that nobody listens on is replaced.
+    /// Listens, and says where exactly. A socket file that no one listens on is replaced.
     pub(crate) fn bind(listen: &Listen, protocol: Protocol) -> Result<(Self, Listen), Error> {
         let failed = |source| Error::Listen { address: listen.to_string(), source };
         match listen {
@@ -88,7 +88,7 @@ impl AsFd for Listener {
     }
 }
 
-/// Removes a socket file that a dead server has left behind.
+/// Removes a socket file that a dead server has left.
 fn make_room(path: &Path) -> Result<(), Error> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
     if !found.file_type().is_socket() {
@@ -96,7 +96,7 @@ fn make_room(path: &Path) -> Result<(), Error> {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // What cannot be removed is told when the socket is made.
+            // What cannot be removed is reported when the socket is made.
             let _ = std::fs::remove_file(path);
             Ok(())
         }
@@ -119,7 +119,7 @@ mod tests {
         assert!(matches!(refused, Error::SocketInUse { .. }), "{refused}");
         drop(alive);
         assert!(path.exists());
-        Listener::bind(&listen, Protocol::Mysql).expect("nobody listens any more");
+        Listener::bind(&listen, Protocol::Mysql).expect("no one listens any more");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An answer up to this size is copied behind what is to be sent before it.
+/// An answer up to this size is copied after what is to be sent before it.
 const COPIED: usize = 32 * 1024;
 
 /// What waits to be sent on one connection.
@@ -66,7 +66,7 @@ impl Output {
         rest
     }
 
-    /// Puts `rest` behind what waits. There must be no large answer.
+    /// Puts `rest` after what waits. There must be no large answer.
     pub(crate) fn put_rest(&mut self, rest: Self) {
         self.bytes().extend_from_slice(&rest.bytes[rest.sent..]);
         self.large = rest.large;

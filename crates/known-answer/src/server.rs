@@ -133,11 +133,11 @@ impl Handle {
         self.shared.stop.store(true, Ordering::Relaxed);
         self.shared.mailboxes.iter().for_each(Mailbox::ring);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has told so itself.
+            // A thread that panicked has reported so itself.
             let _ = thread.join();
         }
         if let Some(path) = self.socket.take() {
-            // Somebody may have removed it already.
+            // Someone may have removed it already.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -28,7 +28,7 @@ impl Answers {
 pub(crate) enum Session {
     Mysql(mysql::Session, Arc<mysql::Answers>),
     Postgres(Box<postgres::Session>, Arc<postgres::Answers>),
-    /// There are too many connections, and the client has been told.
+    /// There are too many connections, and the client has been informed.
     TurnedAway,
 }
 

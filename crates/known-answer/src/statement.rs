@@ -1,4 +1,4 @@
-//! What a statement asks for, told from its first words, and how many parameters it takes.
+//! What a statement asks for, recognised by its first words, and how many parameters it takes.
 
 /// Bytes of a command tag that are kept; PostgreSQL's longest is `CREATE MATERIALIZED VIEW`.
 const LONGEST_TAG: usize = 32;

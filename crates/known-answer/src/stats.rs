@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-/// Longest time that is told apart from longer ones.
+/// Longest time that is distinguished from longer ones.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// Quantiles of the summary, with their names.

@@ -20,7 +20,7 @@ use crate::stats::Stats;
 use crate::stream::Stream;
 use crate::{Behaviour, Error};
 
-/// What events tell besides connections.
+/// What events report besides connections.
 const TIMER: u64 = u64::MAX;
 const MAIL: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
@@ -142,7 +142,7 @@ impl Worker {
                 Wait::Sleep => EpollTimeout::NONE,
             };
             let happened = self.epoll.wait(&mut events, timeout).unwrap_or(0);
-            // Held while there is work only: whoever asks for the statistics never waits for a sleeper.
+            // Held while there is work only: a caller that asks for the statistics never waits for a sleeper.
             let mut stats = shared.mailboxes[self.index].stats.lock().unwrap_or_else(PoisonError::into_inner);
             for event in &events[..happened] {
                 self.burning = None;
@@ -278,7 +278,7 @@ impl Worker {
         stats: &mut Stats,
     ) -> Option<()> {
         let blocked = connection.blocked;
-        // An entry that a closed connection has left behind is somebody else's.
+        // An entry that a closed connection has left is another's.
         let Some(job) = connection.job.as_mut().filter(|job| job.ticket == Some(entry.ticket)) else {
             return Some(());
         };
@@ -296,7 +296,7 @@ impl Worker {
             if job.burn_left.is_zero() {
                 self.shared.due(job.since, job.programmed)
             } else {
-                // Behind everything that is due by now.
+                // After everything that is due by now.
                 self.shared.due(Instant::now(), Duration::ZERO)
             }
         };
@@ -317,7 +317,7 @@ impl Worker {
     }
 }
 
-/// What is to be told of the connection in `slot`. Room to write is asked for only when there was none: the kernel would tell
+/// Events to be reported for the connection in `slot`. Room to write is asked for only when there was none: the kernel would report
 /// of it at each read of the client.
 fn event(slot: usize, blocked: bool) -> EpollEvent {
     let mut flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;

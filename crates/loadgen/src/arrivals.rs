@@ -267,7 +267,7 @@ mod tests {
             let share = |arrivals: Arrivals, number| {
                 arrivals.due(number).as_secs_f64() / arrivals.due(10).as_secs_f64()
             };
-            assert!((share(fitted, 3) - share(plain, 3)).abs() < 1e-7, "gaps are stretched alike");
+            assert!((share(fitted, 3) - share(plain, 3)).abs() < 1e-7, "gaps are stretched equally");
             for number in 0..10 {
                 tenths[(fitted.due(number).as_secs_f64() * 2.0) as usize] += 1;
             }

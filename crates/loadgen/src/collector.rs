@@ -304,7 +304,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Whether nobody needs the connections any more: the end of the window has been looked at, or there will be none.
+    /// Whether no one needs the connections any more: the end of the window has been looked at, or there will be none.
     fn may_close(&mut self) -> bool {
         let has_no_window = self.control.end_ns().is_some() && self.control.window_end_ns().is_none();
         self.control.is_stopping() || has_no_window || (self.window_written && self.observer.has_looked())

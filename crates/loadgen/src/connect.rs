@@ -7,7 +7,7 @@ use crate::Draws;
 /// Logins that a load thread has on their way at once.
 const AT_ONCE: usize = 32;
 
-/// Connections of a step: their storm before the barrier, their losses behind it.
+/// Connections of a step: their storm before the barrier, their losses after it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Connections {
     /// Logins a second that are begun, over all threads; `None` = as fast as they go.

@@ -184,7 +184,7 @@ impl Control {
         Some(self.window_end_ns.load(Ordering::Acquire)).filter(|&end| end != u64::MAX)
     }
 
-    /// Where books are cut beside whole seconds: at the end of the common window, once it is known.
+    /// Where books are cut in addition to whole seconds: at the end of the common window, once it is known.
     pub(crate) fn window_cut_ns(&self) -> Option<u64> {
         let end_ns = self.window_end_ns.load(Ordering::Acquire).min(self.planned_end_ns);
         Some(end_ns).filter(|&end| end != u64::MAX)
@@ -201,7 +201,7 @@ impl Control {
         self.may_close.notify_waiters();
     }
 
-    /// Waits until connections may be closed, but not longer than `limit`: whoever looks at them may hang.
+    /// Waits until connections may be closed, but not longer than `limit`: the observer may hang.
     pub(crate) async fn wait_to_close(&self, limit: Duration) {
         let allowed = wait(&self.may_close, || self.closing.load(Ordering::Acquire));
         let _ = tokio::time::timeout(limit, allowed).await;

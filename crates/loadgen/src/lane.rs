@@ -1,4 +1,4 @@
-//! One connection's part in a step: what a workload implements, and what the engine is told about it.
+//! One connection's part in a step: what a workload implements, and what it reports to the engine.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub trait Lane {
     /// Sends operation `number` and waits for its whole answer. Called again with the same number to retry.
     fn perform(&mut self, number: u64) -> impl Future<Output = Result<Done, Failure>>;
 
-    /// The statements of the operation that was answered last, where the lane tells them apart.
+    /// The statements of the operation that was answered last, where the lane distinguishes them.
     fn statements(&self) -> &[StatementDone] {
         &[]
     }
@@ -55,7 +55,7 @@ pub struct Lookup {
     pub value: Option<i64>,
 }
 
-/// What `Lane::prepare` wants recorded beside the operation.
+/// What `Lane::prepare` wants recorded with the operation.
 #[derive(Debug, Default)]
 pub struct Notes {
     pub(crate) lookups: Vec<Lookup>,
@@ -147,7 +147,7 @@ pub struct LaneEnd {
     pub retries: u64,
     /// Numbers of the operations that failed, in order; the first ones only, if there are very many.
     pub failed_numbers: Vec<u64>,
-    /// Those of the failed operations whose outcome nobody knows: the connection was lost while they were on their way.
+    /// Those of the failed operations whose outcome is unknown: the connection was lost while they were on their way.
     pub unknown_numbers: Vec<u64>,
     /// How often the lane lost its connection and opened it again.
     pub reconnects: u64,
@@ -156,7 +156,7 @@ pub struct LaneEnd {
 }
 
 impl LaneEnd {
-    /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones, nobody knows. Of a lane of a step that completed.
+    /// Operations that failed beyond those in [`LaneEnd::failed_numbers`]: which ones is unknown. Of a lane of a step that completed.
     pub fn unlisted(&self) -> u64 {
         (self.started - self.done).saturating_sub(self.failed_numbers.len() as u64)
     }

@@ -21,7 +21,7 @@ use wait::Waited;
 const MOST_RETRIES: u32 = 1000;
 /// After this many refusals in a row a lane is not going to succeed any more.
 const MOST_REFUSALS: u32 = 100;
-/// Only the first failed numbers are kept; [`LaneEnd::unlisted`] tells of the rest.
+/// Only the first failed numbers are kept; [`LaneEnd::unlisted`] reports the rest.
 const MOST_FAILED_NUMBERS: usize = 10_000;
 
 /// One lane between barrier and end.
@@ -93,7 +93,7 @@ impl LaneTask {
         Self { shared, index, number, spec, bounds, due, notes, end, refusals: 0, burst_ns: 0, last_ns: 0 }
     }
 
-    /// The whole life of the lane behind the barrier. The lane and its end come back in boxes, because tokio copies room for a
+    /// The whole life of the lane after the barrier. The lane and its end come back in boxes, because tokio copies room for a
     /// task's outcome each time it polls the task: a lane with its session is more than a kilobyte.
     pub(crate) async fn run<L: Lane>(mut self, mut lane: Box<L>) -> (Box<LaneEnd>, Box<L>) {
         let control = Arc::clone(&self.shared.control);
@@ -292,7 +292,7 @@ impl LaneTask {
         Next::GiveUp
     }
 
-    /// The connection was lost while operation `number` was on its way: what became of it nobody knows.
+    /// The connection was lost while operation `number` was on its way: its outcome is unknown.
     async fn lost<L: Lane>(&mut self, lane: &mut L, number: u64, failure: Failure, now_ns: u64) -> Next {
         self.write_failed(number);
         if self.end.unknown_numbers.len() < MOST_FAILED_NUMBERS {

@@ -11,7 +11,7 @@ use crate::lane_task::describe;
 use crate::shared::Shared;
 use crate::{Connections, Lane};
 
-/// The storm of connections of a step, as each thread is told of it.
+/// The storm of connections of a step, as each thread gets it.
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     pub(crate) began: Instant,

@@ -28,7 +28,7 @@ impl LaneTask {
         };
         let mut last_failure = None;
         for attempt in 0_u32.. {
-            // Every attempt ends by then, also one that nobody answers.
+            // Every attempt ends by then, also one that no one answers.
             let deadline = end_at.unwrap_or(give_up_at);
             let pause_until = (Instant::now() + how.pause(self.number, attempt)).min(deadline);
             let waited = self.wait_until(pause_until).await;

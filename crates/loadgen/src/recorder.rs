@@ -27,7 +27,7 @@ struct Book {
     current: Counts,
 }
 
-/// What a lane has beside its book.
+/// What a lane has in addition to its book.
 #[derive(Debug)]
 struct LaneState {
     book: usize,

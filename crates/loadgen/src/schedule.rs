@@ -47,7 +47,7 @@ impl Schedule {
         let Some(most) = self.max_backlog else {
             return Taken { number: self.next.fetch_add(1, Ordering::Relaxed), dropped: 0 };
         };
-        // The one that is taken waits no more: `most` may be left behind it.
+        // The one that is taken waits no more: `most` may be left it.
         let first = due().saturating_sub(most.saturating_add(1));
         let mut before = self.next.load(Ordering::Relaxed);
         loop {

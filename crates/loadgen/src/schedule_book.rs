@@ -62,7 +62,7 @@ pub(crate) fn books<'a>(
 }
 
 impl ScheduleBook {
-    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. Behind the `last` cut
+    /// Completes what the threads counted together between two cuts, the later one at `to_ns`. After the `last` cut
     /// nothing is sent any more: what is then due is dropped.
     pub(crate) fn complete(&mut self, interval: &mut Interval, to_ns: u64, last: bool) {
         self.taken += interval.due;

@@ -28,7 +28,7 @@ pub(crate) struct Timer {
 #[derive(Debug)]
 struct Kernel(TimerFd);
 
-/// Somebody who waits. One who has gone away meanwhile is woken for nothing.
+/// Someone who waits. One who has gone away meanwhile is woken for nothing.
 #[derive(Debug)]
 struct Waiting {
     until: Instant,
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs `work` beside the timer that it uses.
+    /// Runs `work` together with the timer that it uses.
     async fn with_timer<T>(timer: &Timer, work: impl Future<Output = T>) -> T {
         tokio::select! {
             ended = timer.run() => panic!("the timer ended: {ended:?}"),

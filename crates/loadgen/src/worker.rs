@@ -163,7 +163,7 @@ async fn work<L: Lane + 'static, F: FnOnce() -> L>(job: Job<F>, timer: Timer) ->
     cutter.abort();
     patience.abort();
     shared.recorder.borrow_mut().finish(end_ns, shared.control.window_cut_ns());
-    // A server with a process for each connection loses it, and what it tells of itself, when the connection is closed.
+    // A server with a process for each connection loses it, and its own counters, when the connection is closed.
     shared.control.wait_to_close(HOLD).await;
     for lane in lanes {
         lane.close().await;

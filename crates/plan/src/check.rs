@@ -160,7 +160,7 @@ fn existing_problem(plan: &Plan) -> Option<(&'static str, Mistake)> {
     let is_address = |kind| matches!(kind, VariantKind::Address(_));
     if let Some(variant) = plan.variants.iter().find(|variant| !is_address(variant.kind())) {
         let message = format!(
-            "use_existing is for tables on a server that somebody else runs; variant {} has no address, so it begins with fresh data",
+            "use_existing is for tables on an external server; variant {} has no address, so it begins with fresh data",
             variant.name
         );
         return Some((workload, ("use_existing", message)));

@@ -1,4 +1,4 @@
-//! Checks the address of a server that somebody else runs, above all that no password is in it.
+//! Checks the address of a server that others run, above all that no password is in it.
 
 /// How the address of a PostgreSQL server begins.
 const POSTGRES: [&str; 2] = ["postgres://", "postgresql://"];
@@ -32,7 +32,7 @@ pub(crate) fn address_problem(address: &str) -> Option<String> {
     if database.is_empty() || database.contains('/') {
         return Some("names no database: it must end in /DATABASE".to_owned());
     }
-    // In brackets stands an IPv6 address, whose colons are no ports.
+    // In brackets is an IPv6 address, whose colons are no ports.
     let after_host = host_and_port.rsplit_once(']').map_or(host_and_port, |(_, port)| port);
     match after_host.rsplit_once(':') {
         Some((_, port)) if !port.parse::<u16>().is_ok_and(|port| port > 0) => {

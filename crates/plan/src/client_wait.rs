@@ -90,7 +90,7 @@ pub(crate) fn spin_problem(plan: &Plan) -> Option<String> {
     let by_address = |kind| matches!(kind, VariantKind::Address(_));
     let is_elsewhere = plan.variants.iter().all(|variant| by_address(variant.kind()));
     let why = match (&host.client_cpus, &host.server_cpus) {
-        // On which CPUs somebody else's server runs is for its owner to say.
+        // On which CPUs another's server runs is for its owner to say.
         (Some(client), None) if is_elsewhere => enough_cpus(host, client).err()?,
         _ => own_cpus(host).err()?,
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a server is told, in words that hold for every product. Several parts are laid over each other, intent by intent.
+/// How a server is configured, in words that hold for every product. Several parts are laid over each other, intent by intent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,

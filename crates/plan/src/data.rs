@@ -139,8 +139,6 @@ pub(crate) fn data_needs_own_server(variant: &Variant, workloads: &Workloads) ->
             (DataMode::Preserve, true) => "cold".to_owned(),
             (data, _) => format!("data = \"{}\"", data.name()),
         };
-        Some(format!(
-            "is run by somebody else, but {key} of {name} stops and starts the server: leave it out"
-        ))
+        Some(format!("is an external server, but {key} of {name} stops and starts the server: leave it out"))
     })
 }

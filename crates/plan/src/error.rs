@@ -16,7 +16,7 @@ pub enum Error {
     /// The plan's text, or an override of it, is wrong.
     #[error("{place}: {message}")]
     Invalid { place: Place, message: String },
-    /// A value with a unit (a duration, a list of CPUs) is wrong; where it stands is the caller's to say.
+    /// A value with a unit (a duration, a list of CPUs) is wrong; its place is the caller's to say.
     #[error("{0}")]
     Value(String),
 }

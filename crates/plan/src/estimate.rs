@@ -23,9 +23,9 @@ pub struct Estimate {
     pub template_bytes: u64,
     /// The most disk of this machine in use at one time: the templates, the snapshots of loaded data, and the largest data
     /// directory, or all of them with `host.keep_data`. The run directory's records come on top; they are small. What an address
-    /// holds lies on the disk of whoever runs it and is not in here.
+    /// holds lies on the disk of the server's owner and is not in here.
     pub peak_disk_bytes: u64,
-    /// The most disk that one cell takes of a server that somebody else runs; `None` in a plan without addresses.
+    /// The most disk that one cell takes of a server that others run; `None` in a plan without addresses.
     pub address_disk_bytes: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ pub struct CellEstimate {
     pub duration: Duration,
     /// Names of the steps that only the variant's first block runs: the load, where later blocks begin on a snapshot.
     pub once: Vec<String>,
-    /// The cell's data directory at its largest. For an address: the same on somebody else's disk.
+    /// The cell's data directory at its largest. For an address: the same on another's disk.
     pub disk_bytes: u64,
 }
 

@@ -15,7 +15,7 @@ impl Plan {
         self.aa.then(|| format!("{}{AGAIN}", self.base_name()))
     }
 
-    /// Adds the base under its second name behind the base. A plan that has it already stays as it is, so that a resolved
+    /// Adds the base under its second name after the base. A plan that has it already stays as it is, so that a resolved
     /// plan can be read again.
     pub(crate) fn add_again(&mut self) {
         let Some(name) = self.again_name() else { return };

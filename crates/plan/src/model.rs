@@ -66,7 +66,7 @@ pub struct Plan {
 pub enum Parity {
     /// Settings are not compared.
     Off,
-    /// Differences are told before the run, as far as they can be predicted, and in the report.
+    /// Differences are reported before the run, as far as they can be predicted, and in the report.
     #[default]
     Warn,
     /// Nothing is measured: at once when a difference can be predicted, else after each variant was started once.
@@ -109,7 +109,7 @@ pub struct Host {
     /// Keep data directories after their cell (for a look at them); they are large.
     pub keep_data: bool,
     /// Read counters of host, server and client once a second. Off: CPU, memory, disk and the server's own counters are not in
-    /// the report, and nobody sees whether the client was the limit; to show what sampling itself costs.
+    /// the report, and no one sees whether the client was the limit; to show what sampling itself costs.
     pub sampling: bool,
 }
 
@@ -158,7 +158,7 @@ pub struct Variant {
     pub server: Option<String>,
     /// Base directory of a MariaDB, MySQL or PostgreSQL server that dbdyno starts with a fresh data directory.
     pub basedir: Option<PathBuf>,
-    /// A database that somebody else runs: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
+    /// A database that others run: `mysql://user@host:port/db` or `mysql://user@localhost/db?socket=/path`, the
     /// same with `postgres://`. It is never started, stopped or wiped. The password comes from `password_env` or `option_file`.
     pub address: Option<String>,
     /// Config intents: the path of a file of them, relative to the plan, a table of them, or a list of these. They are rendered
@@ -192,8 +192,9 @@ pub struct Variant {
     /// Whether connections ask for results without EOF packets (`CLIENT_DEPRECATE_EOF`); as the product's own client library does
     /// when left out: yes for MySQL from 5.7, no for MariaDB. Only for MariaDB and MySQL.
     pub deprecate_eof: Option<bool>,
-    /// Whether connections ask to be told of changes of the session's state (`CLIENT_SESSION_TRACK`); yes when left out, as both
-    /// products' own client libraries do where the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
+    /// Whether connections ask for reports of changes of the session's state
+    /// (`CLIENT_SESSION_TRACK`); yes when left out, as both products' own client libraries do where
+    /// the server can (MySQL from 5.7, MariaDB from 10.2). Only for MariaDB and MySQL.
     pub session_track: Option<bool>,
     /// PEM file with the RSA key of the MySQL server at `address`, relative to the plan: what a password is encrypted with that would
     /// otherwise go to no server over TCP without TLS.
@@ -234,7 +235,7 @@ pub struct Tls {
 pub enum TlsMode {
     /// In clear.
     Off,
-    /// Encrypted over TCP where the server can, whoever it is; else in clear.
+    /// Encrypted over TCP where the server can, whichever it is; else in clear.
     Prefer,
     /// Encrypted or not at all; whose certificate it is does not matter.
     Require,
@@ -252,7 +253,7 @@ pub enum VariantKind {
     BaseDir(PathBuf),
     /// Name to be looked up in the servers folder.
     Named(String),
-    /// Address of a server that somebody else runs.
+    /// Address of a server that others run.
     Address(String),
 }
 

@@ -126,7 +126,7 @@ pub(crate) fn assumed(kind: &VariantKind) -> (Speed, Size) {
         VariantKind::Sqlite => (SQLITE_SPEED, SQLITE_SIZE),
         VariantKind::Null => (NULL_SPEED, NULL_SIZE),
         VariantKind::BaseDir(_) | VariantKind::Named(_) => (MYSQL_SPEED, MYSQL_SIZE),
-        // Somebody else starts it, so there is nothing to start and no template to keep.
+        // Someone else starts it, so there is nothing to start and no template to keep.
         VariantKind::Address(_) => {
             (Speed { prepare_seconds: 1.0, ..MYSQL_SPEED }, Size { template_bytes: 0, ..MYSQL_SIZE })
         }

@@ -1,4 +1,4 @@
-//! The address of a server that somebody else runs, and how to log in to it without a secret in any argument.
+//! The address of a server that others run, and how to log in to it without a secret in any argument.
 
 mod tls;
 
@@ -13,7 +13,7 @@ use crate::Error;
 use crate::option_file::{self, Item};
 pub use tls::tls_settings;
 
-/// What an address says of the server behind it.
+/// What an address says of the server of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// MariaDB, MySQL, Percona Server.
@@ -75,7 +75,7 @@ pub fn parse(address: &str) -> Result<(Family, Options), Error> {
     Ok((family, Options { database, ..Options::new(address, decoded(user)?) }))
 }
 
-/// The socket itself. A folder is told from a socket by its name, because the server may not run yet.
+/// The socket itself. A folder is distinguished from a socket by its name, because the server may not run yet.
 fn socket_file(given: PathBuf, host: &str, family: Family) -> Result<PathBuf, Error> {
     let elsewhere = || wrong("a socket is on this machine: the host must be localhost or left out");
     let is_postgres = family == Family::Postgres;

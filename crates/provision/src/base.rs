@@ -58,7 +58,7 @@ impl Base {
         }
     }
 
-    /// The version as the program prints it, which may end in words of whoever built it.
+    /// The version as the program prints it, which may end in words of its builder.
     pub fn version(&self) -> &str {
         match self {
             Self::Mysql(base) => &base.version().text,

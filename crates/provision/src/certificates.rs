@@ -35,7 +35,7 @@ struct Pem {
     key: Secret,
 }
 
-/// What a server is told to use.
+/// What a server is asked to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CertificateFiles {
     pub(crate) authority: PathBuf,
@@ -58,7 +58,7 @@ impl Certificates {
         TlsPem { authorities: self.authority.clone(), certificate, key }
     }
 
-    /// Writes what the server needs into the new folder `folder`; its key is for nobody else to read.
+    /// Writes what the server needs into the new folder `folder`; only its owner may read its key.
     pub(crate) fn write(&self, folder: &Path) -> Result<CertificateFiles, Error> {
         let cannot = |path: &Path| Error::io("cannot write", path.to_path_buf());
         fs::create_dir_all(folder).map_err(cannot(folder))?;

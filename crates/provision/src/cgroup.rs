@@ -1,6 +1,6 @@
 //! Control groups: a limit on the memory of a server, its page cache included, by cgroup version 2 or 1.
 //!
-//! Groups are made where this process may make them: in version 1 below its own group, in version 2 beside it, because
+//! Groups are made where this process may make them: in version 1 below its own group, in version 2 next to it, because
 //! there a group with processes cannot hand its controllers down. Limits of the groups above hold as well.
 
 use std::fs;
@@ -21,7 +21,7 @@ const EMPTYING: Duration = Duration::from_secs(10);
 /// More than the kernel charges to a group at once: a huge page, and what it charges ahead.
 const CHARGE_BYTES: u64 = 4 << 20;
 
-/// Folders of groups above each other that are searched for groups left behind.
+/// Folders of groups above each other that are searched for groups left.
 const MAX_DEPTH: usize = 8;
 
 /// Groups that this process has made.
@@ -59,7 +59,7 @@ struct Place {
     parent: PathBuf,
 }
 
-/// A mounted hierarchy, as `/proc/self/mountinfo` tells of it, and the path of this process's group in it.
+/// A mounted hierarchy, as `/proc/self/mountinfo` reports it, and the path of this process's group in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mounted {
     mount: PathBuf,

@@ -61,7 +61,7 @@ pub(crate) fn start_options(
     Ok(start)
 }
 
-/// Where the server finds its own parts. A build is told, because the paths compiled into a distribution's program
+/// Where the server finds its own parts. A build gets them as options, because the paths compiled into a distribution's program
 /// are those of the distribution.
 pub(crate) fn part_options(base: &BaseDir, my_cnf: &MyCnf) -> Vec<String> {
     let mut options = Vec::new();

@@ -167,8 +167,8 @@ pub(crate) fn sync(folder: &Path) -> Result<(), Error> {
     nix::unistd::syncfs(&opened).map_err(|errno| Error::io("cannot sync", folder)(errno.into()))
 }
 
-/// Takes the files below `folder` out of the page cache; they must be synced. Whoever reads them next reads the disk, and is
-/// charged for the memory: pages that a copy has left there belong to the memory of whoever copied.
+/// Takes the files below `folder` out of the page cache; they must be synced. The next reader reads the disk, and is
+/// charged for the memory: pages that a copy has left there belong to the memory of the process that copied.
 pub(crate) fn forget_cached(folder: &Path) -> Result<(), Error> {
     for path in files_below(folder)? {
         let file = File::open(&path).map_err(Error::io("cannot open", path.clone()))?;

@@ -88,7 +88,7 @@ pub fn prepare(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     mark(path)
 }
 
-/// Removes the data directory `path`, and what a server that was killed has left of temporary files beside it; a data directory
+/// Removes the data directory `path`, and what a server that was killed has left of temporary files next to it; a data directory
 /// that is not there is fine.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn remove_data(path: &Path) -> Result<(), Error> {
     remove_marked(path)?;
     let temporary = temporary_files(path);
     match remove_marked(&temporary) {
-        // What is not dbdyno's stays: no server has been told of it.
+        // What is not dbdyno's stays: no server knows of it.
         Err(Error::NotOurs { .. }) => Ok(()),
         removed => removed,
     }
@@ -131,7 +131,7 @@ pub(crate) fn mark(path: &Path) -> Result<(), Error> {
     Folder::open(path)?.write_mark(MARK_TEXT).map_err(Error::io("cannot write the mark", path.join(MARK)))
 }
 
-/// Notes in the mark which process runs on the data directory, so that nobody wipes it under a running server.
+/// Notes in the mark which process runs on the data directory, so that no one wipes it under a running server.
 pub(crate) fn note_server(path: &Path, pid: u32) -> Result<(), Error> {
     let started = started(pid).unwrap_or_default();
     let text = format!("{MARK_TEXT}server {pid} {started}\n");
@@ -178,7 +178,7 @@ fn wipe(path: &Path, folder: &Folder) -> Result<(), Error> {
 fn wait_for_leaving_server(path: &Path, cancel: &AtomicBool) -> Result<(), Error> {
     let deadline = Instant::now() + LEAVING;
     while let Some(pid) = server_on(path).or_else(|| worker_in(path)) {
-        // One that dbdyno still owns will not leave; one without its parent was told to end when that died.
+        // One that dbdyno still owns will not leave; one without its parent was asked to end when that died.
         if parent_of(pid) == Some(std::process::id()) || Instant::now() > deadline {
             return Err(Error::StillRunning { pid, path: path.to_path_buf() });
         }

@@ -15,7 +15,7 @@ pub enum Error {
     )]
     NoServer { path: PathBuf, looked_for: String },
 
-    /// The server program is there but does not tell its version.
+    /// The server program is there but does not report its version.
     #[error("{program} --version failed: {why}", program = .program.display())]
     Version { program: PathBuf, why: String },
 

@@ -1,4 +1,4 @@
-//! A database on a server that somebody else runs: made with dbdyno's mark, or refused.
+//! A database on a server that others run: made with dbdyno's mark, or refused.
 
 mod postgres;
 

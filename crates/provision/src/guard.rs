@@ -15,7 +15,7 @@ use crate::launch::calling;
 /// Waits for the end of its input, whose other end only dbdyno holds, and kills its own group with itself in it.
 const SCRIPT: &str = "read -r _; kill -s KILL 0";
 
-/// A group without members but its guard. Whoever is in it when the value is dropped, or when dbdyno ends, is killed.
+/// A group without members but its guard. A process that is in it when the value is dropped, or when dbdyno ends, is killed.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Child,

@@ -104,7 +104,7 @@ impl Home {
         self.cgroup.as_ref()
     }
 
-    /// An empty folder for the temporary files of a server that cannot be told of one beside its data; what an earlier start
+    /// An empty folder for the temporary files of a server that cannot use one next to its data; what an earlier start
     /// has left in it goes.
     pub(crate) fn empty_tmp_dir(&self) -> Result<PathBuf, Error> {
         let path = self.path().join("tmp");

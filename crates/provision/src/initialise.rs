@@ -40,7 +40,7 @@ struct Making<'a> {
 }
 
 /// Makes the folder `data` in the empty folder `work`: a data directory without anonymous users, whose
-/// root@localhost has no password. The log lies beside it.
+/// root@localhost has no password. The log lies next to it.
 ///
 /// # Errors
 /// [`Error::NoInstaller`], [`Error::Initialise`] with the end of the output; [`Error::Cancelled`].
@@ -165,7 +165,7 @@ fn makes_anonymous_users(base: &BaseDir) -> bool {
 }
 
 fn bootstrap_sql(scripts: &[PathBuf]) -> Result<String, Error> {
-    // The variables tell the scripts of MariaDB from 10.4 to give root no password and to make nobody else.
+    // The variables make the scripts of MariaDB from 10.4 give root no password and create no other user.
     let mut sql = "SET @skip_auth_anonymous=1, @auth_root_socket=NULL;\nuse mysql;\n".to_owned();
     for script in scripts {
         let bytes = fs::read(script).map_err(Error::io("cannot read", script.clone()))?;

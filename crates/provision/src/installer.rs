@@ -47,7 +47,7 @@ impl Installer<'_> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         if let Some(mut stdin) = child.stdin.take() {
             let input = input.to_owned();
-            // In a thread: a program that is frozen reads nothing. One that ended early closes the pipe; its exit status tells more
+            // In a thread: a program that is frozen reads nothing. One that ended early closes the pipe; its exit status says more
             // than the broken pipe.
             std::thread::spawn(move || stdin.write_all(input.as_bytes()));
         }

@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes behind the error that matters.
+/// Bytes that are read from the end. InnoDB on a full disk notes thousands of failed writes after the error that matters.
 const TAIL_BYTES: u64 = 4 << 20;
 
 /// Last lines of a log that an error message shows.
 const LAST_LINES: usize = 15;
 
-/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then tells at length
+/// Lines marked as errors that it shows from further above: MySQL 5.6 names a wrong option, then writes at length
 /// how it shuts down.
 const ERROR_LINES: usize = 5;
 
 /// What marks such a line: MariaDB and MySQL, the same where InnoDB gives up before a long dump, PostgreSQL.
 const ERRORS: [&str; 3] = ["[ERROR]", "Assertion failure", "FATAL:  "];
 
-/// What marks a disk that is full, at which MariaDB and MySQL wait for somebody to make room and answer nothing.
+/// What marks a disk that is full, at which MariaDB and MySQL wait for someone to make room and answer nothing.
 const NO_SPACE: [&str; 3] = ["Disk is full", "Disk full", "No space left on device"];
 
 /// Length of the log now: what is in it belongs to earlier servers. 0 when there is none.

@@ -1,4 +1,4 @@
-//! The process behind a unix socket, so that a server that somebody else runs on this machine can be charged its CPU.
+//! The process of a unix socket, so that a server that others run on this machine can be charged its CPU.
 
 use std::os::unix::net::UnixStream;
 
@@ -8,7 +8,7 @@ use nix::sys::socket::sockopt::PeerCredentials;
 
 /// The process that listens at `address`, as the kernel knows it (SO_PEERCRED, unix(7)): of PostgreSQL the first one.
 ///
-/// `None` over TCP, when nobody listens, when the listener lives in a process namespace that is hidden from us, and when
+/// `None` over TCP, when no one listens, when the listener lives in a process namespace that is hidden from us, and when
 /// it is a service manager that holds the socket for the server.
 pub fn local_pid(address: &Address) -> Option<u32> {
     /// The first process: it only holds sockets for others.

@@ -8,7 +8,7 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, setsockopt, socket, sockopt,
 };
 
-/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives the port to nobody who asks
+/// A socket that is bound to the port and does not listen. As long as it is there the kernel gives the port to no one who asks
 /// for any, and lets those who ask for this one by its number have it, as servers do: with `SO_REUSEADDR` (socket(7)). Without
 /// it another server may have taken a port that was free when it was chosen, before the own one listens or while it restarts.
 #[derive(Debug)]

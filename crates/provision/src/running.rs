@@ -15,7 +15,7 @@ use crate::{Cgroup, Error, Home, cgroup, datadir, launch, log};
 /// Time that [`Running::stop`] gives a server to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// The same when the value is dropped, which happens on errors: nobody waits long then.
+/// The same when the value is dropped, which happens on errors: no one waits long then.
 const DROP_LIMIT: Duration = Duration::from_secs(10);
 
 const POLL: Duration = Duration::from_millis(10);
@@ -167,7 +167,7 @@ impl Running {
         log::tail(&self.log, lines)
     }
 
-    /// The end of what this start has logged, with the errors that stand further above: servers that crash tell at length
+    /// The end of what this start has logged, with the errors that stand further above: servers that crash write at length
     /// how they do.
     pub fn last_words(&self) -> String {
         log::reason(&self.log, self.log_start)
@@ -237,7 +237,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // After `stop` this finds the process ended and does nothing. There is nobody to tell of a failure.
+        // After `stop` this finds the process ended and does nothing. There is no one to report a failure to.
         let _ = self.process.stop(DROP_LIMIT, &self.cancel);
     }
 }
@@ -265,6 +265,6 @@ pub(crate) fn absolute_itself(path: &Path) -> Result<PathBuf, Error> {
 /// The log's absolute path, with the extension `.log` if it has none.
 pub(crate) fn absolute_log(path: &Path) -> Result<PathBuf, Error> {
     let path = absolute(path)?;
-    // MySQL would add `.err` to a name without extension and log where nobody looks.
+    // MySQL would add `.err` to a name without extension and log where no one looks.
     Ok(if path.extension().is_some() { path } else { path.with_extension("log") })
 }

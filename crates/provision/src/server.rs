@@ -39,7 +39,7 @@ pub struct ServerSpec {
     pub engine: String,
 }
 
-/// A running MariaDB or MySQL server. Dropping the value stops it. What it has in common with other servers is behind
+/// A running MariaDB or MySQL server. Dropping the value stops it. What it has in common with other servers is in
 /// its [`Deref`].
 #[derive(Debug)]
 pub struct Server {
@@ -83,7 +83,8 @@ impl Server {
 
         if !lies_beside && !has_own_tmp_dir {
             options.notes.push(format!(
-                "temporary files lie in {}, not beside the data: tmpdir cannot name a folder with a colon",
+                "temporary files are in {}, not next to the data: tmpdir cannot name a folder with \
+                 a colon",
                 tmp_dir.display()
             ));
         }

@@ -27,7 +27,7 @@ pub struct SnapshotInfo {
     pub bytes: u64,
     /// SHA-256 over path, length and content of each file, in hexadecimal digits.
     pub sha256: String,
-    /// What whoever made the data must know of them.
+    /// What the maker of the data must know of them.
     pub knowledge: Value,
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a server's temporary files: beside its data directory, on the device that is sampled and has been checked for space.
+//! The folder of a server's temporary files: next to its data directory, on the device that is sampled and has been checked for space.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -28,7 +28,7 @@ impl TmpDir {
 
 impl Drop for TmpDir {
     fn drop(&mut self) {
-        // What cannot be removed is emptied by the next start, and removed with the data. There is nobody to tell.
+        // What cannot be removed is emptied by the next start, and removed with the data. There is no one to inform.
         let _ = datadir::remove_marked(&self.0);
     }
 }

@@ -190,7 +190,7 @@ fn a_dbdyno_killed_by_9_leaves_no_server() {
         std::fs::write(folder.join("pid.new"), server.pid().to_string()).unwrap();
         std::fs::rename(folder.join("pid.new"), folder.join("pid")).unwrap();
         sleep(Duration::from_secs(600));
-        panic!("nobody killed the holder");
+        panic!("no one killed the holder");
     }
     let folder = new_folder();
     // What the killed one can no longer remove goes with this folder, which is in /tmp as sockets need short paths.
@@ -237,7 +237,7 @@ fn a_database_is_claimed_once_found_again_and_a_foreign_one_is_refused() {
             session.close().await;
             let refused = claim("production").await.unwrap_err();
             assert!(matches!(refused, Error::DatabaseNotOurs { .. }), "{refused}");
-            // The error tells how to hand a database over; that must work as it stands there.
+            // The error says how to hand a database over; that must work as it is there.
             let message = refused.to_string();
             let statement = &message[message.find("CREATE TABLE").unwrap()..];
             let inside = server.options("production");

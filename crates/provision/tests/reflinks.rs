@@ -24,7 +24,7 @@ static GO_ON: AtomicBool = AtomicBool::new(false);
 /// Set in the copy of this program that has the filesystem, to where it is mounted.
 const MOUNTED: &str = "DBDYNO_TEST_XFS";
 
-/// Makes the filesystem and becomes the command behind it.
+/// Makes the filesystem and becomes the command after it.
 const MOUNT: &str = "set -e; truncate -s 1G image; mkfs.xfs -q -m reflink=1 image; mkdir xfs; mount -o loop image xfs; \
                      exec \"$@\"";
 

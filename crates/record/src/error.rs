@@ -28,15 +28,16 @@ pub enum Error {
         "{path} is not a run directory: it has no manifest.json; give the folder that `dbdyno run` named"
     )]
     NotARun { path: PathBuf },
-    #[error(
-        "{path} line {line} is damaged: {message}; the rest of the run can be read with that file set aside"
-    )]
+    #[error("{path} line {line} is damaged: {message}; to read the rest of the run move that file away")]
     Damaged { path: PathBuf, line: usize, message: String },
     #[error(
         "{path} line {line} is damaged: {message}; without it nothing of the run can be read, so put a copy in its place"
     )]
     DamagedManifest { path: PathBuf, line: usize, message: String },
-    #[error("histogram {tag} from {from_us} us to {to_us} us: {message}; its log was changed, set it aside")]
+    #[error(
+        "histogram {tag} from {from_us} us to {to_us} us: {message}; its log was changed; move \
+             it away"
+    )]
     Histogram { tag: String, from_us: u64, to_us: u64, message: String },
     #[error("{path} has format version {found}, this dbdyno reads up to {known}; use a newer dbdyno")]
     TooNew { path: PathBuf, found: u32, known: u32 },

@@ -63,7 +63,7 @@ pub enum CellEvent {
         at: String,
         reason: String,
     },
-    /// `connections` tells how the connections of the cell were encrypted; it is empty where TLS was not asked for.
+    /// `connections` says how the connections of the cell were encrypted; it is empty where TLS was not asked for.
     Ended {
         at: String,
         outcome: Outcome,
@@ -76,7 +76,7 @@ pub enum CellEvent {
 /// Connections of one class that agreed on the same encryption, as their own ends of them saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionClass {
-    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session beside the load,
+    /// Kind of the operations that went over them (`insert`, `query`); `conductor` for the session during the load,
     /// `status` for the sampler's.
     pub class: String,
     pub connections: u32,
@@ -156,7 +156,7 @@ pub enum StepEvent {
     },
     /// All statements of one kind within the operations of `kind` that were answered in `[from_us, to_us)`, which is the
     /// common window. Their times are the histogram with the tag of [`crate::statement_kind`]; where an operation is one
-    /// statement, its times are the operation's. Once, behind the window.
+    /// statement, its times are the operation's. Once, after the window.
     Statement {
         kind: String,
         /// `simple-range`

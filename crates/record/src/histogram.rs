@@ -11,7 +11,7 @@ use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use crate::sum::{Sum, big_endian};
 use crate::{Error, base64};
 
-/// What stands above the first histogram. Readers of the format pass over all of it.
+/// What is above the first histogram. Readers of the format pass over all of it.
 pub(crate) const HEADER: &str = "#[Histogram log format version 1.3]\n\
     #[Times are seconds since the step's barrier, values are microseconds]\n\
     \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
@@ -129,7 +129,7 @@ impl HistogramSpan {
     }
 }
 
-/// The histogram's stored form. Its range ends at its greatest value, because whoever unpacks it clears and walks the
+/// The histogram's stored form. Its range ends at its greatest value, because its reader clears and walks the
 /// whole range: up to an hour that is 190 kB for a handful of values.
 fn compress(histogram: &Histogram<u64>) -> Result<Vec<u8>, String> {
     let low = histogram.low();

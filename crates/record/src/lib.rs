@@ -1,6 +1,6 @@
 //! The run directory: types frozen by format version, writer and reader.
 //!
-//! Everything a run leaves behind is described here and nowhere else. The writer only appends, syncs at the
+//! Everything a run leaves is described here and nowhere else. The writer only appends, syncs at the
 //! end of each step, and never stores a rate, a ratio or a percentile: those are computed by `analyse`.
 
 mod base64;

@@ -1,4 +1,4 @@
-//! Files of lines: appended to without ever leaving half a line behind a good one, read with what a crash cut off.
+//! Files of lines: appended to without ever leaving half a line after a good one, read with what a crash cut off.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use crate::Error;
 /// Beyond this many bytes in memory a line goes to the file at once.
 const PENDING_LIMIT_BYTES: usize = 64 * 1024;
 
-/// A reader has asked by then whether somebody writes.
+/// A reader has asked by then whether someone writes.
 const READER_ASKS: Duration = Duration::from_millis(20);
 
 /// A file that only grows, by whole lines.
@@ -41,7 +41,7 @@ impl LineWriter {
         for is_last in [false, false, true] {
             match self.file.try_lock() {
                 Err(TryLockError::WouldBlock) if is_last => {}
-                // It may be a reader that asks whether somebody writes (`is_locked`): that takes microseconds.
+                // It may be a reader that asks whether someone writes (`is_locked`): that takes microseconds.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(READER_ASKS),
                 // A filesystem without locks can still hold a run.
                 Ok(()) | Err(TryLockError::Error(_)) => return Ok(()),
@@ -85,13 +85,13 @@ impl LineWriter {
 }
 
 impl Drop for LineWriter {
-    /// Keeps what is there when a step ends by an error; whoever must know whether it was kept calls `sync`.
+    /// Keeps what is there when a step ends by an error; a caller that must know whether it was kept calls `sync`.
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
-/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be known, nobody does.
+/// Whether a process holds the lock of the file at `path`: it writes it. Where that cannot be known, no one does.
 pub(crate) fn is_locked(path: &Path) -> bool {
     let Ok(file) = File::open(path) else { return false };
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
@@ -128,7 +128,7 @@ pub(crate) struct Lines<T> {
     pub(crate) items: Vec<T>,
     /// Lines that a crash cut off, one sentence each.
     pub(crate) cut_off: Vec<String>,
-    /// Damage that no crash explains; `items` holds what stands before it.
+    /// Damage that no crash explains; `items` holds what is before it.
     pub(crate) damage: Option<Error>,
 }
 

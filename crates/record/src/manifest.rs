@@ -108,7 +108,7 @@ pub struct VariantInfo {
     /// The intents that the option file was rendered from, with their values; empty without any.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub intents: Map<String, Value>,
-    /// `true` when somebody else runs the server and dbdyno only connects.
+    /// `true` when others run the server and dbdyno only connects.
     pub external: bool,
     /// What it is in a factorial design, level by factor: `{ "binlog": "on" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

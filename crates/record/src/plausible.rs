@@ -47,7 +47,7 @@ impl Intervals {
     }
 }
 
-/// The latest moment at which a window may end: neither behind the last interval, nor behind what all of them cover together, so
+/// The latest moment at which a window may end: neither after the last interval, nor after what all of them cover together, so
 /// that seconds without a line are not counted.
 pub(crate) fn end_us(intervals: &[Interval]) -> u64 {
     let covered_us: u64 = intervals.iter().map(|interval| interval.to_us - interval.from_us).sum();

@@ -24,7 +24,7 @@ pub struct Run {
     /// A process was writing the run when it was read: a cell without an end is under way, and others are still to come.
     pub is_going_on: bool,
     /// What is odd about the directory, in sentences: lines cut off by a crash, folders that belong to no cell, damaged
-    /// cell events. Damage of a step stands in `StepRecord::damaged`.
+    /// cell events. Damage of a step is in `StepRecord::damaged`.
     pub warnings: Vec<String>,
 }
 

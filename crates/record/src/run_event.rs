@@ -15,7 +15,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool: Option<ToolInfo>,
     },
-    /// `elapsed_us`: time that the run has taken so far, by a clock that nobody sets and without the time between being stopped
+    /// `elapsed_us`: time that the run has taken so far, by a clock that no one sets and without the time between being stopped
     /// and going on; `None` in runs of old.
     CellStarted {
         at: String,

@@ -31,7 +31,7 @@ pub struct ServerInfo {
     /// Values of a connection as the load gets it, where they may differ from the server's: isolation, autocommit, character set.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub session: BTreeMap<String, String>,
-    /// Where settings that are no defaults come from, as far as the server tells: `configuration file`, `CONFIG`, `EXPLICIT`.
+    /// Where settings that are no defaults come from, as far as the server reports: `configuration file`, `CONFIG`, `EXPLICIT`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sources: BTreeMap<String, String>,
 }

@@ -36,7 +36,7 @@ pub struct StepRecord {
 }
 
 impl StepRecord {
-    /// Reads the folder of one step; what cannot be read is told in `damaged`.
+    /// Reads the folder of one step; what cannot be read is reported in `damaged`.
     pub fn open(dir: &Path) -> Self {
         let name = dir.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         read_step(dir, &name, &mut Vec::new())

@@ -96,7 +96,7 @@ fn title(comparison: &Comparison) -> String {
 fn method(comparison: &Comparison) -> String {
     let side = |side: &dbdyno_analyse::ComparedSide| {
         let parts = [side.version_text.clone(), format!("run {}", side.run_id)];
-        // A variant that never started has told no version.
+        // A variant that never started has reported no version.
         let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         format!("{} ({})", side.variant, known.join(", "))
     };
@@ -118,18 +118,18 @@ fn method(comparison: &Comparison) -> String {
     ))
 }
 
-/// What stands in the columns of rates, and why their quotient is not the ratio.
+/// What is in the columns of rates, and why their quotient is not the ratio.
 fn rates_and_ratios(comparison: &Comparison) -> &'static str {
     let most = comparison.steps.iter().map(|step| step.base_blocks.max(step.new_blocks)).max();
     match (comparison.paired, most.unwrap_or(0)) {
         (_, 0 | 1) => "Base and new: rate of the one block. Ratio: new ÷ base.",
         (true, _) => {
-            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it \
-             need not be the quotient of the two medians."
+            "Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric \
+             mean over the blocks. It may differ from the quotient of the two medians."
         }
         (false, _) => {
-            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that of base's; so it need not be \
-             the quotient of the two medians."
+            "Base and new: median rate of the blocks. Ratio: geometric mean of new's blocks ÷ that \
+             of base's. It may differ from the quotient of the two medians."
         }
     }
 }
@@ -160,7 +160,7 @@ fn answer(comparison: &Comparison) -> String {
 }
 
 /// All steps in one line. An average over steps is a summary of a table, not a finding: it has no verdict.
-/// A single one stands in the table.
+/// A single one is in the table.
 fn group_line(ratios: &Group) -> Option<String> {
     let text = |value: f64| ratio(Some(value), 3);
     (ratios.count > 1).then(|| {
@@ -177,7 +177,7 @@ fn group_line(ratios: &Group) -> Option<String> {
     })
 }
 
-/// A step's name, behind its workload's where there are several.
+/// A step's name, after its workload's where there are several.
 fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
     let several = comparison.steps.iter().any(|other| other.workload != step.workload);
     if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }

@@ -14,7 +14,7 @@ use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRI
 use crate::number::NOT_AVAILABLE;
 use crate::{Error, Format};
 
-/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` stands where there is none.
+/// The CSV report (RFC 4180 quoting, lines end in `\n`). Numbers are unrounded; `NA` is shown where there is none.
 #[derive(Debug, Clone, Copy)]
 pub struct Csv;
 

@@ -21,7 +21,7 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
     if let Some(budget) = &run.budget {
         blocks.push_str(&format!(
-            " and {} further within {}, looked at {}",
+            " and {} further within {}, analysed {}",
             budget.further_blocks,
             seconds_text(budget.seconds),
             if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
@@ -110,7 +110,7 @@ pub(crate) fn variant_line(findings: &Findings, variant: &VariantSummary) -> Str
     parts.push(format!("driver {}", variant.driver));
     parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     if variant.external {
-        parts.push("run by somebody else: settings not given by dbdyno".to_owned());
+        parts.push("external server: not configured by dbdyno".to_owned());
     }
     parts.join(" · ")
 }
@@ -138,74 +138,79 @@ pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Stri
         .map(|row| answer(run, workload, row))
         .collect();
     if !lines.is_empty() && workload.most_ratio_blocks(&run.base) == 1 {
-        lines.push("There is one block: no difference here was seen twice.".to_owned());
+        lines.push("One block only: no difference was repeated.".to_owned());
     }
     lines
 }
 
-/// The steps of each verdict, by name where something differs.
+/// The steps of each verdict, by name where something differs. Verdicts that no step has are left out.
 fn verdicts(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
+    let rows = workload.summary.relative.rows.iter();
+    let rows = rows.filter(|row| row.label != run.base && !row.is_target);
+    rows.map(|row| verdicts_of(run, workload, row)).collect()
+}
+
+fn verdicts_of(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
     let relative = &workload.summary.relative;
-    let of_row = |row: &TableRow| {
-        let of = |verdict: Verdict| -> Vec<String> {
-            let cells = row.cells.iter().zip(&relative.columns);
-            let cells = cells.filter(|(cell, _)| cell.verdict == Some(verdict));
-            cells.map(|(cell, step)| format!("{step} {}", cell.text)).collect()
-        };
-        let named = |verdict: Verdict| match of(verdict).as_slice() {
-            [] => format!("{} in no step", verdict.word()),
-            steps => {
-                format!("{} in {} ({})", verdict.word(), numbered(steps.len(), "step"), steps.join(", "))
-            }
-        };
-        let counted = |verdict: Verdict| match of(verdict).len() {
-            0 => format!("{} in no step", verdict.word()),
-            count => format!("{} in {}", verdict.word(), numbered(count, "step")),
-        };
-        let without = without_ratio(row);
-        let mut text = format!(
-            "{} against {}: {}{}; {}; {}, {}",
-            row.label,
-            run.base,
-            stalled_first(run, workload, row),
-            named(Verdict::Faster),
-            named(Verdict::Slower),
-            counted(Verdict::Same),
-            counted(Verdict::Undecided)
-        );
-        match missed_targets(run, workload, row).as_slice() {
-            [] => {}
-            steps => text.push_str(&format!(
-                ", target missed in {} ({}: not slower, beside fewer background writes than {} kept up)",
-                numbered(steps.len(), "step"),
-                steps.join(", "),
-                run.base
-            )),
-        }
-        text.push_str(&set_apart::paced(run, workload, row));
-        // A load whose data are restored afterwards has one, whatever the plan's blocks.
-        let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
-        if once > 0 {
-            text.push_str(&format!(", one block only in {}", numbered(once, "step")));
-        }
-        if without > 0 {
-            text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
-        }
-        text.push('.');
-        text.push_str(&set_apart::base_stalled(run, workload, row));
-        let verdict_of = |step: &str| {
-            let mut cells = row.cells.iter().zip(&relative.columns);
-            cells.find(|(_, column)| *column == step).and_then(|(cell, _)| cell.verdict)
-        };
-        let mut others = missed_steps(run, workload, row);
-        others.retain(|step| verdict_of(step) != Some(Verdict::Missed));
-        if !others.is_empty() {
-            let others = others.join(", ");
-            text.push_str(&format!(" It missed the background target in {others}, which {} kept.", run.base));
-        }
-        text
+    let of = |verdict: Verdict| -> Vec<String> {
+        let cells = row.cells.iter().zip(&relative.columns);
+        let cells = cells.filter(|(cell, _)| cell.verdict == Some(verdict));
+        cells.map(|(cell, step)| format!("{step} {}", cell.text)).collect()
     };
-    relative.rows.iter().filter(|row| row.label != run.base && !row.is_target).map(of_row).collect()
+    let [faster, slower, same, undecided] =
+        [Verdict::Faster, Verdict::Slower, Verdict::Same, Verdict::Undecided].map(of);
+    let missed = missed_targets(run, workload, row);
+    let mut parts: Vec<String> = set_apart::stalled(run, workload, row).into_iter().collect();
+    parts.extend(named("faster", &faster));
+    parts.extend(named("slower", &slower));
+    parts.extend(counted("same", same.len()));
+    match undecided.len() {
+        0 => {}
+        count if parts.is_empty() => {
+            parts.push(format!("no verdict: {} undecided", numbered(count, "step")));
+        }
+        count => parts.extend(counted("undecided", count)),
+    }
+    if !missed.is_empty() {
+        parts.push(format!(
+            "target missed in {} ({}: not slower, but {} kept a background rate that it missed)",
+            numbered(missed.len(), "step"),
+            missed.join(", "),
+            run.base
+        ));
+    }
+    parts.extend(set_apart::paced(run, workload, row));
+    // A load whose data are restored afterwards has one, whatever the plan's blocks.
+    let once = row.cells.iter().filter(|cell| cell.value.is_some() && cell.verdict.is_none()).count();
+    parts.extend(counted("one block only", once));
+    parts.extend(counted("no ratio", without_ratio(row)));
+    let text = format!("{} against {}: {}.", row.label, run.base, parts.join("; "));
+    text + &set_apart::base_stalled(run, workload, row) + &other_misses(run, workload, row)
+}
+
+/// `faster in 2 steps (l.i1 2.50, l.i2 9.87)`; nothing without a step.
+fn named(word: &str, steps: &[String]) -> Option<String> {
+    (!steps.is_empty()).then(|| format!("{word} in {} ({})", numbered(steps.len(), "step"), steps.join(", ")))
+}
+
+/// `same in 3 steps`; nothing without a step.
+fn counted(word: &str, steps: usize) -> Option<String> {
+    (steps > 0).then(|| format!("{word} in {}", numbered(steps, "step")))
+}
+
+/// Steps with another verdict in which only the row's variant missed the background rate.
+fn other_misses(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
+    let columns = &workload.summary.relative.columns;
+    let verdict_of = |step: &str| {
+        let mut cells = row.cells.iter().zip(columns);
+        cells.find(|(_, column)| *column == step).and_then(|(cell, _)| cell.verdict)
+    };
+    let mut steps = missed_steps(run, workload, row);
+    steps.retain(|step| verdict_of(step) != Some(Verdict::Missed));
+    if steps.is_empty() {
+        return String::new();
+    }
+    format!(" It missed the background target in {}, which {} kept.", steps.join(", "), run.base)
 }
 
 /// Steps with a ratio to which a missed background rate gave its word: `qr100 1.30`.
@@ -220,11 +225,6 @@ fn missed_targets(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow)
 /// Cells that say nothing at all.
 fn without_ratio(row: &TableRow) -> usize {
     row.cells.iter().filter(|cell| cell.value.is_none() && cell.verdict.is_none()).count()
-}
-
-/// A server that stood still is the first thing to know.
-fn stalled_first(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
-    set_apart::stalled(run, workload, row).map_or_else(String::new, |stalled| format!("{stalled}; "))
 }
 
 /// Steps in which the row's variant did not keep the background rate that the base kept.
@@ -244,32 +244,23 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
     let below = of(Colour::Yellow);
     let paced = row.cells.iter().filter(|cell| cell.verdict == Some(Verdict::Paced)).count();
     let near = of(Colour::None).len().saturating_sub(paced);
-    let without = without_ratio(row);
     let extreme = |best: Option<&(f64, &str)>, word: &str| {
         best.map_or(String::new(), |(value, step)| format!(" ({word} {} in {step})", fixed(Some(*value), 2)))
     };
     let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
     let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
-    let beside = above.iter().filter(|(_, step)| missed.contains(step)).count();
-    let beside = match (beside, above.len()) {
-        (0, _) => String::new(),
-        (beside, all) if beside == all => ", beside fewer background writes than planned".to_owned(),
-        (beside, _) => format!(", in {beside} of them beside fewer background writes than planned"),
+    let fewer_writes = match above.iter().filter(|(_, step)| missed.contains(step)).count() {
+        0 => String::new(),
+        all if all == above.len() => ", with fewer background writes than planned".to_owned(),
+        some => format!(", in {some} of them with fewer background writes than planned"),
     };
-    let mut text = format!(
-        "{} against {}: {}more than 5 % above in {}{most}{beside}, more than 5 % below in {}{least}, within 5 % of it in {}",
-        row.label,
-        run.base,
-        stalled_first(run, workload, row),
-        numbered(above.len(), "step"),
-        numbered(below.len(), "step"),
-        numbered(near, "step")
-    );
-    text.push_str(&set_apart::paced(run, workload, row));
-    if without > 0 {
-        text.push_str(&format!(", no ratio in {}", numbered(without, "step")));
-    }
-    text.push('.');
+    let mut parts: Vec<String> = set_apart::stalled(run, workload, row).into_iter().collect();
+    parts.extend(counted("more than 5 % above", above.len()).map(|text| text + &most + &fewer_writes));
+    parts.extend(counted("more than 5 % below", below.len()).map(|text| text + &least));
+    parts.extend(counted("within 5 %", near));
+    parts.extend(set_apart::paced(run, workload, row));
+    parts.extend(counted("no ratio", without_ratio(row)));
+    let text = format!("{} against {}: {}.", row.label, run.base, parts.join("; "));
     text + &set_apart::base_stalled(run, workload, row)
 }
 
@@ -277,7 +268,8 @@ fn answer(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Stri
 pub(crate) fn target_line(step: &StepFindings) -> Option<String> {
     let (target, share) = step.target?;
     Some(format!(
-        "Background writers were to keep {} rows/s over all clients, each at least {} % of its part.",
+        "Target of the background writers: {} rows/s over all clients, each client at least {} % \
+         of its part.",
         rate(Some(target)),
         fixed(Some(share * 100.0), 0)
     ))
@@ -300,8 +292,8 @@ mod tests {
     fn the_answer_counts_steps_and_names_the_extremes() {
         let findings = fixture::findings();
         insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
-        <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps.
-        There is one block: no difference here was seen twice.
+        <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps.
+        One block only: no difference was repeated.
         "#);
     }
 
@@ -309,10 +301,10 @@ mod tests {
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
         let findings = fixture::with_blocks(3);
         insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
-        <b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps.
-        <b>&" has 9.87 times the base's rate in l.i2 by: CPU an operation, user ×10.07, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
-        <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
-        <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        <b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps.
+        Cost breakdown of <b>&", l.i2 9.87: user CPU an operation ×10.07, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", l.i1 2.50: user CPU an operation ×2.55, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", qp100 1.30: user CPU an operation ×1.33, idle ×0.99, IO wait ×0.99.
         "#);
     }
 
@@ -331,8 +323,8 @@ mod tests {
 
     #[test]
     fn steps_beside_fewer_writes_than_the_base_kept_up_are_named() {
-        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them beside fewer background writes than planned, more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps."#);
-        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, target missed in 1 step (qp100 1.30: not slower, beside fewer background writes than rollback kept up), no ratio in 2 steps. It missed the background target in qr500, which rollback kept."#);
+        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them with fewer background writes than planned; more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, which rollback kept."#);
     }
 
     #[test]
@@ -340,7 +332,7 @@ mod tests {
         let mut findings = fixture::findings();
         findings.run.blocks_planned = 5;
         let told = answers(&findings.run, &findings.workloads[0]);
-        assert_eq!(told[1], "There is one block: no difference here was seen twice.");
+        assert_eq!(told[1], "One block only: no difference was repeated.");
     }
 
     #[test]
@@ -351,7 +343,7 @@ mod tests {
             assert_eq!(own.cells.len(), 10, "row {row}");
         }
         let told = answers(&findings.run, &findings.workloads[0]);
-        assert!(told[0].ends_with(", one block only in 1 step, no ratio in 2 steps."), "{}", told[0]);
+        assert!(told[0].ends_with("; one block only in 1 step; no ratio in 2 steps."), "{}", told[0]);
     }
 
     #[test]

@@ -89,8 +89,8 @@ pub(crate) fn method(history: &History) -> String {
         _ => String::new(),
     };
     let what = match history.measure {
-        Measure::Rate => "Geometric mean of the blocks' rates, 0 when one stood still",
-        Measure::Ratio => "Ratio to the base of the same run, 0 when a block stood still",
+        Measure::Rate => "Geometric mean of the blocks' rates, 0 if any block had rate zero",
+        Measure::Ratio => "Ratio to the base of the same run, 0 if any block had rate zero",
     };
     let newest = match history.reach {
         Reach { series, least_newest: Some(runs), .. } => {
@@ -101,9 +101,9 @@ pub(crate) fn method(history: &History) -> String {
     };
     let of_steps = history.series.iter().map(|series| (series.step.as_str(), series.margin));
     one_line(&format!(
-        "{span}{what}. Changes are the greatest shift of level, then the greatest before and behind it; the p of each is by \
-         permutation of the runs, adjusted over all series.{newest} \
-         Margin {}.",
+        "{span}{what}. Changes are the greatest shift of level, then the greatest before and after \
+         it; the p of each is by permutation of the runs, adjusted over all series.{newest} Margin \
+         {}.",
         margins_text(history.margin, of_steps)
     ))
 }
@@ -134,7 +134,7 @@ fn lapse(history: &History, series: &Series) -> Option<String> {
     let run = history.runs.last().map_or("", |run| run.run_id.as_str());
     let (variant, step) = (&series.variant, &series.step);
     series.newest.map(|lapse| match lapse {
-        Lapse::Standstill => format!("{variant} {step} came to a standstill in the newest run {run}."),
+        Lapse::Standstill => format!("{variant} {step} dropped to rate zero in the newest run {run}."),
         Lapse::NoValue => format!("{variant} {step} has no valid block in the newest run {run}."),
     })
 }
@@ -143,8 +143,8 @@ fn sentence(history: &History, series: &Series, change: &Change) -> String {
     let (before, after) = (level(history, change.before), level(history, change.after));
     let how = match (change.before > 0.0, change.after > 0.0) {
         (true, true) => format!("{} times the level before", ratio(Some(change.ratio), 3)),
-        (false, _) => "it stood still before".to_owned(),
-        (_, false) => "it stands still".to_owned(),
+        (false, _) => "rate zero before".to_owned(),
+        (_, false) => "rate zero now".to_owned(),
     };
     format!(
         "{} {} is {} since run {}: {how} ({before} to {after}{}).",
@@ -199,13 +199,13 @@ fn course_of_change(series: &Series) -> String {
         words.push("none".to_owned());
     }
     words.extend(series.newest.map(|lapse| match lapse {
-        Lapse::Standstill => "stands still".to_owned(),
+        Lapse::Standstill => "has rate zero".to_owned(),
         Lapse::NoValue => "no value".to_owned(),
     }));
     words.join(", ")
 }
 
-/// `slower 0.910`; of a series that stood still before there is no ratio.
+/// `slower 0.910`; of a series that stalled before there is no ratio.
 fn change_text(change: &Change) -> String {
     match change.before > 0.0 {
         true => format!("{} {}", change.verdict.word(), ratio(Some(change.ratio), 3)),

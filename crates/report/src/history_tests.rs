@@ -38,7 +38,7 @@ pub(crate) fn history() -> History {
         measure: Measure::Rate,
         margin: 0.02,
         runs: (1..=6).map(run).collect(),
-        notes: vec!["Run 5 is not like the first: seed 7 and 8.".to_owned()],
+        notes: vec!["Run 5 is not comparable to the first: seed 7 and 8.".to_owned()],
         reach: Reach { series: 2, runs: 6, least_runs: 9, least_runs_of_all: 8, least_newest: None },
         series: vec![
             series("qr100", [9_010.0, 9_050.0, 9_000.0, 8_200.0, 8_230.0, 8_200.0].map(Some), vec![change]),
@@ -51,10 +51,10 @@ pub(crate) fn history() -> History {
 fn a_terminal_gets_the_table_and_the_changes_last() {
     insta::assert_snapshot!(history_terminal(&history(), TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
-    Note: Run 5 is not like the first: seed 7 and 8.
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0
-      when one stood still. Changes are the greatest shift of level, then the greatest before and behind
-      it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+    Note: Run 5 is not comparable to the first: seed 7 and 8.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
+      any block had rate zero. Changes are the greatest shift of level, then the greatest before and
+      after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
 
     step   variant  runs  first  last       unit  course        change  adjusted p
     ──────────────────────────────────────────────────────────────────────────────
@@ -73,14 +73,14 @@ fn markdown_begins_with_the_changes() {
 
     - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210, 12.0.1 to 12.0.2).
 
-    > Run 5 is not like the first: seed 7 and 8.
+    > Run 5 is not comparable to the first: seed 7 and 8.
 
     | step | variant | runs | first | last | unit | course | change | adjusted p |
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
     | qr100 | dev | 6 | 9010 | 8200 | queries/s | ███▁▁▁ | slower 0.910 | 0.008 |
     | qp100 | dev | 5 | 12.1 | 12.2 | queries/s | ▅·█▁▅▆ | none | 0.400 |
 
-    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 when one stood still. Changes are the greatest shift of level, then the greatest before and behind it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
+    Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if any block had rate zero. Changes are the greatest shift of level, then the greatest before and after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
     ");
 }
 
@@ -108,8 +108,8 @@ fn a_row_has_all_changes_each_with_its_own_p_and_what_the_newest_run_lacks() {
     assert_eq!(shown(&history), "slower 0.910, faster 1.020, no value | 0.008, 0.031");
     history.series[0].changes.clear();
     history.series[0].newest = Some(Lapse::Standstill);
-    assert_eq!(shown(&history), "none, stands still | 0.008");
-    let said = "dev qr100 came to a standstill in the newest run 20240106T000000Z-nightly.";
+    assert_eq!(shown(&history), "none, has rate zero | 0.008");
+    let said = "dev qr100 dropped to rate zero in the newest run 20240106T000000Z-nightly.";
     assert_eq!(answers(&history)[0], said);
 }
 
@@ -119,7 +119,8 @@ fn a_level_of_standstills_has_no_ratio_to_it() {
     let change = &mut history.series[0].changes[0];
     (change.before, change.ratio, change.verdict) = (0.0, f64::INFINITY, Verdict::Faster);
     assert_eq!(row(&history, &history.series[0])[CHANGE], "faster");
-    let said = "dev qr100 is faster since run 20240104T000000Z-nightly: it stood still before (0.00 to 8210, 12.0.1 to 12.0.2).";
+    let said = "dev qr100 is faster since run 20240104T000000Z-nightly: rate zero before (0.00 to \
+                8210, 12.0.1 to 12.0.2).";
     assert_eq!(answers(&history), [said]);
 }
 

@@ -229,7 +229,7 @@ impl Page {
     }
 }
 
-/// A table of escaped cells; columns behind the first `labels` are right-aligned.
+/// A table of escaped cells; columns after the first `labels` are right-aligned.
 pub(crate) fn table(labels: usize, heads: &[String], rows: &[Vec<String>]) -> String {
     let cells = |cells: &[String]| format!("| {} |", cells.join(" | "));
     let rules = (0..heads.len()).map(|column| if column < labels { "---" } else { "---:" }.to_owned());
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_ratio_of_behind_to_before_the_writes_has_its_interval_and_its_sign() {
         let text = Markdown.render(&fixture::with_aging()).expect("plain data");
-        let table = text.split("### Behind ÷ before the writes").nth(1).expect("there is one");
+        let table = text.split("### After ÷ before writes").nth(1).expect("there is one");
         assert!(table.contains("| qr500 | 0.72 0.710–0.730 − | invalid |"), "{table}");
         assert!(table.contains("− more than 5 % below the rate before the writes"));
     }

@@ -19,8 +19,8 @@ pub(crate) fn opposite(run: &RunSummary, workload: &WorkloadFindings) -> Option<
     }
     let found = (!found.is_empty()).then(|| found.join(", "))?;
     Some(format!(
-        "Medians and ratio point in opposite ways in {found}: a ratio is the mean of those of each block, and need not \
-         be the quotient of the two medians."
+        "Medians and ratio disagree in {found}: the ratio is the mean over the blocks' ratios, not \
+         the quotient of the medians."
     ))
 }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_ratio_above_1_beside_a_lower_median_is_explained() {
         let text = said(7_106.0, 4_139.0, 1.17).unwrap();
-        assert!(text.starts_with("Medians and ratio point in opposite ways in l.i0 (<b>&\"): "), "{text}");
+        assert!(text.starts_with("Medians and ratio disagree in l.i0 (<b>&\"): "), "{text}");
     }
 
     #[test]

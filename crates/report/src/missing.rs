@@ -6,7 +6,7 @@ use dbdyno_analyse::{Table, TableRow, first_clause, reason_class};
 
 use crate::text_table::one_line;
 
-/// A reason that was told: label of the row, name of the column, text and class of the reason.
+/// A reason that was reported: label of the row, name of the column, text and class of the reason.
 pub(crate) type Said = (String, String, String, String);
 
 /// Cells that share a reason.
@@ -21,8 +21,8 @@ struct Reason<'a> {
     rows: Vec<(&'a TableRow, Vec<usize>)>,
 }
 
-/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring columns are told as one, `l.i0 to qr100, wal: ...`, and a
-/// row that has no value at all by its label alone. What is in `said` is left out, what is told is put there.
+/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring columns are reported as one, `l.i0 to qr100, wal: ...`, and a
+/// row that has no value at all by its label alone. What is in `said` is left out, what is reported is put there.
 pub(crate) fn missing(table: &Table, said: &mut HashSet<Said>) -> Vec<String> {
     let mut reasons: Vec<Reason<'_>> = Vec::new();
     for row in &table.rows {
@@ -62,7 +62,7 @@ impl Reason<'_> {
         let places: Vec<String> = self.rows.iter().map(of_row).collect();
         // The warnings and the step's own page have all of it.
         let note = if self.text == "invalid" { first_clause(self.note) } else { self.note };
-        let others = if self.differ { " (the first of these; each is told at its step)" } else { "" };
+        let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
         one_line(&format!("{}: {}: {note}{others}", places.join("; "), self.text))
     }
 }
@@ -132,7 +132,8 @@ mod tests {
         assert_eq!(
             lines(&["s1", "s2", "s3", "s4", "s5", "s6"], rows),
             [
-                "s1, s3 and 2 more, a; s6, b: invalid: busy in 91 % (the first of these; each is told at its step)",
+                "s1, s3 and 2 more, a; s6, b: invalid: busy in 91 % (the first of these; all are \
+                 listed by step)",
                 "s2, b: invalid: lost"
             ]
         );

@@ -1,11 +1,11 @@
-//! What the variants were told, in words and as a table that every format shares.
+//! How the variants were configured, in words and as a table that every format shares.
 
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 
 use crate::evidence::{Column, Grid};
 
 /// Heading of the section.
-pub(crate) const TITLE: &str = "What the variants were told";
+pub(crate) const TITLE: &str = "Configuration differences";
 
 /// Lines of the short form; more are counted.
 const SHORT: usize = 8;
@@ -18,7 +18,7 @@ pub(crate) fn lines(parity: &Parity) -> Vec<String> {
             text.push_str(&format!(". {}", remark.effect));
         }
         if !remark.write.is_empty() {
-            text.push_str(&format!(" To write: {}.", remark.write));
+            text.push_str(&format!(" Remedy: {}.", remark.write));
         }
         text
     };
@@ -32,7 +32,7 @@ pub(crate) fn short_lines(parity: &Parity) -> Vec<String> {
     let more = all.len().saturating_sub(SHORT);
     let mut lines: Vec<String> = all.into_iter().take(SHORT).collect();
     if more > 0 {
-        lines.push(format!("{more} more, and what to write, in the report"));
+        lines.push(format!("{more} more, with remedies in the report"));
     }
     lines
 }
@@ -41,8 +41,8 @@ fn short_line(remark: &Remark) -> String {
     let word = match remark.kind {
         RemarkKind::Difference => "differs",
         RemarkKind::Trap => "trap",
-        RemarkKind::Detail => "differs, in detail",
-        RemarkKind::Declared => "meant",
+        RemarkKind::Detail => "minor difference",
+        RemarkKind::Declared => "intended",
         RemarkKind::Unknown => "not known",
     };
     format!("{word}: {}", remark.text)
@@ -50,12 +50,12 @@ fn short_line(remark: &Remark) -> String {
 
 /// A row a class, a column a variant.
 pub(crate) fn grid(parity: &Parity) -> Grid {
-    let mut columns = vec![Column::new("class", "", "the word for it in `differs` of a plan")];
-    columns.push(Column::new("what", "", "what settings of the variant come to"));
+    let mut columns = vec![Column::new("class", "", "its name in `differs` of a plan")];
+    columns.push(Column::new("what", "", "effective value"));
     columns.extend(parity.variants.iter().map(|variant| Column::new(&variant.name, "", "")));
-    columns.push(Column::new("alike", "", "whether the variants are alike in it"));
+    columns.push(Column::new("compared", "", "whether the variants agree"));
     Grid {
-        title: "Classes of settings".to_owned(),
+        title: "Settings by class".to_owned(),
         note: note(parity),
         labels: 2,
         columns,
@@ -66,18 +66,18 @@ pub(crate) fn grid(parity: &Parity) -> Grid {
 fn note(parity: &Parity) -> String {
     let how = parity.variants.iter().any(|variant| variant.knowledge != Knowledge::Effective);
     let from = if how {
-        "Predicted from the defaults of each version and what it is told; nothing was started."
+        "Predicted from the defaults of each version and the plan; no server was started."
     } else {
-        "As read back from the servers."
+        "Effective values, read back from the servers."
     };
-    format!("{from} * = nobody told it: the server's own default.")
+    format!("{from} * = server default.")
 }
 
 fn row(class: &ClassRow) -> Vec<String> {
     let standing = match class.standing {
         Standing::Same => "same",
         Standing::Differs => "DIFFERS",
-        Standing::Declared => "meant",
+        Standing::Declared => "intended",
         Standing::NotCompared => "",
     };
     let cells = class.cells.iter().map(|cell| match (cell.text.as_str(), cell.is_default) {
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn remarks_say_what_it_is_what_it_does_and_what_to_write() {
         insta::assert_snapshot!(lines(&fixture::parity(&fixture::NAMES)).join("\n"), @r#"
-        differs: buffer pool: 2000 KiB | 1 GiB. A commit waits for the disk. To write: PRAGMA cache_size.
-        trap: SQLite syncs nothing (<b>&"). A commit waits for the disk. To write: synchronous = full.
-        meant: redo log, in all: 4000 KiB; differs, as the plan says
+        differs: buffer pool: 2000 KiB | 1 GiB. A commit waits for the disk. Remedy: PRAGMA cache_size.
+        trap: SQLite syncs nothing (<b>&"). A commit waits for the disk. Remedy: synchronous = full.
+        intended: redo log, total: 4000 KiB; listed in differs
         "#);
     }
 
@@ -108,7 +108,7 @@ mod tests {
         let mut parity = fixture::parity(&fixture::NAMES);
         assert_eq!(short_lines(&parity).len(), 2);
         parity.remarks = vec![parity.remarks[0].clone(); SHORT + 3];
-        assert_eq!(short_lines(&parity)[SHORT], "3 more, and what to write, in the report");
+        assert_eq!(short_lines(&parity)[SHORT], "3 more, with remedies in the report");
         parity.remarks.clear();
         assert!(short_lines(&parity).is_empty());
     }
@@ -118,9 +118,9 @@ mod tests {
         let grid = grid(&fixture::parity(&fixture::NAMES));
         let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
-        commit | a commit is | synced* | synced | same
+        commit | commit | synced* | synced | same
         buffer-pool | buffer pool | 2000 KiB* | 1 GiB | DIFFERS
-        redo | redo log, in all | – | 4000 KiB | meant
+        redo | redo log, total | – | 4000 KiB | intended
         ");
     }
 }

@@ -45,11 +45,7 @@ pub(crate) fn base_stalled(run: &RunSummary, workload: &WorkloadFindings, row: &
     if steps.is_empty() {
         return String::new();
     }
-    format!(
-        " {} answered nothing in {}: beside it nothing is judged as faster or the same there.",
-        run.base,
-        steps.join(", ")
-    )
+    format!(" {} answered nothing in {}: no verdict of faster or same there.", run.base, steps.join(", "))
 }
 
 /// Names of the steps whose schedule the row's variant did not keep, and the base did.
@@ -62,17 +58,17 @@ pub(crate) fn missed_schedules<'a>(
     missed.map(|step| step.name.as_str()).collect()
 }
 
-/// Steps whose rate is the plan's: missed, and kept; each text begins with a comma, to be put behind others.
-pub(crate) fn paced(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> String {
-    let mut text = String::new();
+/// Steps whose rate is the plan's: missed, and kept.
+pub(crate) fn paced(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) -> Vec<String> {
+    let mut parts = Vec::new();
     let missed: Vec<String> = of(workload, row, Verdict::Missed)
         .into_iter()
         .filter(|(_, step, _)| step.misses_schedule_of(&run.base, &row.label))
         .filter_map(|(_, step, variant)| Some(format!("{}: {}", step.name, step.pace(variant)?.text())))
         .collect();
     if !missed.is_empty() {
-        text.push_str(&format!(
-            ", schedule missed, which {} kept, in {} ({})",
+        parts.push(format!(
+            "schedule missed, which {} kept, in {} ({})",
             run.base,
             numbered(missed.len(), "step"),
             missed.join("; ")
@@ -83,13 +79,13 @@ pub(crate) fn paced(run: &RunSummary, workload: &WorkloadFindings, row: &TableRo
         .map(|(_, step, variant)| times(run, step, variant))
         .collect();
     if !paced.is_empty() {
-        text.push_str(&format!(
-            ", paced in {} (the rate is the plan's, so compare response times; p99: {})",
+        parts.push(format!(
+            "paced in {} (the plan fixes the rate; p99 response time: {})",
             numbered(paced.len(), "step"),
             paced.join(", ")
         ));
     }
-    text
+    parts
 }
 
 /// `qr100 1.52 ms against 1.40 ms`; medians over the blocks.
@@ -126,8 +122,8 @@ mod tests {
 
     #[test]
     fn a_standstill_is_the_first_thing_that_is_said() {
-        insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback did); more than 5 % above in 2 steps (up to 9.87 in l.i2), more than 5 % below in 1 step (down to 0.80 in qr1000), within 5 % of it in 4 steps, no ratio in 2 steps."#);
-        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback did); faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, no ratio in 2 steps."#);
+        insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); more than 5 % above in 2 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps."#);
     }
 
     #[test]
@@ -139,8 +135,8 @@ mod tests {
             workload.steps[step].variants[1].standstills = standstills;
         }
         let told = answers(&findings.run, workload)[0].clone();
-        let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of qp100: beside it nothing is judged as \
-                        faster or the same there.";
+        let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of \
+                        qp100: no verdict of faster or same there.";
         assert!(told.ends_with(expected), "{told}");
     }
 
@@ -149,6 +145,6 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         let workload = &mut findings.workloads[0];
         workload.summary.relative.rows[1].cells[5].verdict = Some(Verdict::Paced);
-        insta::assert_snapshot!(answers(&findings.run, workload)[0], @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step, undecided in 3 steps, paced in 1 step (the rate is the plan's, so compare response times; p99: qp100 1.52 ms against 1.52 ms), no ratio in 2 steps."#);
+        insta::assert_snapshot!(answers(&findings.run, workload)[0], @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps."#);
     }
 }

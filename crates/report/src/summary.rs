@@ -36,7 +36,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl Section<'_> {
-    /// A column's head on two lines. In a sweep each variant has several columns, and the figure stands below its name.
+    /// A column's head on two lines. In a sweep each variant has several columns, and the figure is below its name.
     pub(crate) fn column_head(&self, column: &str) -> (String, String) {
         if !self.has_figures {
             return (one_line(column), String::new());
@@ -84,7 +84,7 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
     sections
 }
 
-/// The sign beside a value. A target is no measurement: its label says what it is, so it has none.
+/// The sign next to a value. A target is no measurement: its label says what it is, so it has none.
 pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
     match cell.colour {
         _ if row.is_target => "",
@@ -93,7 +93,7 @@ pub(crate) fn mark_in(row: &TableRow, cell: &Cell) -> &'static str {
     }
 }
 
-/// The sign that stands beside a coloured value, so that the colour is never alone.
+/// The sign that is next to a coloured value, so that the colour is never alone.
 pub(crate) fn mark(colour: Colour) -> &'static str {
     match colour {
         Colour::None => "",
@@ -132,14 +132,14 @@ fn legend(kind: TableKind, table: &Table) -> Vec<(Colour, &'static str)> {
 fn meaning(kind: TableKind, colour: Colour) -> &'static str {
     match (kind, colour) {
         (TableKind::Sla, Colour::Red) => "target missed",
-        (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base did",
+        (TableKind::Relative, Colour::Red) => "answered nothing in a block in which the base answered",
         (TableKind::Aging, Colour::Blue) => "more than 5 % above the rate before the writes",
         (TableKind::Aging, Colour::Yellow) => "more than 5 % below the rate before the writes",
 
         (_, Colour::None) => "",
         (_, Colour::Red) => "within the lowest quarter of its step",
         (_, Colour::Green) => "within the highest quarter of its step",
-        (_, Colour::Grey) => "the planned rate was not kept",
+        (_, Colour::Grey) => "the planned rate was missed",
         (_, Colour::Blue) => "more than 5 % above the base",
         (_, Colour::Yellow) => "more than 5 % below the base",
     }

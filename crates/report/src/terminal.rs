@@ -20,7 +20,7 @@ use crate::{Error, Format};
 pub struct TerminalOptions {
     /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
     pub width: usize,
-    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand beside them in any case.
+    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand next to them in any case.
     pub colour: bool,
     /// Also the evidence of each step and the conditions; without it only what was compared and the summary.
     pub evidence: bool,
@@ -73,7 +73,7 @@ impl Format for Terminal {
     }
 }
 
-/// What the variants of a plan would be told, for a terminal: remarks and the table of classes.
+/// How the variants of a plan would be configured, for a terminal: remarks and the table of classes.
 pub fn parity_terminal(parity: &Parity, options: TerminalOptions) -> String {
     let mut screen = Screen { text: String::new(), options: TerminalOptions { evidence: true, ..options } };
     screen.parity(parity);
@@ -325,9 +325,9 @@ mod tests {
     fn tests_before_and_behind_the_writes_have_a_row_each_and_a_column_a_variant() {
         let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
         let text = render(&fixture::with_aging(), options);
-        let table = text.split("\nBehind ÷ before the writes\n").nth(1).expect("there is one");
+        let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");
         insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
-        Rate behind the steps that write, divided by the rate before them.
+        Rate after the steps that write ÷ rate before them.
         test              rollback                 <b>&"
         ────────────────────────────────────────────────
         qr500  0.72  0.710–0.730 −  invalid

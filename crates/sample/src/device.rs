@@ -64,7 +64,7 @@ fn mount_at(real_path: &Path) -> Option<Mount> {
 }
 
 /// Device numbers of an existing path. Filesystems that may span devices have anonymous numbers with major 0; for them
-/// the mounted source tells the device, for an overlay the folder that takes its writes.
+/// the mounted source reports the device, for an overlay the folder that takes its writes.
 fn numbers(real_path: &Path, mount: &Mount) -> Option<(u64, u64)> {
     let device = fs::metadata(real_path).ok()?.dev();
     if major(device) != 0 {

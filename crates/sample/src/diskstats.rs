@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(device_line("   3       1 hda1 35486 38030 38030 38030\n", 3, 1), None);
     }
 
-    /// A disk over two paths with a partition, as Linux 5.14 tells of it, and one without multipath.
+    /// A disk over two paths with a partition, as Linux 5.14 reports it, and one without multipath.
     const MULTIPATH: &str = "\
  259       0 nvme0n1 10 0 80 4 20 0 160 8 0 12 12 0 0 0 0 5 6
  259       3 nvme3n1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0

@@ -1,4 +1,4 @@
-//! One thread of the sampler: reads its sources when told to and at each whole interval.
+//! One thread of the sampler: reads its sources on request and at each whole interval.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -33,13 +33,13 @@ pub(crate) struct Spec {
     pub(crate) counts_samples: bool,
 }
 
-/// What a lane is told.
+/// Commands to a lane.
 pub(crate) enum Command {
     /// The files of the sources that [`Event::Opened`] named, in that order.
     Write(Vec<CounterWriter>),
     /// The clock starts, or has started, at this moment.
     Begin(Instant),
-    /// Take a sample now. It is held until the sample is taken, or until there is nobody any more to take it.
+    /// Take a sample now. It is held until the sample is taken, or until there is no one any more to take it.
     Mark(Arc<()>),
     /// Take a last sample and end.
     Stop,
@@ -64,7 +64,7 @@ struct Lane {
     barrier: Option<Instant>,
 }
 
-/// Body of the thread. It ends at [`Command::Stop`], or when nobody can tell it anything any more.
+/// Body of the thread. It ends at [`Command::Stop`], or when no one can send it commands any more.
 pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, events: &Sender<Event>) {
     let mut warnings = Vec::new();
     if let Some(cpus) = &spec.cpus
@@ -90,7 +90,7 @@ pub(crate) fn run(spec: Spec, tally: Arc<Tally>, commands: &Receiver<Command>, e
         return;
     }
     lane.follow(commands);
-    // Nobody listens any more when the sampler was dropped or has given this lane up; the files are complete anyway.
+    // No one listens any more when the sampler was dropped or has given this lane up; the files are complete anyway.
     let _ = events.send(lane.finish());
 }
 
@@ -103,7 +103,7 @@ fn pin(cpus: &[u32]) -> Result<(), nix::errno::Errno> {
 }
 
 impl Lane {
-    /// Does as it is told until it is told to stop.
+    /// Executes commands until it is asked to stop.
     fn follow(&mut self, commands: &Receiver<Command>) {
         let mut next_tick: Option<Instant> = None;
         let mut window_begin: Option<Instant> = None;

@@ -37,7 +37,7 @@ impl Outlet {
     }
 
     /// Reads the source and writes a line, with the time at which it was read. After a failed write there are no more
-    /// lines: a file with a hole in it could not be told from a complete one.
+    /// lines: a file with a hole in it could not be distinguished from a complete one.
     pub(crate) fn sample(&mut self, moment: Moment, barrier: Instant) {
         let Some(writer) = self.writer.as_mut().filter(|_| self.write_error.is_none()) else { return };
         self.tried += 1;

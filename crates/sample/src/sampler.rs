@@ -106,8 +106,8 @@ impl Sampler {
     }
 
     /// Takes a sample now, because the common window ends. Does nothing before [`Sampler::begin`]. Does not wait: the
-    /// answer tells when it is taken. Until then the load's connections should stay open, since a server that has a
-    /// process or a thread for each of them tells less of those that have ended.
+    /// answer says when it is taken. Until then the load's connections should stay open, since a server that has a
+    /// process or a thread for each of them counts less of those that have ended.
     pub fn mark(&self) -> Mark {
         let held = Arc::new(());
         self.tell_all(|| Command::Mark(Arc::clone(&held)));
@@ -123,7 +123,7 @@ impl Sampler {
         self.stop_within(LANE_LIMIT)
     }
 
-    /// The same for somebody who waits: what has no last sample by then is named in a warning.
+    /// The same for a caller who waits: what has no last sample by then is named in a warning.
     ///
     /// # Errors
     /// As [`Sampler::stop`].

@@ -36,7 +36,7 @@ fn the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included() 
     let burnt_here = burn(Duration::from_millis(700));
     let burnt = burnt_here + std::thread::spawn(|| burn(Duration::from_millis(700))).join().unwrap();
     let report = sampler.stop().unwrap();
-    // What this test and the sampler used beside that, some of it before the first sample.
+    // What this test and the sampler used in addition to that, some of it before the first sample.
     let others = thread_cpu() - before - burnt_here + report.cpu;
 
     let client = recording.read("client").unwrap();
@@ -47,7 +47,7 @@ fn the_cpu_time_of_this_process_is_what_its_threads_burnt_ended_ones_included() 
     // Times are cut to whole microseconds.
     assert!(cpu_us + 2 >= burnt_us && cpu_us <= burnt_us + burnt_us / 20 + others_us, "{told}");
     let split_us = client.growth("cpu_user_us") + client.growth("cpu_kernel_us");
-    // Whoever runs between two readings is in one of them.
+    // A thread that runs between two readings is in one of them.
     let apart_us = (split_us - cpu_us).abs();
     assert!(apart_us <= burnt_us / 20 + others_us, "{split_us} µs as user and kernel, {told}");
     let sampler = recording.read("sampler").unwrap();

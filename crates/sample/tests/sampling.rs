@@ -58,7 +58,7 @@ impl Process {
         kill(Pid::from_raw(self.0.id().cast_signed()), signal).unwrap();
     }
 
-    /// Lets it stand still.
+    /// Lets it stall.
     fn hold(&self) {
         self.signal(Signal::SIGSTOP);
         let stat = format!("/proc/{}/stat", self.0.id());
@@ -236,7 +236,7 @@ fn samples_around_a_step() -> Result<(), String> {
     sampler.assert_keys(&["cpu_us", "samples", "late_us"]);
     let times: Vec<i64> = host.lines.iter().map(|line| line.0).collect();
     assert!(times.is_sorted(), "{times:?}");
-    // Before the barrier, at the mark and at the end, beside one each interval.
+    // Before the barrier, at the mark and at the end, next to one each interval.
     let most = 3 + 1 + usize::try_from(times[times.len() - 1] / 200_000).unwrap();
     assert!(times.len() <= most, "{times:?}");
     assert_eq!(report.samples, times.len() as u64);

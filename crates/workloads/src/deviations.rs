@@ -5,7 +5,7 @@ use std::time::Duration;
 use dbdyno_plan::{Cold, DataMode, PlanDuration};
 use dbdyno_record::Deviation;
 
-/// What a plan decides beside a workload's options, as far as the originals do otherwise.
+/// What a plan decides in addition to a workload's options, as far as the originals do otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Surroundings {
     /// Rest between two cells.
@@ -98,7 +98,7 @@ pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
 pub(crate) fn time_cap(times: f64) -> Deviation {
     deviation(
         "time_cap",
-        "statements that are on their way when the time is over are waited for without a limit",
+        "statements in flight when the time is over are awaited without a limit",
         &format!("a step is cut off and failed after {times} times its length and 10 s"),
     )
 }

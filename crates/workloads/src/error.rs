@@ -1,4 +1,4 @@
-//! Why a workload's own work beside the clock failed: set-up, cleanup, verification.
+//! Why a workload's own work outside the clock failed: set-up, cleanup, verification.
 
 use dbdyno_drivers::DbError;
 

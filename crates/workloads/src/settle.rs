@@ -8,16 +8,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use dbdyno_plan::{Mistake, PlanDuration};
 
-/// `settle = { ... }` of a workload. Keys beside `by` and `after` belong to one of the two ways.
+/// `settle = { ... }` of a workload. Keys other than `by` and `after` belong to one of the two ways.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settle {
     pub by: SettleBy,
     /// `by = "wait"`: length, counted from the start of cleanup; `"original"` is the original's.
     pub wait: SettleWait,
-    /// `by = "state"`: the longest wait behind the active work. What was not reached by then is reported.
+    /// `by = "state"`: the longest wait after the active work. What was not reached by then is reported.
     pub cap: PlanDuration,
-    /// Behind which steps.
+    /// After which steps.
     pub after: SettleAfter,
     /// `by = "state"`: dirty pages that count as quiet, as a fraction of the buffer pool.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
@@ -47,13 +47,13 @@ pub enum SettleBy {
     None,
 }
 
-/// Behind which steps the server is brought to rest.
+/// After which steps the server is brought to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SettleAfter {
-    /// Once, where the original does: behind the last step of the load.
+    /// Once, where the original does: after the last step of the load.
     Load,
-    /// Behind each step that writes and has one after it, with the whole cleanup.
+    /// After each step that writes and has one after it, with the whole cleanup.
     EachWrite,
 }
 
@@ -100,7 +100,7 @@ impl Settle {
         Self { by: SettleBy::Wait, wait, ..Self::default() }
     }
 
-    /// Behind which steps; `None` where nothing at all is done between steps.
+    /// After which steps; `None` where nothing at all is done between steps.
     pub fn behind(&self) -> Option<SettleAfter> {
         (self.by != SettleBy::None).then_some(self.after)
     }
@@ -132,7 +132,7 @@ impl Settle {
         }
     }
 
-    /// The forecast's words behind `where_it_is`: `after l.i2`.
+    /// The forecast's words after `where_it_is`: `after l.i2`.
     pub(crate) fn detail(&self, where_it_is: &str) -> String {
         match self.by {
             SettleBy::Wait => format!("cleanup and pause {where_it_is}"),

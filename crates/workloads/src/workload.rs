@@ -92,8 +92,7 @@ pub trait Steps {
 
     /// Why [`Workload::verify`] has compared nothing of `table`.
     fn unchecked(&self, _table: &str) -> String {
-        "a connection was lost while a statement was on its way, or failed statements had done a part of their work; nobody knows what \
-         is in it"
+        "a connection was lost during a statement, or statements failed after part of their work; its content is unknown"
             .to_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! Bench `kills`: `kill -9` of dbdyno at random moments, and what was lost, what could not go on and what was left behind.
+//! Bench `kills`: `kill -9` of dbdyno at random moments, and what was lost, what could not go on and what was left.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -53,7 +53,7 @@ struct Tally {
     lost: Vec<String>,
     /// Runs that went on until their end, valid in all steps.
     completed: u32,
-    /// What runs had left behind in the end.
+    /// What runs had left in the end.
     leftovers: Vec<String>,
     faults: Vec<String>,
 }

@@ -30,12 +30,12 @@ use machine::Moment;
 /// analysis: time that findings and report of a large run take (half a minute).
 /// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (six minutes a round);
 /// needs Debian's sysbench.
-/// connections: memory and time that 4096 connections take, beside sysbench (half a minute a round); needs Debian's sysbench.
+/// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
-/// load: rate of loading sbtest tables and building their indexes beside sysbench (twenty minutes a round with ten million
+/// load: rate of loading sbtest tables and building their indexes compared with sysbench (twenty minutes a round with ten million
 /// rows, a quarter of an hour with --only "1 table"); needs Debian's sysbench.
-/// sysbench: client CPU and rate of OLTP transactions beside sysbench, and above the floor of a bare epoll loop (three
+/// sysbench: client CPU and rate of OLTP transactions compared with sysbench, and above the floor of a bare epoll loop (three
 /// minutes a round); needs Debian's sysbench.
 /// truth: what is reported of a server whose delays, freezes and CPU use are programmed, whether schedules are kept, and
 /// what recording costs (six minutes a round).
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     save: bool,
 }
 
-/// Rows that bench `load` loads unless told otherwise.
+/// Rows that bench `load` loads by default.
 const ROWS: u64 = 10_000_000;
 
 /// One bench: a file of its own and a line in [`ALL`].

@@ -1,4 +1,4 @@
-//! The test programs of the workspace: built by cargo, told apart by whether they may share the machine.
+//! The test programs of the workspace: built by cargo, distinguished by whether they may share the machine.
 
 use std::path::PathBuf;
 
@@ -96,10 +96,10 @@ fn of_messages(told: &str) -> Result<Vec<Program>> {
     let mut programs = Vec::new();
     for line in told.lines() {
         let message: Value =
-            serde_json::from_str(line).with_context(|| format!("cargo told no JSON: {line}"))?;
-        // Other lines tell of libraries, build scripts and the commands that tests run.
+            serde_json::from_str(line).with_context(|| format!("cargo printed no JSON: {line}"))?;
+        // Other lines report libraries, build scripts and the commands that tests run.
         if message["profile"]["test"] == true && message["executable"].is_string() {
-            programs.push(of_message(&message).with_context(|| format!("cargo told too little: {line}"))?);
+            programs.push(of_message(&message).with_context(|| format!("cargo printed too little: {line}"))?);
         }
     }
     Ok(programs)

@@ -37,7 +37,7 @@ fn real(repository: &Repository) -> Imports {
     repository.folders_in("crates").iter().map(imports).collect()
 }
 
-/// The table as it stands in the page. `all` means every other crate.
+/// The table as it is in the page. `all` means every other crate.
 fn stated(page: &str, real: &Imports) -> Imports {
     let section = page.split_once(HEADING).map_or("", |(_, after)| after);
     let rows =

@@ -55,7 +55,7 @@ fn anchors(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The path `link`, which stands in the file `from`, from the root.
+/// The path `link`, which is in the file `from`, from the root.
 fn resolved(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -1,6 +1,6 @@
 //! Rules about the repository that are tests: structure, sizes, documents, words.
 //!
-//! A rule is a function from the [`Repository`] to complaints, beside the test that wants none.
+//! A rule is a function from the [`Repository`] to complaints, next to the test that wants none.
 
 mod circles;
 mod dependencies;

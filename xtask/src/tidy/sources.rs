@@ -36,7 +36,7 @@ fn product_lines(text: &str) -> usize {
     text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().count()
 }
 
-/// clippy holds that nothing prints, except where it is told to look away.
+/// clippy holds that nothing prints, except where it is asked to look away.
 fn printing(repository: &Repository) -> Vec<String> {
     let lint = concat!("clippy::", "print_");
     let others =

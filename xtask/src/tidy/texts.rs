@@ -21,6 +21,20 @@ const BANNED: &[(&str, &str)] = &[
     (concat!("deb.debian", ".org"), "clients know their registry"),
 ];
 
+/// Words that make a reader stop, in what users read, each with better ones. One may be shown as code: `nobody`.
+const UNCLEAR: &[(&str, &str)] = &[
+    ("told", "configured, set, reported"),
+    ("tells", "reports, shows"),
+    ("beside", "next to, during, in addition to"),
+    ("somebody", "others, an external server"),
+    ("nobody", "no one, or leave it out"),
+    ("whoever", "the client, the user"),
+    ("likewise", "and"),
+];
+
+/// Documents, plans, catalogues of texts, and what commands print as tests have recorded it.
+const READ_BY_USERS: &[&str] = &[".md", ".toml", ".snap"];
+
 /// Written by tools, and shown as they wrote it.
 const GENERATED: &[&str] = &["Cargo.lock"];
 
@@ -33,6 +47,23 @@ fn banned(repository: &Repository) -> Vec<String> {
         for (number, line) in text.lines().enumerate() {
             let found = BANNED.iter().filter(|(word, _)| line.contains(word));
             complaints.extend(found.map(|(word, why)| format!("{path}:{}: {word}: {why}", number + 1)));
+        }
+    }
+    complaints
+}
+
+fn unclear(repository: &Repository) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (path, text) in repository.texts("") {
+        if !READ_BY_USERS.iter().any(|ending| path.ends_with(ending)) {
+            continue;
+        }
+        for (number, line) in text.lines().enumerate() {
+            let words: Vec<&str> =
+                line.split(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '-' | '`')).collect();
+            let found = UNCLEAR.iter().filter(|(word, _)| words.contains(word));
+            complaints
+                .extend(found.map(|(word, better)| format!("{path}:{}: {word}: say {better}", number + 1)));
         }
     }
     complaints
@@ -74,7 +105,7 @@ fn misplaced(repository: &Repository) -> Vec<String> {
             complain("is executable and should not be, or the other way round");
         }
         if [".orig", ".rej", ".bak"].iter().any(|ending| path.ends_with(ending)) {
-            complain("was left behind by a tool");
+            complain("was left by a tool");
         }
     }
     complaints
@@ -84,6 +115,7 @@ fn misplaced(repository: &Repository) -> Vec<String> {
 fn no_file_has_what_no_file_should_have() {
     let repository = Repository::load();
     assert_none(&banned(&repository));
+    assert_none(&unclear(&repository));
     assert_none(&untidy(&repository));
     assert_none(&misplaced(&repository));
 }
@@ -99,6 +131,15 @@ fn every_banned_word_is_found_with_its_line() {
         let text = format!("fine\nnot {word} fine\n");
         assert_eq!(banned(&Repository::of(&[("a.md", &text)])), [format!("a.md:2: {word}: {why}")]);
         assert!(banned(&Repository::of(&[("Cargo.lock", &text)])).is_empty());
+    }
+}
+
+#[test]
+fn unclear_words_are_found_where_users_read_them() {
+    for (word, better) in UNCLEAR {
+        let text = format!("fine\nit is {word}.\n`{word}` {word}-x\n");
+        let found = unclear(&Repository::of(&[("a.md", &text), ("b.rs", &text)]));
+        assert_eq!(found, [format!("a.md:2: {word}: say {better}")]);
     }
 }
 
@@ -127,7 +168,7 @@ fn big_executable_and_left_over_files_are_found() {
     insta::assert_snapshot!(misplaced(&repository).join("\n"), @r"
     a: is larger than 1 MiB
     b.rs: is executable and should not be, or the other way round
-    c.rs.orig: was left behind by a tool
+    c.rs.orig: was left by a tool
     .ci/run: is executable and should not be, or the other way round
     ");
 }

@@ -37,12 +37,12 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) cpus: u32,
     /// A step that the client limited is invalid. Not for builds of dbdyno whose client is slow by nature.
     pub(crate) judges_client: bool,
-    /// Nobody else is meant to run on the client's CPUs.
+    /// No one else is meant to run on the client's CPUs.
     pub(crate) client_has_own_cpus: bool,
     /// The variant's driver, by which the client was calibrated.
     pub(crate) driver: &'a str,
     pub(crate) calibration: Option<&'a ClientCalibration>,
-    /// What is synced beside the engine; `None` where that is not counted.
+    /// What is synced in addition to the engine; `None` where that is not counted.
     pub(crate) syncs: Option<Binlog>,
 }
 

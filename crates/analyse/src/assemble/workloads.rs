@@ -94,7 +94,7 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let base_runs = of_base.map_or(&[][..], |(_, runs)| runs);
     let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
         let (base, _) = of_base.filter(|(base, _)| base.name != variant.name)?;
-        // Of a server and of an embedded database the CPUs are not the same, nor of one that somebody else has started.
+        // Of a server and of an embedded database the CPUs are not the same, nor of one that others have started.
         let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
         let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
         let cpus = cpus(hosting, is_external, &run.manifest.host)?;

@@ -1,10 +1,10 @@
-//! What writing does to reads: the rate of each test behind the steps that write ÷ its rate before them.
+//! What writing does to reads: the rate of each test after the steps that write ÷ its rate before them.
 
 use crate::compare::ratio::ratio;
 use crate::model::{Aging, AgingVariant, CONFIDENCE, Standstills, StepFindings, VariantStep};
 use crate::statistics::student::Estimate;
 
-/// What the name of a step has behind its test's that runs before the steps that write.
+/// What the name of a step has after its test's that runs before the steps that write.
 const BEFORE: &str = ".pre";
 
 /// All tests with both steps, in the order of the first.
@@ -27,7 +27,7 @@ pub(crate) fn aging(steps: &[StepFindings]) -> Vec<Aging> {
     steps.iter().filter_map(of_step).collect()
 }
 
-/// The name of the same step behind the writes: of `random-points.pre_range=10.c4` it is `random-points_range=10.c4`. `None` for
+/// The name of the same step after the writes: of `random-points.pre_range=10.c4` it is `random-points_range=10.c4`. `None` for
 /// another step.
 fn behind(name: &str) -> Option<String> {
     let (test, rest) = name.split_once(BEFORE)?;
@@ -36,7 +36,7 @@ fn behind(name: &str) -> Option<String> {
 }
 
 fn of_variant(before: &VariantStep, after: &VariantStep) -> AgingVariant {
-    // What a base is to a variant, the step before the writes is to the one behind them.
+    // What a base is to a variant, the step before the writes is to the one after them.
     let found = ratio(&after.runs, &before.runs);
     let standstills = Standstills::in_pairs(&after.runs, &before.runs);
     let mut without = [standstills.stalled, standstills.base_stalled].concat();
@@ -68,7 +68,7 @@ mod tests {
         step
     }
 
-    /// Rates before and behind of `a`, a pair a block.
+    /// Rates before and after of `a`, a pair a block.
     fn blocks(rates: &[(u64, u64)]) -> Run {
         let cells = (1..).zip(rates).map(|(block, (before, after))| {
             cell(block, "a", vec![step("ro.pre", *before), step("write", 500), step("ro", *after)])

@@ -8,7 +8,7 @@ use crate::servers::servers_of;
 /// Settings that a warning names; the others are counted.
 const NAMED: usize = 8;
 
-/// What a server counts, draws or writes down for itself: it differs from start to start whatever the server was told. Values
+/// What a server counts, draws or writes down for itself: it differs from start to start whatever its configuration. Values
 /// that are paths differ too, because each cell has folders of its own.
 const OF_EACH_START: &[&str] = &[
     "debug_sync",
@@ -74,7 +74,7 @@ fn exchanged(run: &Run, variant: &str) -> Option<String> {
     ))
 }
 
-/// The first start that was set otherwise than the first of all; a server of another version is told by itself.
+/// The first start that was set otherwise than the first of all; a server of another version is reported by itself.
 fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
     let (first_cell, first) = starts(run, variant).find(|(_, server)| !server.settings.is_empty())?;
     let same_build = |server: &ServerInfo| server.version_text == first.version_text;
@@ -86,7 +86,8 @@ fn set_otherwise(run: &Run, variant: &str) -> Option<String> {
         told.push(format!("{} more", changes.len() - NAMED));
     }
     Some(format!(
-        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. Its blocks were not measured alike.",
+        "The settings of {variant} changed during the run, between {first_cell} and {cell}: {}. \
+         Its blocks are not comparable.",
         told.join("; ")
     ))
 }
@@ -129,7 +130,7 @@ mod tests {
         let first = [("sync_binlog", "1"), ("innodb_io_capacity", "200"), ("old", "1")];
         let third = [("sync_binlog", "0"), ("innodb_io_capacity", "200"), ("new", "ON")];
         let run = run(&["a"], 3, vec![set(1, &first), set(2, &first), set(3, &third)]);
-        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks were not measured alike."#);
+        assert_snapshot!(warnings(&run).join("\n"), @r#"The settings of a changed during the run, between block 1 a insert-benchmark and block 3 a insert-benchmark: old "1", then "not there"; sync_binlog "1", then "0"; new "not there", then "ON". Its blocks are not comparable."#);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) fn started_otherwise(run: &Run, base_name: &str, new_name: &str) -> V
     let differs = base.differences(&new, true).into_iter();
     differs
         .map(|(what, base, new)| {
-            format!("Not started alike: {what}: {base} ({base_name}), {new} ({new_name}).")
+            format!("Different start: {what}: {base} ({base_name}), {new} ({new_name}).")
         })
         .collect()
 }
@@ -295,7 +295,7 @@ mod tests {
         let mut elsewhere = started([none, two], "2-3");
         elsewhere.manifest.host.server_cpus = Some("2-3".to_owned());
         assert_snapshot!(of(&base, &elsewhere).join("\n"), @"CPUs of the server 0-1 and 2-3");
-        assert_snapshot!(started_otherwise(&base, "a", "b").join("\n"), @"Not started alike: server memory: not limited (a), 2 GiB (b).");
+        assert_snapshot!(started_otherwise(&base, "a", "b").join("\n"), @"Different start: server memory: not limited (a), 2 GiB (b).");
     }
 
     #[test]

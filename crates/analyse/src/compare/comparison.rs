@@ -89,7 +89,7 @@ pub fn compare(base: Side<'_>, new: Side<'_>, choices: CompareChoices) -> Result
     })
 }
 
-/// The ratio of a step whose rates tell something, in all of its blocks and beside as many writes.
+/// The ratio of a step whose rates are comparable, in all of its blocks and with as many writes.
 fn counted_ratio(step: &ComparedStep) -> Option<f64> {
     step.ratio.filter(|_| !step.is_paced && !step.target_missed && step.standstills.is_none())
 }
@@ -101,10 +101,10 @@ fn of_two_runs(base: Side<'_>, new: Side<'_>, anyway: bool) -> Result<Vec<String
         return Err(Error::NotAlike { differences });
     }
     let mut notes: Vec<String> =
-        differences.into_iter().map(|what| format!("The runs are not alike: {what}.")).collect();
+        differences.into_iter().map(|what| format!("The runs are not comparable: {what}.")).collect();
     notes.push(
-        "Measured in two runs: whatever changed on the machine between them is in the ratios too, and no interval \
-         shows it. Better put both into one plan, whose blocks interleave them."
+        "Two runs: changes of the machine between them are part of the ratios, and no interval \
+         shows them. Better: put both variants into one plan, which interleaves their blocks."
             .to_owned(),
     );
     let small = small_differences(&base.run.manifest, &new.run.manifest);
@@ -295,13 +295,14 @@ fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
     }
 }
 
-/// Steps whose rates of new are beside fewer writes than base's.
+/// Steps in which new had fewer concurrent writes than base.
 fn missed_note(steps: &[ComparedStep]) -> Option<String> {
     let missed = steps.iter().filter(|step| step.target_missed);
     let names: Vec<&str> = missed.map(|step| step.step.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "New did not keep the background rate that base kept in {}: its queries ran beside fewer writes than planned.",
+            "New missed the planned background rate in {}, which base kept: its queries ran with \
+             fewer concurrent writes.",
             listed(&names)
         )
     })

@@ -62,9 +62,10 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
         let note = found.notes.last().unwrap();
         assert_eq!(
             note,
-            "New did not keep the background rate that base kept in qr100: its queries ran beside fewer writes than planned."
+            "New did not keep the background rate that base kept in qr100: its queries ran with \
+             fewer concurrent writes than planned."
         );
-        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio beside fewer writes is in no mean");
+        assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio with fewer writes is in no mean");
     }
     let turned = compare(side(&run, "b"), side(&run, "a"), CompareChoices::default()).unwrap();
     assert!(turned.steps.iter().all(|step| !step.target_missed));
@@ -108,7 +109,7 @@ fn settings_that_are_not_alike_are_noted() {
     set(&mut run, "a", "page_size", "4096");
     set(&mut run, "b", "page_size", "8192");
     let notes = |run: &Run| compare(side(run, "a"), side(run, "b"), CompareChoices::default()).unwrap().notes;
-    assert_snapshot!(notes(&run).join("\n"), @"Not set alike: page: 4 KiB by default (a), 8 KiB by default (b).");
+    assert_snapshot!(notes(&run).join("\n"), @"Different settings: page size: 4 KiB by default (a), 8 KiB by default (b).");
     run.manifest.plan_toml = "differs = [\"page-size\"]".to_owned();
     assert!(notes(&run).is_empty());
     let mut other = run_of_pairs("y", &STEADY);
@@ -116,7 +117,7 @@ fn settings_that_are_not_alike_are_noted() {
     run.manifest.plan_toml.clear();
     let found = compare(side(&run, "a"), side(&other, "a"), CompareChoices::default()).unwrap();
     let last = found.notes.last().unwrap();
-    assert_snapshot!(last, @"Not set alike: page: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
+    assert_snapshot!(last, @"Different settings: page size: 4 KiB by default (a of the base), 8 KiB by default (a of the new run).");
 }
 
 #[test]
@@ -154,14 +155,14 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();
     let step = &found.steps[0];
     assert_eq!((step.verdict, step.decided.map(|at| at.of)), (Some(Verdict::Slower), Some(2)));
-    assert!(found.notes[0].starts_with("The run was looked at 2 times"), "{:?}", found.notes);
-    // Beside another run nothing is corrected, whichever of the two was looked at.
+    assert!(found.notes[0].starts_with("Interim analyses: 2."), "{:?}", found.notes);
+    // In a comparison with another run nothing is corrected, whichever of the two was looked at.
     let other = run_of_pairs("y", &STEADY);
     let notes = |base: &Run, new: &Run| -> Vec<String> {
         let found = compare(side(base, "a"), side(new, "b"), CompareChoices { anyway: true, margin: None });
-        found.unwrap().notes.into_iter().filter(|note| note.contains("was looked at")).collect()
+        found.unwrap().notes.into_iter().filter(|note| note.contains("was analysed")).collect()
     };
-    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was looked at 2 times while it went on, and its own ratios decided how many blocks it has: no figure of two runs is corrected for that, so differences may be told too often. Best compare runs without a budget.");
+    assert_snapshot!(notes(&run, &other).join("\n"), @"Run x was analysed 2 times while it went on, and its own ratios decided its number of blocks. Figures of two runs are not corrected for that, so false differences are more likely. Better compare runs without a budget.");
     assert_eq!(notes(&run, &other), notes(&other, &run));
     assert!(notes(&other, &run_of_pairs("z", &STEADY)).is_empty());
 }
@@ -172,7 +173,7 @@ fn two_runs_are_compared_apart_and_what_the_pairs_had_in_common_is_noise() {
     let found = compare(side(&one, "a"), side(&two, "b"), CompareChoices::default()).unwrap();
     assert_eq!((found.paired, found.steps[0].verdict), (false, Some(Verdict::Undecided)));
     assert_eq!(found.steps[0].inference.as_ref().unwrap().paired, None);
-    assert!(found.notes[0].starts_with("Measured in two runs"), "{:?}", found.notes);
+    assert!(found.notes[0].starts_with("Two runs: "), "{:?}", found.notes);
 }
 
 #[test]
@@ -180,10 +181,10 @@ fn runs_that_are_not_alike_are_refused_unless_anyway() {
     let (one, mut two) = (run_of_pairs("x", &STEADY), run_of_pairs("y", &STEADY));
     two.manifest.seed = 8;
     let error = compare(side(&one, "a"), side(&two, "a"), CompareChoices::default()).unwrap_err();
-    assert_snapshot!(error, @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    assert_snapshot!(error, @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let choices = CompareChoices { anyway: true, ..CompareChoices::default() };
     let found = compare(side(&one, "a"), side(&two, "a"), choices).unwrap();
-    assert_snapshot!(found.notes[0], @"The runs are not alike: seed 7 and 8.");
+    assert_snapshot!(found.notes[0], @"The runs are not comparable: seed 7 and 8.");
 }
 
 #[test]

@@ -8,10 +8,10 @@ use crate::model::{
 use crate::parity::Parity;
 use crate::statistics::describe::median;
 
-/// A figure, the least difference that is told, and where it stands.
+/// A figure, the least difference that is reported, and its place.
 type Figure = (StallFigure, f64, fn(&Steadiness) -> Option<f64>);
 
-/// Each figure with the difference from which it is told: what a reader of its chart would see.
+/// Each figure with the difference from which it is reported: what a reader of its chart would see.
 const FIGURES: [Figure; 3] = [
     (StallFigure::WorstSecondShare, 0.25, |found| found.worst_share),
     (StallFigure::LongestGapSeconds, 2.0, |found| Some(found.longest_gap_seconds as f64)),

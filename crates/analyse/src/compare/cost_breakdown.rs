@@ -57,7 +57,7 @@ pub(crate) fn account(
     Some(Account { cpus, parts })
 }
 
-/// CPUs that the database may use; `None` where they are not this host's. One that somebody else has started is bound to
+/// CPUs that the database may use; `None` where they are not this host's. One that others have started is bound to
 /// none by the plan.
 pub(crate) fn cpus(hosting: Hosting, is_external: bool, host: &HostInfo) -> Option<u32> {
     let list = match hosting {
@@ -83,7 +83,7 @@ fn use_of(run: &StepRun, hosting: Hosting, cpus: u32) -> Option<Use> {
     };
     let share = |us: f64| us * run.rate / (1e6 * f64::from(cpus));
     let used = share(user_us + kernel_us);
-    // Ticks of the whole host beside an exact clock of one process: together they may exceed the whole a little.
+    // Ticks of the whole host next to an exact clock of one process: together they may exceed the whole a little.
     let io_wait = share(cost.host_iowait_us?).min((1.0 - used).max(0.0));
     (used > 0.0).then_some(Use { user_us, kernel_us, used, io_wait, idle: 1.0 - used - io_wait })
 }

@@ -1,6 +1,6 @@
 //! Effects of single settings, where the variants combine settings in every way: doublewrite × binlog.
 //!
-//! A full factorial design: factors with levels, and one variant for each combination. All variants tell of every
+//! A full factorial design: factors with levels, and one variant for each combination. All variants name a level of every
 //! factor, so an effect rests on all of them and not on one pair. Effects are computed block by block on log rates, as
 //! contrasts of cell means (Box, Hunter and Hunter, *Statistics for Experimenters*, 2nd edition, 2005, chapter 5), and
 //! given as ratios. Levels are compared with the base's level.
@@ -119,7 +119,7 @@ pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> 
     Some(format!("The variants' factors are no full factorial design, so there are no effects: {reason}."))
 }
 
-/// Fills in the effects of all steps. They are one family of comparisons, beside that of the variants.
+/// Fills in the effects of all steps. They are a family of comparisons of their own.
 pub(crate) fn judge_effects(
     steps: &mut [&mut StepFindings],
     design: &Design,
@@ -156,7 +156,7 @@ pub(crate) fn judge_effects(
     open_unlike(steps);
 }
 
-/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates beside unequal writes is
+/// An effect that lacks a block in which a variant answered nothing is of the others alone, and one of rates with unequal writes is
 /// not of its factors alone.
 fn open_unlike(steps: &mut [&mut StepFindings]) {
     let effects = steps.iter_mut().flat_map(|step| &mut step.effects);

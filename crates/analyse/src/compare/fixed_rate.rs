@@ -1,4 +1,4 @@
-//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times tell who is quicker.
+//! Open loops whose rate is the plan's: where it was kept, equal rates show nothing, and response times show which is quicker.
 
 use crate::model::runs::valid;
 use crate::model::{ComparedStep, KindResult, Schedule, StepFindings, StepRun, VariantStep, Verdict};
@@ -70,7 +70,7 @@ fn of_run(kind: &KindResult) -> Option<[f64; 5]> {
 }
 
 /// How many operations a server that keeps up may have on their way at one moment: their mean, by Little's law arrivals a second times
-/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to tell
+/// service time, and chance, as of a Poisson distribution. Where it would be most of what was due, the window is too short to judge
 /// slow answers from arrears, and no more than half of it is taken for the former.
 fn on_its_way(kind: &KindResult, schedule: &Schedule) -> f64 {
     let mean = schedule.asked_per_second * kind.service.mean_us / 1e6;
@@ -135,7 +135,7 @@ pub(crate) fn absolute_text(steps: &[StepFindings]) -> String {
         return String::new();
     }
     format!(
-        " In {} operations are sent at the plan's rate; how quick their answers were is in the step's table {TIMES_TABLE}.",
+        " In {} the plan fixes the rate: compare latencies in the step's table {TIMES_TABLE}.",
         listed(&names)
     )
 }
@@ -147,8 +147,8 @@ pub(crate) fn relative_text(steps: &[StepFindings]) -> String {
         return String::new();
     }
     format!(
-        " paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table \
-         {TIMES_TABLE}."
+        " paced: the plan fixes the rate and it was kept; compare response times in the step's \
+         table {TIMES_TABLE}."
     )
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
     let missed = |variant: &VariantStep| {
         let pace = step.pace(variant).filter(|pace| !pace.is_kept())?;
         Some(format!(
-            "{} {}: the schedule was not kept: {}; response times are of what was answered.",
+            "{} {}: the schedule was not kept: {}; response times are of answered operations only.",
             variant.variant,
             step.name,
             pace.text()
@@ -176,7 +176,8 @@ pub(crate) fn notes(steps: &[ComparedStep]) -> Vec<String> {
     let missed = of(Verdict::Missed);
     let paced = (!paced.is_empty()).then(|| {
         format!(
-            "The rate is the plan's in {}, and both kept it: compare response times, in the reports' tables {TIMES_TABLE}.",
+            "The plan fixes the rate in {}, and both kept it: compare response times in the \
+             reports' tables {TIMES_TABLE}.",
             listed(&paced)
         )
     });

@@ -10,7 +10,7 @@ use crate::compare::noise::noise;
 use crate::fixtures::{cell, open_loop, run};
 use crate::model::{Colour, Comparison, Findings, KindResult, Latency, Schedule, Side, Verdict};
 
-/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only behind the window.
+/// An open loop of 1,000 operations a second of which what is not answered waits, and is given up only after the window.
 fn overloaded(reached: u64) -> StepRecord {
     let mut step = open_loop(reached, true, 1_000);
     for (interval, second) in step.intervals.iter_mut().zip(1..) {
@@ -56,8 +56,8 @@ fn rates_that_the_plan_gives_are_no_verdict_on_speed() {
     assert!(findings.warnings.is_empty(), "{:?}", findings.warnings);
     assert!(noise(&findings).is_empty(), "rates of a plan do not scatter as those of a server");
     let summary = &findings.workloads[0].summary;
-    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 operations are sent at the plan's rate; how quick their answers were is in the step's table Service and response time.");
-    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the rate is the plan's and was kept, so nothing is said of speed; compare response times, in the step's table Service and response time.");
+    assert_snapshot!(summary.absolute.caption, @"Rate over the common window of each step: inserts/s; the median where there are several blocks. In l.i0 the plan fixes the rate: compare latencies in the step's table Service and response time.");
+    assert_snapshot!(summary.relative.caption, @"Rate divided by the rate of a in the same block; the geometric mean where there are several blocks. paced: the plan fixes the rate and it was kept; compare response times in the step's table Service and response time.");
     assert_eq!(summary.relative.rows[1].cells[0].note, "the rate is the plan's");
     let colours = |findings: &Findings| -> Vec<Colour> {
         let rows = &findings.workloads[0].summary.absolute.rows;
@@ -75,15 +75,13 @@ fn a_schedule_that_only_the_base_kept_is_missed() {
         assert_eq!(word(&findings), Some(Verdict::Missed), "{reached}");
     }
     let findings = found(&open_loop(1_000, false, 1_000), &open_loop(476, true, 1_000));
-    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of what was answered.");
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 476/s of 1000/s were reached, 52.4 % of the operations dropped; response times are of answered operations only.");
     let summary = &findings.workloads[0].summary;
     assert_eq!(
         summary.relative.rows[1].cells[0].note,
         "476/s of 1000/s were reached, 52.4 % of the operations dropped"
     );
-    assert!(
-        summary.relative.caption.contains(" missed: it did not keep the plan's rate, which the base kept.")
-    );
+    assert!(summary.relative.caption.contains(" missed: it missed the planned rate, which the base kept."));
     assert_eq!(word(&found(&open_loop(1_000, false, 1), &open_loop(992, false, 1))), Some(Verdict::Paced));
 }
 
@@ -92,7 +90,7 @@ fn a_server_whose_queue_grows_does_not_keep_the_schedule_however_little_it_lacks
     let base = open_loop(1_000, false, 1_000);
     let findings = found(&base, &overloaded(970));
     assert_eq!(word(&findings), Some(Verdict::Missed));
-    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of what was answered.");
+    assert_snapshot!(findings.warnings.join("\n"), @"b l.i0: the schedule was not kept: 970/s of 1000/s were reached, the queue grew by 3.0 % of the operations; response times are of answered operations only.");
     assert_eq!(word(&found(&base, &overloaded(992))), Some(Verdict::Paced), "0.8 %");
     // A base that does not keep it either: its rate is what it can do.
     assert_eq!(word(&found(&overloaded(700), &overloaded(950))), Some(Verdict::Faster));
@@ -164,6 +162,6 @@ fn comparisons_count_paced_steps_apart() {
             assert!(found.ratios.is_none(), "rates of a plan are no mean of anything");
         }
     }
-    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The rate is the plan's in l.i0, and both kept it: compare response times, in the reports' tables Service and response time.");
+    assert_snapshot!(compared(&kept, &kept).notes.join("\n"), @"The plan fixes the rate in l.i0, and both kept it: compare response times in the reports' tables Service and response time.");
     assert_snapshot!(compared(&late, &late).notes.join("\n"), @"New did not keep the schedule that base kept in l.i0.");
 }

@@ -16,14 +16,14 @@ pub struct Forecast {
     pub detects_alone: Option<f64>,
     /// Of two equal variants it is shown that they differ by no more than this.
     pub same_within: Option<f64>,
-    /// Blocks that tell the wanted difference; `None` when even 1,000 do not, as for one within the margin.
+    /// Blocks that detect the wanted difference; `None` when even 1,000 do not, as for one within the margin.
     pub blocks_for_difference: Option<u32>,
     /// Blocks that show two equal variants to be within the margin.
     pub blocks_for_same: Option<u32>,
 }
 
 /// What `blocks` show when log ratios scatter from block to block with `deviation`. `comparisons`: how many the run makes at
-/// once (steps × variants beside the base); `wanted`: the difference to be found; `margin`: what counts as none.
+/// once (steps × variants other than the base); `wanted`: the difference to be found; `margin`: what counts as none.
 pub fn forecast(deviation: f64, blocks: u32, comparisons: usize, wanted: f64, margin: f64) -> Forecast {
     let alone = LEVEL / comparisons.max(1) as f64;
     let fraction = |log: Option<f64>| log.map(f64::exp_m1);

@@ -1,7 +1,7 @@
 //! Faster, slower, same, missed, paced, stalled, undecided, invalid: ratios over blocks turned into words.
 //!
 //! A verdict needs two things: a p-value, adjusted over all comparisons that are made at once so that of the differences that
-//! are told at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
+//! are reported at most 5 % are false, and a margin, below which a difference does not matter. docs/concepts/statistics.md
 //! explains both.
 
 use crate::model::{CONFIDENCE, Inference, LEVEL, Paired, Verdict};
@@ -63,13 +63,13 @@ fn is_within(estimate: Estimate, margin: f64) -> bool {
     within.low <= estimate.value && estimate.value <= within.high
 }
 
-/// The p-value of a difference that would be told: 1 of one that lies inside the margin. Were such ones counted as found,
-/// they would lower the bar for the others, and of those that are told more than 5 % could be false.
+/// The p-value of a difference that would be reported: 1 of one that lies inside the margin. Were such ones counted as found,
+/// they would lower the bar for the others, and of those that are reported more than 5 % could be false.
 pub(crate) fn p_of_telling(estimate: Estimate, margin: f64) -> f64 {
     if is_within(estimate, margin) { 1.0 } else { estimate.p_of_difference() }
 }
 
-/// Adjusts the p-values of all comparisons that are made at once: differences that would be told as one family, sameness
+/// Adjusts the p-values of all comparisons that are made at once: differences that would be reported as one family, sameness
 /// as another.
 pub(crate) fn adjust(all: &mut [&mut Inference]) {
     let p =

@@ -54,8 +54,8 @@ pub(crate) fn looks(run: &Run) -> Vec<Look> {
 pub(crate) fn looks_note(looks: &[Look]) -> Option<String> {
     (!looks.is_empty()).then(|| {
         format!(
-            "The run was looked at {} while it went on: verdicts and adjusted p are corrected for that, intervals are not.",
-            numbered(looks.len(), "time")
+            "Interim analyses: {}. Verdicts and adjusted p are corrected for them, intervals are not.",
+            looks.len()
         )
     })
 }
@@ -66,8 +66,9 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
         let count = looks(run).len();
         (count > 0).then(|| {
             format!(
-                "Run {} was looked at {} while it went on, and its own ratios decided how many blocks it has: no figure of two runs \
-                 is corrected for that, so differences may be told too often. Best compare runs without a budget.",
+                "Run {} was analysed {} while it went on, and its own ratios decided its number of \
+                 blocks. Figures of two runs are not corrected for that, so false differences are \
+                 more likely. Better compare runs without a budget.",
                 run.manifest.run_id,
                 numbered(count, "time")
             )
@@ -76,7 +77,7 @@ pub(crate) fn looks_apart_notes(runs: [&Run; 2]) -> Vec<String> {
     runs.into_iter().filter_map(of_run).collect()
 }
 
-/// Fills in adjusted p-values and verdicts. Of each comparison the first verdict stands; its p-values are the least over the
+/// Fills in adjusted p-values and verdicts. Of each comparison the first verdict holds; its p-values are the least over the
 /// looks, each multiplied by 5 % ÷ what its look may spend, so that 0.05 is the limit at every look.
 pub(crate) fn judge_at(looks: &[Look], all: &mut [Compared<'_>]) {
     for compared in all.iter_mut() {
@@ -193,7 +194,7 @@ mod tests {
     fn a_run_with_a_budget_finds_a_difference_of_equal_variants_in_at_most_5_percent_of_studies() {
         let mut blocks = 0;
         let found = (0..2_500_u64).filter(|study| {
-            // A margin of next to nothing, so that nothing but the test keeps a difference from being told.
+            // A margin of next to nothing, so that only the test keeps a difference from being reported.
             let all = run_with_budget(*study, &[(0, 0.0)], 1e-9, 10);
             blocks += all[0].blocks.len();
             all.iter().any(|one| is_different(&one))

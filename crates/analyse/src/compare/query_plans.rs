@@ -148,7 +148,7 @@ fn postgres_row(row: &[Option<String>]) -> Option<String> {
     let line = row.first()?.as_deref()?;
     match line.trim_start().strip_prefix("->") {
         Some(node) => Some(node.trim().to_owned()),
-        // The first node stands without an arrow, and without an indent.
+        // The first node is without an arrow, and without an indent.
         None => (!line.starts_with(' ')).then(|| line.trim().to_owned()),
     }
 }

@@ -24,8 +24,8 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
 }
 
 /// A ratio as every table shows it: with so many decimals or, below 0.1, with as many as three figures need. Small ratios would
-/// be hidden by decimals, beside an interval that shows them. From 1000 on decimals say nothing. Intervals of a few blocks that
-/// hardly agree may reach beyond all sense; of them only that is told.
+/// be hidden by decimals, even with an interval that shows them. From 1000 on decimals say nothing. Intervals of a few blocks that
+/// hardly agree may reach beyond all sense; of them only that is reported.
 pub fn ratio_text(ratio: f64, decimals: usize) -> String {
     const LEAST: f64 = 1e-6;
     const GREATEST: f64 = 1e6;

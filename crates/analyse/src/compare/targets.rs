@@ -1,4 +1,4 @@
-//! Background rates that were not kept: a rate beside fewer writes than planned is no answer to the step's question.
+//! Background rates that were not kept: a rate with fewer concurrent writes than planned is no answer to the step's question.
 
 use crate::measure::rates::{keeps_target, least_accepted};
 use crate::model::runs::valid;
@@ -12,7 +12,7 @@ impl StepFindings {
     }
 
     /// Whether the variant of this name did not keep a background rate that `base` kept: its ratio to the base is that of rates
-    /// beside unequal writes.
+    /// with unequal writes.
     pub fn misses_target_of(&self, base: &str, variant: &str) -> bool {
         let named = |name: &str| self.variants.iter().find(|variant| variant.variant == name);
         let base_keeps = |base: &VariantStep| base.background_rate.is_some() && !self.misses(base);
@@ -54,7 +54,7 @@ fn missed_note(rows_per_second: f64, judged: f64, (target, share): (f64, f64)) -
     format!("background inserts {rate:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
 }
 
-/// The word for a variant that did not keep the background rate that the base kept. To be slower beside fewer writes is slower all
+/// The word for a variant that did not keep the background rate that the base kept. To be slower with fewer writes is slower all
 /// the same, and what is undecided more blocks may show to be slower.
 pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
     match verdict {
@@ -66,7 +66,7 @@ pub(crate) fn beside_fewer_writes(verdict: Verdict) -> Verdict {
 /// One warning for each variant and step that missed its target, in all or in some blocks.
 pub(crate) fn warnings(step: &StepFindings) -> Vec<String> {
     let missed = |variant: &VariantStep| {
-        let beside = "its queries ran beside fewer writes than planned";
+        let beside = "its queries ran with fewer concurrent writes than planned";
         let missed = step.missed_text(variant).map(|missed| format!("{missed}; {beside}"));
         let missed = missed.or_else(|| step.missed_blocks_text(variant))?;
         Some(format!("{} {}: {missed}.", variant.variant, step.name))
@@ -130,14 +130,14 @@ mod tests {
         let variant = &step.variants[0];
         assert_eq!((variant.background_rate, variant.judged_background_rate), (Some(192.0), Some(184.0)));
         assert!(keeps_target(192.0, 200.0, 0.95) && step.misses(variant));
-        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran beside fewer writes than planned.");
+        insta::assert_snapshot!(warnings(step).join("\n"), @"a qr100: background inserts 192/s of 200/s, and the slowest client 92 % of its part, at least 95 % needed; its queries ran with fewer concurrent writes than planned.");
     }
 
     #[test]
     fn blocks_that_missed_the_target_are_counted_whatever_the_median_says() {
         let told = |rows: &[u64]| warnings(&of_two_clients(rows).workloads[0].steps[1]).join("\n");
         insta::assert_snapshot!(told(&[100, 50, 100]), @"a qr100: the background rate was missed in 1 of 3 blocks, and kept by the median.");
-        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran beside fewer writes than planned.");
+        insta::assert_snapshot!(told(&[50, 100, 50]), @"a qr100: background inserts 150/s, at least 190/s of 200/s needed; missed in 2 of 3 blocks; its queries ran with fewer concurrent writes than planned.");
         assert_eq!(told(&[100, 96, 100]), "");
         let findings = of_two_clients(&[100, 50, 100]);
         let sla = findings.workloads[0].summary.sla.as_ref().unwrap();

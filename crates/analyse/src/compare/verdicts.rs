@@ -159,8 +159,9 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let adjusted = benjamini_hochberg(&all.iter().map(|(_, _, trend)| trend.p).collect::<Vec<_>>());
     let common = common_trend(workloads).filter(|trend| trend.p <= LEVEL).map(|trend| {
         format!(
-            "All steps together: rates {} from block to block (Kendall's tau {:.2} of the mean over all steps and variants, p {}). \
-             The machine has drifted. Ratios are formed within blocks and stand.",
+            "All steps together: rates {} from block to block (Kendall's tau {:.2} of the mean \
+             over all steps and variants, p {}). The machine has drifted. Ratios are formed within \
+             blocks and remain valid.",
             if trend.tau > 0.0 { "rise" } else { "fall" },
             trend.tau,
             p_text(trend.p)
@@ -169,8 +170,8 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let told = all.iter().zip(adjusted).filter(|(_, adjusted)| *adjusted <= LEVEL);
     let of_steps = told.map(|((step, variant, trend), adjusted)| {
         format!(
-            "{} {}: the rate {} from block to block (Kendall's tau {:.2}, adjusted p {}). Ratios are formed \
-             within blocks and stand; rates of early and late blocks differ.",
+            "{} {}: the rate {} from block to block (Kendall's tau {:.2}, adjusted p {}). Ratios \
+             are formed within blocks and remain valid; rates of early and late blocks differ.",
             variant.variant,
             step.name,
             if trend.tau > 0.0 { "rises" } else { "falls" },
@@ -182,7 +183,7 @@ pub(crate) fn drift_warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
 }
 
 /// The trend of the blocks' mean log rates over all steps and variants that are valid in every block: one test of what they
-/// have in common, where so few blocks can tell nothing of each of many steps.
+/// have in common, where so few blocks can show nothing of each of many steps.
 fn common_trend(workloads: &[WorkloadFindings]) -> Option<Trend> {
     let variants = || workloads.iter().flat_map(|workload| &workload.steps).flat_map(|step| &step.variants);
     let blocks: BTreeSet<u32> = variants().flat_map(|variant| &variant.runs).map(|run| run.block).collect();
@@ -253,7 +254,7 @@ mod tests {
             .into_iter()
             .filter(|warning| warning.contains("from block to block"))
             .collect();
-        assert_snapshot!(told.join("\n"), @"All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p 0.017). The machine has drifted. Ratios are formed within blocks and stand.");
+        assert_snapshot!(told.join("\n"), @"All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p 0.017). The machine has drifted. Ratios are formed within blocks and remain valid.");
     }
 
     #[test]
@@ -263,9 +264,9 @@ mod tests {
         let findings = found(&blocks);
         assert_eq!(step(&findings).verdict, Some(Verdict::Same));
         assert_snapshot!(findings.warnings.join("\n"), @r"
-        All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p below 0.001). The machine has drifted. Ratios are formed within blocks and stand.
-        a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
-        b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and stand; rates of early and late blocks differ.
+        All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p below 0.001). The machine has drifted. Ratios are formed within blocks and remain valid.
+        a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.
+        b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.
         ");
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stood still
+//! Blocks in which one of the two answered nothing. They have no ratio, and must not vanish for it: a server that stalled
 //! in two blocks of six is not as fast as the other four say.
 
 use crate::model::runs::valid;
@@ -36,8 +36,8 @@ impl Standstills {
         self.stalled.is_empty() && self.base_stalled.is_empty()
     }
 
-    /// The word of a step with such blocks, from that of its other blocks. That the variant stood still is a fact and comes before
-    /// anything that ratios say. Beside a base that did, nothing is shown to be faster than it or the same.
+    /// The word of a step with such blocks, from that of its other blocks. That the variant stalled is a fact and comes before
+    /// anything that ratios say. Against a base that did, nothing is shown to be faster than it or the same.
     pub(crate) fn judged(&self, verdict: Option<Verdict>) -> Option<Verdict> {
         if !self.stalled.is_empty() {
             return Some(Verdict::Stalled);
@@ -61,7 +61,7 @@ impl Standstills {
     pub fn text(&self, base: &str) -> Option<String> {
         let own = (!self.stalled.is_empty()).then(|| {
             format!(
-                "answered nothing in {} of {}, in which {base} did",
+                "answered nothing in {} of {}, in which {base} answered",
                 blocks_text(&self.stalled),
                 self.blocks
             )
@@ -91,11 +91,11 @@ pub(crate) fn warnings(step: &StepFindings, base: &str) -> Vec<String> {
             return None;
         }
         let what = if variant.variant == base && step.variants.len() > 1 {
-            ": no ratio there, and nothing is judged as faster than it or the same"
+            ": no ratio there, and no verdict of faster or same"
         } else if variant.standstills.stalled.is_empty() {
             ""
         } else {
-            ", and the base did: stalled, whatever its ratio in other blocks"
+            ", and the base answered: stalled, whatever its ratio in other blocks"
         };
         let valid = valid(&variant.runs).count();
         Some(format!(

@@ -56,7 +56,7 @@ impl Reach {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
-    /// Geometric mean of the rates of the valid blocks: 0 when one of them stood still.
+    /// Geometric mean of the rates of the valid blocks: 0 when one of them stalled.
     #[default]
     Rate,
     /// Ratio to the base of the same run.
@@ -122,7 +122,7 @@ pub struct Series {
     pub rate_label: String,
     /// Changes below this fraction count as none.
     pub margin: f64,
-    /// One a run: 0 where a valid block stood still, `None` where the step has no valid block.
+    /// One a run: 0 where a valid block stalled, `None` where the step has no valid block.
     pub values: Vec<Option<f64>>,
     /// What the newest run lacks that earlier ones had.
     pub newest: Option<Lapse>,
@@ -140,12 +140,12 @@ pub struct Change {
     /// Position of the first run at the new level, and its name.
     pub at: usize,
     pub run_id: String,
-    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stood still.
+    /// Levels before and after, each up to the neighbouring change: geometric means, or medians where a run in it stalled.
     pub before: f64,
     pub after: f64,
     /// Infinite, in JSON `null`, where the level before is 0.
     pub ratio: f64,
-    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested beside it.
+    /// Its own, in the stretch in which it was found; and the same adjusted over all that was tested with it.
     pub p: f64,
     pub adjusted_p: f64,
     /// Faster, slower, or same for a change within the margin.
@@ -161,7 +161,7 @@ impl Series {
         }
     }
 
-    /// The newest change is to slower and nothing has mended it since, or the newest run stands still or has no value.
+    /// The newest change is to slower and nothing has mended it since, or the newest run stalls or has no value.
     pub fn is_worse_now(&self) -> bool {
         self.newest.is_some() || self.changes.last().is_some_and(|change| change.verdict == Verdict::Slower)
     }
@@ -192,7 +192,9 @@ pub fn history(runs: &[&Run], choices: HistoryChoices<'_>) -> Result<History, Er
             return Err(Error::NotAlike { differences });
         }
         let told = differences.into_iter();
-        notes.extend(told.map(|what| format!("Run {} is not like the first: {what}.", run.manifest.run_id)));
+        notes.extend(
+            told.map(|what| format!("Run {} is not comparable to the first: {what}.", run.manifest.run_id)),
+        );
     }
     notes.extend(runs.windows(2).filter_map(changed_in_small));
     refuse_no_ratios(last, choices)?;

@@ -93,9 +93,9 @@ fn ratios_to_another_base_are_no_series() {
     runs[5].manifest.base = "b".to_owned();
     let choices = HistoryChoices { measure: Measure::Ratio, ..HistoryChoices::default() };
     let refused = history(&runs.iter().collect::<Vec<_>>(), choices).unwrap_err();
-    insta::assert_snapshot!(refused, @"the runs are not alike: base of the ratios a and b; --anyway compares them all the same");
+    insta::assert_snapshot!(refused, @"the runs are not comparable: base of the ratios a and b; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..choices });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not like the first: base of the ratios a and b.");
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-5 is not comparable to the first: base of the ratios a and b.");
     assert_eq!(found(&runs, HistoryChoices::default()).notes, Vec::<String>::new(), "rates have no base");
 }
 
@@ -121,7 +121,7 @@ fn a_newest_run_that_stands_still_is_told_and_is_worse() {
     let runs = nights_then(&[[1_000_000, 0, 0]]);
     for measure in [Measure::Rate, Measure::Ratio] {
         let found = found(&runs, HistoryChoices { measure, variant: Some("b"), ..HistoryChoices::default() });
-        assert_eq!(found.notes, ["Run night-9 came to a standstill: b l.i0 in 2 of 3 blocks."]);
+        assert_eq!(found.notes, ["Run night-9 dropped to rate zero: b l.i0 in 2 of 3 blocks."]);
         let series = &found.series[0];
         assert_eq!((series.values[9], series.newest), (Some(0.0), Some(Lapse::Standstill)));
         assert!(series.changes.is_empty() && series.is_worse_now(), "{series:?}");
@@ -194,9 +194,9 @@ fn what_is_no_history_is_refused() {
     let other = HistoryChoices { variant: Some("c"), ..HistoryChoices::default() };
     insta::assert_snapshot!(fail(&runs, other), @r#"run night-11 has no variant named "c"; its variants are: a, b"#);
     runs[4].manifest.seed = 8;
-    insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not alike: seed 7 and 8; --anyway compares them all the same");
+    insta::assert_snapshot!(fail(&runs, HistoryChoices::default()), @"the runs are not comparable: seed 7 and 8; --anyway compares them anyway");
     let anyway = found(&runs, HistoryChoices { anyway: true, ..HistoryChoices::default() });
-    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not like the first: seed 7 and 8.");
+    insta::assert_snapshot!(anyway.notes.join("\n"), @"Run night-4 is not comparable to the first: seed 7 and 8.");
 }
 
 #[test]
@@ -339,5 +339,5 @@ fn ratios_need_a_variant_beside_the_base() {
         run.manifest.variants.truncate(1);
         run.cells.truncate(1);
     }
-    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant beside the base a, so there are no ratios to it: leave out --ratio");
+    insta::assert_snapshot!(refused(&runs, ratios), @"the runs have no variant other than the base a, so there are no ratios: leave out --ratio");
 }

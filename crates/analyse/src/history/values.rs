@@ -1,4 +1,4 @@
-//! What one run says about a series: its value, or why it has none, and which of its blocks stood still.
+//! What one run says about a series: its value, or why it has none, and which of its blocks stalled.
 
 use serde::Serialize;
 
@@ -36,8 +36,8 @@ impl Lapse {
     }
 }
 
-/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stood still, as the geometric mean
-/// is. A block in which the base stood still has no ratio.
+/// The value of one step of one variant in one run: 0 as soon as one of its valid blocks stalled, as the geometric mean
+/// is. A block in which the base stalled has no ratio.
 pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, measure: Measure) -> Option<f64> {
     let base = || step.variants.iter().find(|other| other.variant == base);
     let base_ran = |block: u32| {
@@ -53,7 +53,7 @@ pub(crate) fn value(step: &StepFindings, variant: &VariantStep, base: &str, meas
 }
 
 /// The same of response times, for a step whose rate is the plan's: 99th percentile in microseconds, or its ratio to the base's in the
-/// same block; geometric mean over the blocks. 0 as soon as a block stood still, as above: then there are no times.
+/// same block; geometric mean over the blocks. 0 as soon as a block stalled, as above: then there are no times.
 pub(crate) fn response_p99(
     step: &StepFindings,
     variant: &VariantStep,
@@ -109,7 +109,7 @@ pub(crate) fn told(run_id: &str, standstills: &[String]) -> Option<String> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!standstills.is_empty()).then(|| format!("Run {run_id} came to a standstill: {named}{more}."))
+    (!standstills.is_empty()).then(|| format!("Run {run_id} dropped to rate zero: {named}{more}."))
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ fn client(step: &Measured<'_>) -> Cpu {
 }
 
 /// Whether connections of the load ended in the step and took their switches along: what a process or thread did between the last
-/// reading and its end is seen by nobody. PostgreSQL has a process for each. Other servers keep threads for the next connection, and
-/// tell how many they have made anew.
+/// reading and its end is seen by no one. PostgreSQL has a process for each. Other servers keep threads for the next connection, and
+/// report how many they have made anew.
 fn loses_switches(step: &Measured<'_>, events: &[StepEvent]) -> bool {
     let reopened: u64 = events.iter().map(reopened).sum();
     let by_process = || {
@@ -132,7 +132,7 @@ pub(crate) fn process(step: &Measured<'_>, source: &str, span: Span) -> Cpu {
 }
 
 /// Host minus server minus client: the kernel's own threads and other programs. Not below 0, since the host counts
-/// in ticks and the processes exactly. `None` for somebody else's server: it may or may not be on this host.
+/// in ticks and the processes exactly. `None` for another's server: it may or may not be on this host.
 fn rest(step: &Measured<'_>, server: Cpu, client: Cpu) -> Option<f64> {
     let known = match step.hosting {
         Hosting::Process => server.total_us? + client.total_us?,

@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn seconds_in_which_a_client_had_done_its_share_are_the_tail() {
         let (spec, intervals) = counted(&[&[20, 20, 20, 0, 0], &[15, 15, 15, 15, 0]]);
-        // Client 1 ended somewhere in second 2. Second 4 of the window had nobody at work, but for what the step waits for.
+        // Client 1 ended somewhere in second 2. Second 4 of the window had no one at work, but for what the step waits for.
         let window = Span::new(0, 5_000_000);
         assert_eq!(tail_from(&spec, &intervals, window), Some(2));
         assert_eq!(all_at_work(&spec, &intervals, window), Span::new(0, 2_000_000));

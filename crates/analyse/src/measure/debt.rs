@@ -1,4 +1,4 @@
-//! What a server owed before and after each step: work that a step left to the ones behind it.
+//! What a server owed before and after each step: work that a step left to the ones after it.
 
 use crate::measure::counters::Counters;
 use crate::measure::levels::{is_bytes, megabytes, value, words};
@@ -8,7 +8,7 @@ use crate::words::numbered;
 /// Less growth than this is an idle server's.
 const LEAST_BYTES: i64 = 1 << 20;
 const LEAST_COUNT: i64 = 1_000;
-/// Growth of a level in bytes that is told, as a share of what was written: below it, later steps hardly pay.
+/// Growth of a level in bytes that is reported, as a share of what was written: below it, later steps hardly pay.
 const TOLD_SHARE: f64 = 0.05;
 /// Steps that a warning names; the report's tables have all.
 const STEPS_NAMED: usize = 3;
@@ -32,7 +32,7 @@ impl Debt {
         level.is_bytes().then(|| level.more() as f64 / written as f64)
     }
 
-    /// What of it was still there when the step behind it began: a restore, a restart or a cleanup between the two takes it away.
+    /// What of it was still there when the step after it began: a restore, a restart or a cleanup between the two takes it away.
     /// All of it where that step's own reading is missing.
     fn left_to(&self, next: &StepRun) -> Self {
         let found = next.debt.as_ref().map_or(&[][..], |debt| &debt.levels);
@@ -76,7 +76,7 @@ fn written_bytes(counters: &Counters) -> Option<i64> {
     Some(written).filter(|bytes| *bytes >= 0)
 }
 
-/// One sentence a variant: the steps that left more debt to the ones behind them than they had found, the greatest first.
+/// One sentence a variant: the steps that left more debt to the ones after them than they had found, the greatest first.
 pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
     let variants = workloads.iter().flat_map(|workload| {
         let names = workload.steps.first().into_iter().flat_map(|step| &step.variants);
@@ -111,7 +111,7 @@ fn warning(steps: &[StepFindings], variant: &str) -> Option<String> {
     };
     let named: Vec<String> = all.into_iter().take(STEPS_NAMED).map(|(_, text)| text).collect();
     Some(format!(
-        "{variant} left work to later steps: {}{more}. The tables `Debt` have all of it.",
+        "{variant} deferred work to later steps: {}{more}. Details: tables `Deferred work`.",
         named.join("; ")
     ))
 }
@@ -196,7 +196,7 @@ mod tests {
     fn told(cells: Vec<CellRecord>) -> Option<String> {
         let blocks = cells.len() as u32;
         let mut told = analyse(&run(&["a"], blocks, cells)).warnings.into_iter();
-        told.find(|text| text.contains("left work"))
+        told.find(|text| text.contains("deferred work"))
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
             cell(number, "a", steps)
         };
         let told = told(vec![block(1, 513_000_000), block(2, 257_000_000)]).unwrap();
-        insta::assert_snapshot!(told, @"a left work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. The tables `Debt` have all of it.");
+        insta::assert_snapshot!(told, @"a deferred work to later steps: 512.0 MB more dirty pages (50 % of the 1024.0 MB written) from l.i0 to qr100. Details: tables `Deferred work`.");
     }
 
     #[test]

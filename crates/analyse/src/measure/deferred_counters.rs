@@ -1,4 +1,4 @@
-//! Counters that a server's sessions tell late: their change over a whole step, where all of it was told.
+//! Counters that a server's sessions report late: their change over a whole step, where all of it was reported.
 
 use crate::measure::counters::{Change, STATUS, change as change_between};
 use crate::measure::measured::Measured;
@@ -8,10 +8,10 @@ use crate::measure::span::Span;
 /// tell late.
 pub(crate) const LOAD_SESSIONS: &str = "load_sessions";
 
-/// What the names of all counters begin with that are told late: PostgreSQL's.
+/// What the names of all counters begin with that are reported late: PostgreSQL's.
 const PREFIX: &str = "pg_stat_";
 
-/// Whether sessions tell `key` late: at most once a second, and when they end.
+/// Whether sessions report `key` late: at most once a second, and when they end.
 pub(crate) fn is_told_late(key: &str) -> bool {
     key.starts_with(PREFIX)
 }
@@ -19,7 +19,7 @@ pub(crate) fn is_told_late(key: &str) -> bool {
 /// The increase of the sum of `keys` from the first sample, before the load, to the last, when its sessions have ended.
 ///
 /// Nothing between the two can be trusted: at the window's end sessions may owe a second of what they did, which is all that a
-/// step of a second has. `None` where sessions were left at the last sample, or nobody looked.
+/// step of a second has. `None` where sessions were left at the last sample, or no one looked.
 pub(crate) fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
     let series = step.counters.get(STATUS)?;
     let (to_us, left) = series.values(LOAD_SESSIONS).last()?;
@@ -39,7 +39,7 @@ mod tests {
 
     const FSYNCS: &str = "pg_stat_io.fsyncs";
 
-    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have told 3 of their fsyncs, when they have ended
+    /// 12 inserts and 12 deletes in 3 s. At the window's end (2.5 s) their sessions have reported 3 of their fsyncs, when they have ended
     /// all 24.
     fn step(left: Option<i64>) -> StepRecord {
         let mut step = read_write_step();
@@ -76,7 +76,7 @@ mod tests {
             let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step(left)])])).warnings;
             warnings.into_iter().find(|text| text.contains("fsyncs"))
         };
-        insta::assert_snapshot!(told(None).unwrap(), @"No fsyncs per commit (a, 1 step): PostgreSQL's sessions tell their counts when they end, and when sampling ended some had not, or nobody looked. A pooler between dbdyno and the server keeps sessions open; earlier builds of dbdyno did not look.");
+        insta::assert_snapshot!(told(None).unwrap(), @"No fsyncs per commit (a, 1 step): PostgreSQL's sessions report their counts when they end, and some were still open when sampling ended. A pooler keeps sessions open.");
         assert_eq!((told(Some(2)).is_some(), told(Some(0))), (true, None));
     }
 }

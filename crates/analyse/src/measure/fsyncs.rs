@@ -1,4 +1,4 @@
-//! How often a server synced its files: redo log and data files, and the binary log beside them.
+//! How often a server synced its files: redo log and data files, and the binary log.
 
 use dbdyno_record::{CellRecord, Interval, KindSpec, Run, ServerInfo, StepEvent, StepSpec};
 
@@ -12,7 +12,7 @@ use crate::servers::servers_of;
 /// Where servers count the fsyncs of their logs and data files: the first of these sets that a server has all of is summed.
 ///
 /// InnoDB counts each fsync(2) and fdatasync(2) it makes, data files and redo log alike. `Innodb_os_log_fsyncs` is a part
-/// of it, so adding the two would count the log twice. MyRocks, which runs beside it, counts those of its own log.
+/// of it, so adding the two would count the log twice. MyRocks, which runs next to it, counts those of its own log.
 /// PostgreSQL 16 and 17 count the log and the data files apart, 14 and 15 the log only, from 18 on both are in one.
 const FSYNCS: [&[&str]; 5] = [
     &["Innodb_data_fsyncs", "Rocksdb_wal_synced"],
@@ -102,7 +102,7 @@ impl Binlog {
     }
 }
 
-/// What beside the engine is synced on the cell's server; `None` where commits are made safe in a way that it does not count.
+/// What is synced in addition to the engine on the cell's server; `None` where commits are made safe in a way that it does not count.
 pub(crate) fn syncs_of(cell: &CellRecord) -> Option<Binlog> {
     is_counted(servers_of(cell).next()).then(|| Binlog::of_cell(cell))
 }
@@ -117,7 +117,7 @@ fn is_counted(server: Option<&ServerInfo>) -> bool {
 
 /// fsyncs for one commit.
 ///
-/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not told all of
+/// `None` where the server does not count all of its fsyncs (`syncs` is then `None` too) or its sessions had not reported all of
 /// them, and for a step that is one piece of work: it has no commits to speak of.
 pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[StepEvent]) -> Option<f64> {
     if !has_commits(step.spec, step.intervals, step.window) {
@@ -134,7 +134,7 @@ pub(crate) fn per_commit(step: &Measured<'_>, syncs: Option<Binlog>, events: &[S
     (commits > 0.0).then(|| fsyncs / commits)
 }
 
-/// Over the window, or over the whole step where sessions tell late what they did.
+/// Over the window, or over the whole step where sessions report late what they did.
 fn change(step: &Measured<'_>, keys: &[&str]) -> Option<Change> {
     if keys.iter().any(|key| deferred_counters::is_told_late(key)) {
         return deferred_counters::change(step, keys);
@@ -193,8 +193,9 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{}: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It \
-             tells in its performance schema: switch it on, or let dbdyno's user read it.",
+            "{}: the binary log is synced and the server does not count syncs, so there are no \
+             fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's \
+             user read it.",
             names.join(", ")
         )
     })
@@ -355,6 +356,6 @@ mod tests {
             warning(&run(&["a"], 1, vec![cell]))
         };
         assert_eq!(with("binlog.COUNT_MISC"), None);
-        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not tell how often, so there are no fsyncs per commit. It tells in its performance schema: switch it on, or let dbdyno's user read it.");
+        insta::assert_snapshot!(with("Binlog_cache_use").unwrap(), @"a: the binary log is synced and the server does not count syncs, so there are no fsyncs per commit. Its performance schema counts them: switch it on, or let dbdyno's user read it.");
     }
 }

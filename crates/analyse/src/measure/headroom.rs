@@ -78,9 +78,9 @@ pub(crate) fn fault(busiest: Busiest) -> Option<String> {
 pub(crate) fn wait_fault(longest_wait: f64) -> Option<String> {
     (longest_wait >= WAITING_LIMIT).then(|| {
         format!(
-            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window ({:.0} % or more makes a step \
-             invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client \
-             other CPUs",
+            "the client was the limit: a load thread waited for a CPU in {:.0} % of the window \
+             ({:.0} % or more makes a step invalid), because other programs ran on its CPUs \
+             (host.client_cpus); end them, or give the client other CPUs",
             100.0 * longest_wait,
             100.0 * WAITING_LIMIT,
         )
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(waits(Hosting::Process, 500_000), Some(0.2));
         assert_eq!(waits(Hosting::Embedded, 500_000), None);
         assert_eq!(waits(Hosting::External, 240_000).and_then(wait_fault), None);
-        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because others ran on the CPUs that it was given (host.client_cpus); end what runs beside the measurement, or give the client other CPUs");
+        insta::assert_snapshot!(wait_fault(0.2).unwrap(), @"the client was the limit: a load thread waited for a CPU in 20 % of the window (10 % or more makes a step invalid), because other programs ran on its CPUs (host.client_cpus); end them, or give the client other CPUs");
     }
 
     #[test]

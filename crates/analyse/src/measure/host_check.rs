@@ -7,7 +7,7 @@ use crate::measure::metrics::HOST_BUSY;
 use crate::model::runs::{counted, judged_runs};
 use crate::model::{HostCheck, WorkloadFindings};
 
-/// Share of the host's CPU below which an unexplained rest is not told: what published tables do not colour either. Above it,
+/// Share of the host's CPU below which an unexplained rest is not reported: what published tables do not colour either. Above it,
 /// a figure of the whole host (`cpups`, `cpupq`) may differ between variants by something that is neither server nor client.
 const BOUND: f64 = 0.05;
 /// A second source of error: the host counts busy ticks, so of n ticks about √n may be chance. Three of these are certain.
@@ -67,14 +67,15 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         )
     } else {
         format!(
-            "the processes used {percent:.0} % more CPU than the host counted (its ticks miss work that begins behind them and ends \
-             before the next)"
+            "the processes used {percent:.0} % more CPU than the host counted (its ticks miss work \
+             that begins and ends between two ticks)"
         )
     };
     let runs = counted(broken.len());
     Some(format!(
-        "The host's CPU is not explained by its parts in {runs}, at worst in {place}: {what}. Figures of the whole host (cpups, \
-         cpupq, rest) are off by as much; those of server and client are not."
+        "The host's CPU is not explained by its parts in {runs}, at worst in {place}: {what}. \
+         Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and \
+         client are not affected."
     ))
 }
 
@@ -144,8 +145,8 @@ mod tests {
     fn what_nobody_did_and_what_the_host_did_not_see_is_warned_of() {
         let told =
             |counters| findings(counters).warnings.into_iter().find(|line| line.contains("not explained"));
-        assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: 50 % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes hidden from this user). Figures of the whole host (cpups, cpupq, rest) are off by as much; those of server and client are not.");
-        assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: the processes used 60 % more CPU than the host counted (its ticks miss work that begins behind them and ends before the next). Figures of the whole host (cpups, cpupq, rest) are off by as much; those of server and client are not.");
+        assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: 50 % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes hidden from this user). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
+        assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: the processes used 60 % more CPU than the host counted (its ticks miss work that begins and ends between two ticks). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
         assert_eq!(told(counters(2_000_000, 0, 2_000_000, 0)), None);
     }
 

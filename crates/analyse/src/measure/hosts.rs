@@ -24,7 +24,7 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
     };
     tell(
         Hosting::External,
-        "somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.",
+        "external server: its CPU, memory and disk are unknown; host figures are of the client's host.",
     );
     let seen: Vec<&str> = variants
         .iter()
@@ -33,12 +33,12 @@ pub(crate) fn host_warnings(run: &Run) -> Vec<String> {
         .collect();
     tell(
         Hosting::Embedded,
-        "the database works inside dbdyno, so client CPU and memory are client and database together.",
+        "the database works inside dbdyno, so client CPU and memory are client plus database.",
     );
-    tell(Hosting::Nothing, "no database: these figures measure dbdyno itself.");
+    tell(Hosting::Nothing, "no database: the figures are those of dbdyno itself.");
     if !seen.is_empty() {
-        let what = "somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and \
-                    sizes are unknown.";
+        let what = "external server on this host: its process is visible, its data directory is \
+                    not, so disk figures and sizes are unknown.";
         all.push(format!("{}: {what}", seen.join(", ")));
     }
     if !named(Hosting::Process).is_empty() {
@@ -60,7 +60,7 @@ pub(crate) fn hosting_of(run: &Run, variant: &VariantInfo) -> Hosting {
 pub(crate) fn client_has_own_cpus(host: &HostInfo, is_external: bool) -> bool {
     match (host.client_cpus.as_deref().and_then(cpu_list), host.server_cpus.as_deref().and_then(cpu_list)) {
         (Some(client), Some(server)) => client.is_disjoint(&server),
-        // Where somebody else's server runs is not for the plan to say.
+        // Where another's server runs is not for the plan to say.
         (Some(_), None) => is_external,
         _ => false,
     }
@@ -108,9 +108,9 @@ mod tests {
         run.manifest.variants[1].driver = "sqlite".to_owned();
         run.manifest.variants[2].driver = "null".to_owned();
         assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        far: somebody else runs the server, so its CPU, memory and disk are unknown; host figures are of the client's host.
-        lite: the database works inside dbdyno, so client CPU and memory are client and database together.
-        none: no database: these figures measure dbdyno itself.
+        far: external server: its CPU, memory and disk are unknown; host figures are of the client's host.
+        lite: the database works inside dbdyno, so client CPU and memory are client plus database.
+        none: no database: the figures are those of dbdyno itself.
         ");
     }
 
@@ -122,7 +122,7 @@ mod tests {
         run.manifest.variants[0].external = true;
         run.manifest.host.server_cpus = None;
         assert_snapshot!(host_warnings(&run).join("\n"), @r"
-        near: somebody else runs the server on this host: its process is seen, and where its data lie is not, so disk figures and sizes are unknown.
+        near: external server on this host: its process is visible, its data directory is not, so disk figures and sizes are unknown.
         Client and server are not pinned to CPUs of their own and take CPU time from each other; see [host] server_cpus and client_cpus.
         ");
     }

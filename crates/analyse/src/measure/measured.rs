@@ -14,14 +14,14 @@ pub(crate) enum Hosting {
     Process,
     /// Inside dbdyno: what the client used is client and database together.
     Embedded,
-    /// Somebody else's server out of sight: its CPU, memory and disk are unknown.
+    /// Someone else's server out of sight: its CPU, memory and disk are unknown.
     External,
     /// No database at all: dbdyno measures itself.
     Nothing,
 }
 
 impl Hosting {
-    /// Of a variant in one step. A server that somebody else runs is a process like any other where it was sampled.
+    /// Of a variant in one step. A server that others run is a process like any other where it was sampled.
     pub(crate) fn in_step(variant: &VariantInfo, counters: &Counters) -> Self {
         match Self::of(variant) {
             Self::External if counters.contains_key("server") => Self::Process,

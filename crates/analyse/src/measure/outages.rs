@@ -89,11 +89,12 @@ fn held_by(step: &StepRecord) -> &'static str {
     let has_schedule = step.spec.kinds.iter().any(|kind| !kind.pace.starts_with("closed"));
     match has_schedule {
         true => {
-            "Rates hold it, and response times of what was due meanwhile by a schedule and answered later; service times do not, and \
-             what failed has no time."
+            "Rates include it, and so do response times of operations that were due meanwhile and \
+             answered later. Service times do not; failed operations have no time."
         }
         false => {
-            "Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing."
+            "Rates include it. Service and response times do not: failed operations have no time, \
+             and a lost connection sends nothing."
         }
     }
 }
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(told(Vec::new(), 0, 0), None);
         let overlapping =
             vec![lost(1_000_000), lost(1_100_000), back(4_000_000, 3_000_000), back(4_200_000, 3_100_000)];
-        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
+        insta::assert_snapshot!(told(overlapping, 6_100_000, 0).unwrap(), @"Outage in block 1 a l.i0: 3.2 s, 2 reconnects; connections were lost for 6.1 s in all. Rates include it. Service and response times do not: failed operations have no time, and a lost connection sends nothing.");
     }
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         let (end_us, length_us) = (interval.to_us, interval.to_us - interval.from_us);
         assert!(length_us >= 500_000, "{length_us}");
         let away = vec![lost(end_us - 200_000), lost(end_us - 200_000)];
-        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates hold it; service and response times do not: what failed has no time, and a lost connection sends nothing.");
+        insta::assert_snapshot!(told(away, 400_000, 2).unwrap(), @"Outage in block 1 a l.i0: 0.2 s, 0 reconnects, 2 connections not back at the end; connections were lost for 0.4 s in all. Rates include it. Service and response times do not: failed operations have no time, and a lost connection sends nothing.");
     }
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
         let of = |step: &StepRecord| warning(&cell(1, "a", Vec::new()), step).unwrap();
         assert!(of(&step).ends_with("a lost connection sends nothing."), "{}", of(&step));
         step.spec.kinds[0].pace = "poisson 2/s".to_owned();
-        assert!(of(&step).contains("response times of what was due meanwhile"), "{}", of(&step));
+        assert!(of(&step).contains("response times of operations that were due meanwhile"), "{}", of(&step));
     }
 
     #[test]

@@ -12,7 +12,7 @@ const LIMIT: f64 = 0.90;
 /// by its load threads.
 const PROVED_WRONG: f64 = 1.0;
 
-/// Statements a second of a step beside what the client could reach with as many connections; `None` where nothing was
+/// Statements a second of a step compared with what the client could reach with as many connections; `None` where nothing was
 /// calibrated for the driver.
 pub(crate) fn reach(
     calibration: &ClientCalibration,
@@ -73,8 +73,9 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         runs.filter_map(|found| Some((found.run.client_reach.filter(is_wrong)?, found))).collect();
     let (reach, worst) = wrong.iter().max_by(|one, other| one.0.share().total_cmp(&other.0.share()))?;
     Some(format!(
-        "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s with {}, {:.0} % of the \
-         {:.0}/s with {}. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).",
+        "In {} the client reached more than in its calibration, at worst in {}: {:.0} statements/s \
+         with {}, {:.0} % of the {:.0}/s with {}. It was not used for them. Calibrate again on an \
+         idle machine (dbdyno doctor --client).",
         counted(wrong.len()),
         worst.place(),
         reach.statements_per_second,
@@ -162,7 +163,7 @@ mod tests {
             warnings.find(|text| text.contains("calibration"))
         };
         // 230 queries, 1 insert and no delete a second, over one connection of each.
-        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"In 1 run of a step the client reached more than in its calibration, at worst in block 1 a qr100: 231 statements/s with 3 connections, 231 % of the 100/s with 3. It judged none of them. Calibrate again while the machine does nothing else (dbdyno doctor --client).");
+        insta::assert_snapshot!(told(3, LimitedBy::RoundTrip).unwrap(), @"In 1 run of a step the client reached more than in its calibration, at worst in block 1 a qr100: 231 statements/s with 3 connections, 231 % of the 100/s with 3. It was not used for them. Calibrate again on an idle machine (dbdyno doctor --client).");
         assert!(told(1, LimitedBy::Client).is_some());
         assert_eq!(told(1, LimitedBy::RoundTrip), None, "three connections reach more than one");
     }

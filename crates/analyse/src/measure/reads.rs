@@ -1,7 +1,7 @@
-//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read beside it.
+//! Reads of the data's device charged to the server by the kernel's account of its processes, and what others read.
 //!
 //! Of reads only: a read is charged to the process that asks for it when it goes to the device. A write through the page cache is
-//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not told apart.
+//! charged when the page becomes dirty, whatever of it reaches the device and when, so writes are not distinguished.
 
 use crate::measure::counters::{Change, change};
 use crate::measure::measured::{Hosting, Measured};
@@ -16,7 +16,7 @@ const TOLD_SHARE: f64 = 0.10;
 const TOLD_FROM_MIB_PER_SECOND: f64 = 1.0;
 
 /// What the server's processes had fetched from storage, for one unit of the headline; of an embedded database dbdyno's own
-/// process. `None` where the kernel does not tell.
+/// process. `None` where the kernel does not report.
 pub(crate) fn server_read_kib(step: &Measured<'_>) -> Option<f64> {
     step.per_headline_unit(of_server(step)?).map(|bytes| bytes / KIB)
 }
@@ -39,7 +39,7 @@ fn of_server(step: &Measured<'_>) -> Option<Change> {
     step.change(source, &["read_bytes"])
 }
 
-/// The worst of the steps beside which others read from the device, and how many there are.
+/// The worst of the steps during which others read from the device, and how many there are.
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let worst = worst(workloads, TOLD_SHARE, |run| {
         let share = run.cost.others_read_share?;
@@ -47,9 +47,9 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
         Some(if is_noticed { share } else { 0.0 })
     })?;
     Some(format!(
-        "Others read from the device of the data beside the server: {:.0} % of what was read at worst, in {}, and more than {:.0} % in \
-         {} of {} runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others \
-         wrote meanwhile cannot be told apart.",
+        "Other processes read from the data device: {:.0} % of all reads at worst, in {}; more \
+         than {:.0} % in {} of {} runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, \
+         rKB/o) include that, server read does not. Writes by others cannot be separated.",
         100.0 * worst.share,
         worst.place,
         100.0 * TOLD_SHARE,
@@ -119,12 +119,12 @@ mod tests {
         step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Others read"))
+        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Other processes read"))
     }
 
     #[test]
     fn others_are_told_from_ten_percent_and_a_mebibyte_a_second_on() {
-        insta::assert_snapshot!(told(100, 60).unwrap(), @"Others read from the device of the data beside the server: 40 % of what was read at worst, in block 1 a qr100, and more than 10 % in 1 of 1 runs of steps. The device's figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) hold it, server read does not; what others wrote meanwhile cannot be told apart.");
+        insta::assert_snapshot!(told(100, 60).unwrap(), @"Other processes read from the data device: 40 % of all reads at worst, in block 1 a qr100; more than 10 % in 1 of 1 runs of steps. Device figures (rps, rmbps, rpq, rkbpq, r/o, rKB/o) include that, server read does not. Writes by others cannot be separated.");
         assert_eq!(told(100, 92), None, "8 %");
         assert_eq!(told(3, 2), None, "half a MiB a second");
         assert_eq!(told(100, 140), None, "the server read from another device too");

@@ -56,7 +56,7 @@ struct Client {
 }
 
 impl Client {
-    /// Scans and rows in the window. Of a client none of whose scans ever ended nobody knows how far they came: it has
+    /// Scans and rows in the window. Of a client none of whose scans ever ended it is unknown how far they came: it has
     /// none.
     fn in_window(&self, window: Span) -> (f64, f64) {
         let Self { connections, counted, known } = self;
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn samples_that_hold_the_warm_up_hold_its_scans() {
-        // Window of 10 s behind a warm-up of 5 s, samples at the step's beginning and a little behind the window's end.
+        // Window of 10 s after a warm-up of 5 s, samples at the step's beginning and a little after the window's end.
         let window = (5 * SECOND, 15 * SECOND);
         let step = scan_step(&[(3 * SECOND, ROWS)], window);
         let between = Span { from_us: -50_000, to_us: 15_040_000 };

@@ -33,7 +33,7 @@ fn rows_under_way(step: &StepRecord, target: &Target, client: u32, window: Span)
 }
 
 /// From the window's begin to when the client was done, which is the time that the original takes. The window may cut the last
-/// burst of a client that is a moment behind the first.
+/// burst of a client that is a moment after the first.
 fn own_time(step: &StepRecord, target: &Target, client: u32, window: Span) -> Option<Span> {
     let ends = step.events.iter().filter_map(|event| match event {
         StepEvent::LaneEnded { at_us, client: of, kind, .. } if *of == client && *kind == target.kind => {

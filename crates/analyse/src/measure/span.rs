@@ -62,9 +62,9 @@ fn signed(us: u64) -> i64 {
 pub(crate) struct Tally {
     /// Done, prorated where an interval straddles the span's edge.
     pub(crate) operations: f64,
-    /// Operations that came due, prorated likewise.
+    /// Operations that came due, prorated in the same way.
     pub(crate) due: f64,
-    /// Rows of the operations done, prorated likewise.
+    /// Rows of the operations done, prorated in the same way.
     pub(crate) rows: f64,
     /// Whole counts of every interval that touches the span: a failure is never rounded away.
     pub(crate) failed: u64,

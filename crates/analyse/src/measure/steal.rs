@@ -18,8 +18,9 @@ pub(crate) fn share(step: &Measured<'_>) -> Option<f64> {
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let worst = worst(workloads, TOLD_SHARE, |run| run.cost.host_steal_share)?;
     Some(format!(
-        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in {}, and more than {:.0} % in \
-         {} of {} runs of steps. Rates and times hold it, differently in each block.",
+        "Other virtual machines took CPU time from this one (steal): {:.1} % of it at worst, in \
+         {}, and more than {:.0} % in {} of {} runs of steps. Rates and latencies include it, \
+         unequally by block.",
         100.0 * worst.share,
         worst.place,
         100.0 * TOLD_SHARE,

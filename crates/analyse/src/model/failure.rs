@@ -1,4 +1,4 @@
-//! What failed in a cell: its own words on one line, and apart from them the lines of a log behind them.
+//! What failed in a cell: its own words on one line, and apart from them the lines of a log after them.
 
 use dbdyno_record::{CellEvent, CellRecord, Outcome, Run, StepEvent};
 use serde::Serialize;
@@ -44,7 +44,7 @@ fn log_of_step(cell: &CellRecord) -> Option<String> {
     messages.find_map(log)
 }
 
-/// What a message says itself: its first line, in which a log behind it is named by its path, without a full stop.
+/// What a message says itself: its first line, in which a log after it is named by its path, without a full stop.
 pub fn words(message: &str) -> String {
     let line = message.trim_start().lines().next().unwrap_or_default();
     let line = line.trim_end().trim_end_matches(['.', ':']);
@@ -55,7 +55,7 @@ pub fn words(message: &str) -> String {
     }
 }
 
-/// The lines behind the first, as they were logged; `None` for a message of one line.
+/// The lines after the first, as they were logged; `None` for a message of one line.
 fn log(message: &str) -> Option<String> {
     let (_, log) = message.trim().split_once('\n')?;
     Some(log.trim_end().to_owned()).filter(|log| !log.is_empty())
@@ -67,7 +67,7 @@ pub(crate) fn end_message(cell: &CellRecord) -> String {
         CellEvent::Ended { message, .. } => message.clone(),
         _ => None,
     });
-    message.unwrap_or_else(|| "it does not say why; see its events and the server's log".to_owned())
+    message.unwrap_or_else(|| "no reason was reported; see its events and the server's log".to_owned())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::model::step_run::{StepRun, Validity};
 use crate::model::steps::{StepFindings, VariantStep};
 
 /// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at its two ends are most of a share
-/// that is told.
+/// that is reported.
 const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// A run of a step with where it belongs.
@@ -40,7 +40,7 @@ pub(crate) fn all_runs(step: &StepFindings) -> impl Iterator<Item = RunOfStep<'_
     variants.flat_map(|(step, variant)| variant.runs.iter().map(move |run| RunOfStep { step, variant, run }))
 }
 
-/// The run in which a share is greatest, and how many runs have more of it than is told.
+/// The run in which a share is greatest, and how many runs have more of it than is reported.
 pub(crate) struct Worst {
     pub(crate) share: f64,
     pub(crate) place: String,

@@ -34,7 +34,7 @@ pub struct StepRun {
     /// `None` for a step without a target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_background_rate: Option<f64>,
-    /// What was asked beside the operations, by name.
+    /// What was asked outside the operations, by name.
     pub lookups: Vec<Lookups>,
     /// Rate by second of the headline kind and the others, whole seconds of the window only.
     pub seconds: Vec<SecondPoint>,
@@ -54,7 +54,7 @@ pub struct StepRun {
     pub group_memory: Option<GroupMemory>,
 }
 
-/// Statements a second of all kinds together beside what the client could reach, by its calibration for this host.
+/// Statements a second of all kinds together compared with what the client could reach, by its calibration for this host.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ClientReach {
     pub statements_per_second: f64,
@@ -93,7 +93,7 @@ pub struct KindResult {
     /// `None` for a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// Its statements by kind, in their order, where the record tells them apart.
+    /// Its statements by kind, in their order, where the record distinguishes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<StatementResult>,
     /// The original's response-time buckets, over service time (what the original measures).

@@ -94,7 +94,7 @@ fn repeated(run: &Run) -> Vec<String> {
                     let again =
                         if is_there { "was run again, later than its block" } else { "is to run again" };
                     all.push(format!(
-                        "Cell repeated: {cell} failed ({}) and {again}; the records of the failure are in {to}.",
+                        "Cell repeated: {cell} failed ({}) and {again}. Records of the failure: {to}.",
                         beginning(why)
                     ));
                 }
@@ -201,12 +201,12 @@ mod tests {
             aside(&one),
             ended(&one, Outcome::Completed),
         ];
-        let told = "Cell repeated: block 1 a insert-benchmark failed (server died) and was run again, later than its block; the \
-                    records of the failure are in aside/1/1.";
+        let told = "Cell repeated: block 1 a insert-benchmark failed (server died) and was run \
+                    again, later than its block. Records of the failure: aside/1/1.";
         assert_eq!(warnings_of(&run), told);
         run.cells.remove(0);
         assert!(
-            warnings_of(&run).contains("failed (server died) and is to run again; "),
+            warnings_of(&run).contains("failed (server died) and is to run again. "),
             "{}",
             warnings_of(&run)
         );

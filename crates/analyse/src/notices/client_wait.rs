@@ -10,8 +10,9 @@ const TOLD_SHARE: f64 = 0.02;
 pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
     let worst = worst(workloads, TOLD_SHARE, |run| run.cost.load_thread_wait_share)?;
     Some(format!(
-        "The load client waited for a CPU: a thread of it in {:.1} % of the time at worst, in {}, and in more than {:.0} % in {} of \
-         {} runs of steps. Answers waited with it: rates are lower by up to as much, and times longer.",
+        "The load client waited for a CPU: a thread in {:.1} % of the time at worst, in {}; in \
+         more than {:.0} % in {} of {} runs of steps. Rates are lower by up to as much, and \
+         latencies longer.",
         100.0 * worst.share,
         worst.place,
         100.0 * TOLD_SHARE,

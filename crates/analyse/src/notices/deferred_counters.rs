@@ -23,9 +23,8 @@ pub(crate) fn warning(run: &Run) -> Option<String> {
         run.manifest.variants.iter().filter_map(|variant| of_variant(&variant.name)).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "No fsyncs per commit ({}): PostgreSQL's sessions tell their counts when they end, and when sampling ended some \
-             had not, or nobody looked. A pooler between dbdyno and the server keeps sessions open; earlier builds of dbdyno did not \
-             look.",
+            "No fsyncs per commit ({}): PostgreSQL's sessions report their counts when they end, \
+             and some were still open when sampling ended. A pooler keeps sessions open.",
             names.join("; ")
         )
     })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::WorkloadFindings;
 use crate::model::runs::{RunOfStep, valid_runs};
 
-/// Share of a step's deletes from which they are told.
+/// Share of a step's deletes from which they are reported.
 const TOLD_SHARE: f64 = 0.05;
 
 /// Least and greatest share of a variant's runs.
@@ -47,8 +47,9 @@ fn told(step: &str, shares: &Shares<'_>) -> String {
     };
     let shares: Vec<String> = shares.iter().map(of_variant).collect();
     format!(
-        "{step}: deletes that found no row, of all: {}. They cost less and count in the rate all the same, and whoever deleted more has more \
-         of them: its ratios compare unlike work. Give the step more rows (table_size) or fewer operations.",
+        "{step}: share of deletes that found no row: {}. They are cheaper and count in the rate, \
+         and a faster variant has more of them, so ratios compare unequal work. Give the step more \
+         rows (table_size) or fewer operations.",
         shares.join(", ")
     )
 }
@@ -81,6 +82,6 @@ mod tests {
         };
         assert_eq!(told("delete", [50, 20, 0]), None);
         assert_eq!(told("point-select", [500, 500, 500]), None);
-        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"qr100: deletes that found no row, of all: a 47 to 82 %, b 3 %. They cost less and count in the rate all the same, and whoever deleted more has more of them: its ratios compare unlike work. Give the step more rows (table_size) or fewer operations.");
+        insta::assert_snapshot!(told("delete", [470, 30, 820]).unwrap(), @"qr100: share of deletes that found no row: a 47 to 82 %, b 3 %. They are cheaper and count in the rate, and a faster variant has more of them, so ratios compare unequal work. Give the step more rows (table_size) or fewer operations.");
     }
 }

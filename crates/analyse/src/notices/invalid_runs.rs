@@ -1,4 +1,4 @@
-//! Runs of steps that are not used, summed up by why: a reason that a hundred runs share is told once.
+//! Runs of steps that are not used, summed up by why: a reason that a hundred runs share is reported once.
 
 use std::collections::HashSet;
 

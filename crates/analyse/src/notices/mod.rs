@@ -43,7 +43,10 @@ pub(crate) fn warnings(
         ));
     }
     if !run.manifest.variants.iter().any(|variant| variant.name == run.manifest.base) {
-        all.push(format!("The base {:?} is no variant of this run: there are no ratios.", run.manifest.base));
+        all.push(format!(
+            "The base {:?} is not a variant of this run, so there are no ratios.",
+            run.manifest.base
+        ));
     }
     all.extend(cells::warnings(run));
     all.extend(sessions::warnings(run));
@@ -85,7 +88,7 @@ pub(crate) fn warnings(
 
 /// Planned so, or measured so far: what one block shows may be chance.
 fn one_block(run: &Run, workloads: &[WorkloadFindings], base: &str) -> Option<String> {
-    let chance = "nothing can be said about significance; a difference may be chance";
+    let chance = "no significance test is possible; a difference may be chance";
     if run.manifest.blocks < 2 {
         return Some(format!("One block: {chance}. Use blocks = 5 or more."));
     }
@@ -98,7 +101,7 @@ fn steps(run: &Run) -> impl Iterator<Item = (&CellRecord, &StepRecord)> {
 }
 
 /// Operations of any kind that ended with an error, in the whole step: background writes that fail make the queries
-/// beside them faster, deletes that fail let a table grow.
+/// next to them faster, deletes that fail let a table grow.
 fn failed_operations(run: &Run) -> Vec<String> {
     let of_kind = |cell: &CellRecord, step: &StepRecord, kind: &str| {
         let intervals = step.intervals.iter().filter(|interval| interval.kind == kind);
@@ -118,7 +121,7 @@ fn failed_operations(run: &Run) -> Vec<String> {
     steps(run).flat_map(of_step).collect()
 }
 
-/// Warnings that were recorded while the run went on; one that recurs is told once, with how often and where first.
+/// Warnings that were recorded while the run went on; one that recurs is reported once, with how often and where first.
 fn recorded_warnings(run: &Run) -> Vec<String> {
     let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
     let mut told: Vec<(&str, String)> = Vec::new();
@@ -176,7 +179,8 @@ fn sampler_cost(workloads: &[WorkloadFindings]) -> Option<String> {
     });
     let (share, place) = over.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(format!(
-        "Sampling cost up to {:.2} % of a core ({place}); more than {:.1} % may disturb what is measured.",
+        "Sampling used up to {:.2} % of a core ({place}); more than {:.1} % may disturb the \
+         measurement.",
         100.0 * share,
         100.0 * SAMPLER_CORE_SHARE_LIMIT
     ))
@@ -221,10 +225,10 @@ mod tests {
         1 of 3 cells did not run.
         events.jsonl: last line cut off
         Invalid, not used: block 1 a l.i0: clock jumped.
-        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran beside fewer writes than planned.
+        a qr100: background inserts 150/s, at least 190/s of 200/s needed; its queries ran with fewer concurrent writes than planned.
         2 query operations failed (0.249 %) in block 1 a qr100.
-        Sampling cost up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb what is measured.
-        One block: nothing can be said about significance; a difference may be chance. Use blocks = 5 or more.
+        Sampling used up to 1.00 % of a core (block 1 a qr100); more than 0.5 % may disturb the measurement.
+        One block: no significance test is possible; a difference may be chance. Use blocks = 5 or more.
         ");
     }
 
@@ -285,7 +289,7 @@ mod tests {
         let told = |cells: &[CellRecord]| warnings_of(&run(&["a", "b"], 2, cells.to_vec()));
         assert_snapshot!(told(&cells), @r"
         2 of 4 cells did not run.
-        One block of 2 was measured: nothing can be said about significance; a difference may be chance.
+        One block of 2 was measured: no significance test is possible; a difference may be chance.
         ");
         cells.extend([cell(2, "a", steps(1_000)), cell(2, "b", steps(1_100))]);
         assert_eq!(told(&cells), "");
@@ -295,6 +299,6 @@ mod tests {
     fn a_base_that_is_no_variant_is_told() {
         let mut run = run(&["a"], 2, vec![cell(1, "a", Vec::new()), cell(2, "a", Vec::new())]);
         run.manifest.base = "gone".to_owned();
-        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is no variant of this run: there are no ratios."#);
+        assert_snapshot!(warnings_of(&run), @r#"The base "gone" is not a variant of this run, so there are no ratios."#);
     }
 }

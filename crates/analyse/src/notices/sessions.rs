@@ -34,7 +34,8 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
             })
             .collect();
         all.push(format!(
-            "Block {block} was not measured at one time ({}): its ratios may hold what changed between.",
+            "Block {block} was interrupted and resumed ({}): its ratios may include changes of the \
+             machine in between.",
             parts.join(", ")
         ));
     }
@@ -145,7 +146,7 @@ mod tests {
         ];
         insta::assert_snapshot!(told(events), @r"
         The run was stopped and resumed 2 times, in block 1.
-        Block 1 was not measured at one time (1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC): its ratios may hold what changed between.
+        Block 1 was interrupted and resumed (1 cell from 2026-03-01 12:00:59 UTC, 1 cell from 2026-03-02 07:30:59 UTC): its ratios may include changes of the machine in between.
         ");
     }
 

@@ -24,10 +24,9 @@ pub fn restless(details: &Map<String, Value>) -> Option<String> {
         )
     };
     let missed: Vec<String> = settling.missed.iter().map(level).collect();
-    let what =
-        if missed.is_empty() { "under its bounds for a moment only".to_owned() } else { missed.join(", ") };
+    let what = if missed.is_empty() { "below its bounds only briefly".to_owned() } else { missed.join(", ") };
     let seconds = settling.cap_us as f64 / 1e6;
-    Some(format!("the server was not quiet when the {seconds:.0} s to settle were over: {what}"))
+    Some(format!("the server did not settle within {seconds:.0} s: {what}"))
 }
 
 fn settling(details: &Map<String, Value>) -> Option<Settling> {
@@ -48,7 +47,7 @@ pub(crate) fn warnings(run: &Run) -> Vec<String> {
     let sentence = |found: Vec<(&CellRecord, String)>| {
         let (cell, why) = found.first()?;
         let more = if found.len() > 1 { format!("; {} times in all", found.len()) } else { String::new() };
-        Some(format!("In {}, {why}{more}. The steps behind it were measured beside that work.", cell.id))
+        Some(format!("In {}, {why}{more}. That work ran during the steps after it.", cell.id))
     };
     by_variant.into_values().filter_map(sentence).collect()
 }
@@ -82,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_quiet_at_the_cap_is_told_with_what_it_still_did() {
-        insta::assert_snapshot!(restless(&details(false)).unwrap(), @"the server was not quiet when the 300 s to settle were over: dirty pages 120.0 MB (quiet at 2.6 MB), written to the device in a second 9.0 MB (quiet at 8.0 MB)");
+        insta::assert_snapshot!(restless(&details(false)).unwrap(), @"the server did not settle within 300 s: dirty pages 120.0 MB (quiet at 2.6 MB), written to the device in a second 9.0 MB (quiet at 8.0 MB)");
         assert_eq!((restless(&details(true)), restless(&Map::new())), (None, None));
     }
 
@@ -102,7 +101,7 @@ mod tests {
         let run = run(&["a", "b"], 2, vec![restless(1), restless(2), cell(1, "b", Vec::new())]);
         let told = warnings(&run);
         assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server was not quiet"), "{told:?}");
+        assert!(told[0].starts_with("In block 1 a insert-benchmark, the server did not settle"), "{told:?}");
         assert!(told[0].contains("; 2 times in all. "), "{told:?}");
     }
 }

@@ -17,15 +17,16 @@ pub(crate) fn warnings(workloads: &[WorkloadFindings]) -> Vec<String> {
         short.partition(|(found, _)| found.step.headline_kind == SCAN);
     let of_others = worst(&others).map(|(runs, worst)| {
         format!(
-            "In {runs} fewer operations were answered than there were connections, at worst in {worst}. Rates are low there by what \
-             was under way at the end, and response times miss the slow ones: give these steps more time."
+            "In {runs} fewer operations were answered than there were connections, at worst in \
+             {worst}. Rates leave out the operations in flight at the end, and latencies leave out \
+             the slow ones: give these steps more time."
         )
     });
     let of_scans = worst(&scans).map(|(runs, worst)| {
         format!(
-            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates count of scans that ended \
-             later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps \
-             more time."
+            "In {runs} fewer scans ended than there were connections, at worst in {worst}. Rates \
+             count the part of unfinished scans that lies in the step, but rest on few scans; \
+             latencies leave out the slow ones: give these steps more time."
         )
     });
     of_others.into_iter().chain(of_scans).collect()
@@ -73,7 +74,7 @@ mod tests {
         };
         assert_eq!(told(vec![step("a.c20", 20, 1_000)]), None);
         let text = told(vec![step("a.c21", 21, 1_000), step("a.c64", 64, 100)]).unwrap();
-        insta::assert_snapshot!(text, @"In 2 runs of steps fewer operations were answered than there were connections, at worst in block 1 a a.c64: 2 on 64 connections. Rates are low there by what was under way at the end, and response times miss the slow ones: give these steps more time.");
+        insta::assert_snapshot!(text, @"In 2 runs of steps fewer operations were answered than there were connections, at worst in block 1 a a.c64: 2 on 64 connections. Rates leave out the operations in flight at the end, and latencies leave out the slow ones: give these steps more time.");
     }
 
     #[test]
@@ -90,6 +91,6 @@ mod tests {
         let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);
         let texts: Vec<&String> = all.iter().filter(|text| about(text)).collect();
         assert_eq!(texts.len(), 1, "{texts:?}");
-        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c1: 0 on 1 connection. Rates count of scans that ended later the part that lies in the step, but rest on few scans, and response times miss the slow ones: give these steps more time.");
+        insta::assert_snapshot!(texts[0], @"In 1 run of a step fewer scans ended than there were connections, at worst in block 1 a scan.c1: 0 on 1 connection. Rates count the part of unfinished scans that lies in the step, but rest on few scans; latencies leave out the slow ones: give these steps more time.");
     }
 }

@@ -75,7 +75,7 @@ pub fn classes() -> &'static [Class] {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Found {
     pub(super) value: Value,
-    /// One of its settings was told, or there is nothing that could be told.
+    /// One of its settings was configured, or there is nothing that could be configured.
     pub(super) is_told: bool,
 }
 
@@ -205,7 +205,7 @@ mod tests {
             effective("MariaDB", "11.4.5", &[(name, value), ("innodb_flush_method", "O_DIRECT")])
         };
         assert_eq!(shown("io", &maria("innodb_data_file_buffering", "ON")), "page cache");
-        assert_eq!(shown("io", &maria("innodb_data_file_buffering", "OFF")), "nothing (direct)");
+        assert_eq!(shown("io", &maria("innodb_data_file_buffering", "OFF")), "O_DIRECT");
         assert_eq!(shown("io", &mysql("5.7.22", &[("innodb_flush_method", "")])), "page cache");
         let snapshot = [("tx_isolation", "REPEATABLE-READ"), ("innodb_snapshot_isolation", "ON")];
         assert_eq!(

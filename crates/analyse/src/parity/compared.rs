@@ -13,7 +13,7 @@ pub fn compared(subjects: &[Subject], declared: &[String], run: Circumstances) -
     let mut remarks: Vec<Remark> =
         rows.iter().filter_map(|(class, row)| difference(class, row, subjects)).collect();
     for trap in trapped(subjects, declared, run) {
-        // A trap that only says why a class differs is told with the class.
+        // A trap that only says why a class differs is reported with the class.
         let class = remarks.iter_mut().find(|remark| trap.explains.as_ref() == Some(&remark.id));
         match class {
             Some(class) if class.trap.is_none() => {
@@ -90,7 +90,7 @@ fn difference(class: &Class, row: &ClassRow, subjects: &[Subject]) -> Option<Rem
     };
     let values = by_value(row, subjects);
     let text = match kind {
-        RemarkKind::Declared => format!("{}: {values}; differs, as the plan says", row.title),
+        RemarkKind::Declared => format!("{}: {values}; listed in differs", row.title),
         _ => format!("{}: {values}", row.title),
     };
     Some(Remark {
@@ -155,15 +155,15 @@ fn unknown(subject: &Subject) -> Option<Remark> {
     let text = match &subject.knowledge {
         Knowledge::Effective | Knowledge::Predicted { assumed_from: None } => return None,
         Knowledge::Predicted { assumed_from: Some(version) } => format!(
-            "the defaults of {}'s very version are not known: those of {} {version} are assumed",
+            "the defaults of {}'s exact version are not known: those of {} {version} are assumed",
             subject.name,
             subject.product.name()
         ),
         Knowledge::Unknown if subject.is_external => {
-            format!("{} is run by somebody else: how it is set is seen when it is connected to", subject.name)
+            format!("{} is an external server: its settings are read after connecting", subject.name)
         }
         Knowledge::Unknown if subject.product == super::product::Product::Other => return None,
-        Knowledge::Unknown => format!("how {} is set is not known", subject.name),
+        Knowledge::Unknown => format!("the settings of {} are not known", subject.name),
     };
     Some(Remark {
         kind: RemarkKind::Unknown,
@@ -198,8 +198,8 @@ mod tests {
             parity.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
         assert_eq!(differing, ["binlog", "io", "charset", "collation", "performance-schema"]);
         let binlog = &parity.remarks[0];
-        insta::assert_snapshot!(binlog.text, @"second log: binary log, synced at each commit by default (my), off by default (ma)");
-        assert!(parity.refusal().unwrap().contains("binlog: second log: "), "{:?}", parity.refusal());
+        insta::assert_snapshot!(binlog.text, @"binary log: binary log, synced at each commit by default (my), off by default (ma)");
+        assert!(parity.refusal().unwrap().contains("binlog: binary log: "), "{:?}", parity.refusal());
     }
 
     #[test]
@@ -253,10 +253,10 @@ mod tests {
         let declared = ["torn-pages".to_owned()];
         let parity = compared(&subjects, &declared, Circumstances::default());
         assert_eq!((parity.refusal(), parity.differences("on", "off")), (None, vec!["torn-pages"]));
-        insta::assert_snapshot!(texts(&parity), @"Declared torn-pages: torn pages are repaired: on by default (on), off (off); differs, as the plan says");
+        insta::assert_snapshot!(texts(&parity), @"Declared torn-pages: torn-page protection: on by default (on), off (off); listed in differs");
         let parity = compared(&subjects, &[], Circumstances::default());
         insta::assert_snapshot!(texts(&parity), @r"
-        Difference torn-pages: torn pages are repaired: on by default (on), off (off)
+        Difference torn-pages: torn-page protection: on by default (on), off (off)
         Trap doublewrite-off: the doublewrite buffer is off (off)
         ");
     }

@@ -51,8 +51,8 @@ impl Condition {
         let name = name.to_owned();
         Some(match rest.trim() {
             fate if name == "file" => Self::File(Fate::named(fate)?),
-            "told" => Self::Told(name, true),
-            "not told" => Self::Told(name, false),
+            "set" => Self::Told(name, true),
+            "not set" => Self::Told(name, false),
             "there" => Self::There(name, true),
             "absent" => Self::There(name, false),
             rest => {
@@ -170,8 +170,8 @@ mod tests {
     fn conditions_look_at_settings_classes_versions_and_the_run() {
         for text in [
             "log_bin = on",
-            "innodb_buffer_pool_size told",
-            "innodb_doublewrite not told",
+            "innodb_buffer_pool_size set",
+            "innodb_doublewrite not set",
             "query_cache_type absent",
             "version >= 8.0.30",
             "version < 8.4",

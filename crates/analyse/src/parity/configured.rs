@@ -1,4 +1,4 @@
-//! What a variant was told: the lines of an option file, a `postgresql.conf` or the pragmas, as the servers read them.
+//! How a variant was configured: the lines of an option file, a `postgresql.conf` or the pragmas, as the servers read them.
 //!
 //! Reading here never fails: what starts a server has been checked before, and a report must be possible of any record.
 
@@ -163,7 +163,7 @@ const INITDB: &[(&str, &str, &str)] = &[
 ];
 
 /// Lines of a `postgresql.conf`. A bare number gets its unit, so that it means the same as what the server shows. What intents made
-/// of the data directory stands in comments.
+/// of the data directory is in comments.
 pub(super) fn postgresql_conf(text: &str) -> Vec<Told> {
     let mut told = Vec::new();
     for (line, text) in (1..).zip(text.lines()) {

@@ -1,4 +1,4 @@
-//! Default settings by product and version, and what a server would say after it was told something: a prediction.
+//! Default settings by product and version, and what a server would say after it was configured: a prediction.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ struct Entry {
     gone: Vec<String>,
 }
 
-/// Settings of a server that was told nothing.
+/// Settings of a server that has no configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Defaults {
     pub(super) settings: Settings,
@@ -80,7 +80,7 @@ pub(super) fn parts(text: &str) -> [u32; 3] {
     parts
 }
 
-/// Lays what was told over `settings`, as the server would show it.
+/// Lays what was configured over `settings`, as the server would show it.
 pub(super) fn overlay(settings: &mut Settings, told: &[Told], product: Product, version: [u32; 3]) {
     let mut names = Vec::new();
     for line in told.iter().filter(|line| line.is_read) {
@@ -122,7 +122,7 @@ fn as_shown(now: &str, wanted: &str) -> String {
     }
 }
 
-/// A character set brings its own collation, unless one was told.
+/// A character set brings its own collation, unless one was configured.
 fn collation_follows(
     settings: &mut Settings,
     is_told: &dyn Fn(&str) -> bool,
@@ -144,7 +144,7 @@ fn collation_follows(
     settings.insert("collation_server".to_owned(), collation.to_owned());
 }
 
-/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is told.
+/// The greatest rate of background writes is twice the planned one and at least 2000, unless it is set.
 fn greatest_io_follows(settings: &mut Settings, is_told: &dyn Fn(&str) -> bool) {
     const LEAST: u64 = 2000;
     let (planned, greatest) = ("innodb_io_capacity", "innodb_io_capacity_max");

@@ -7,7 +7,7 @@ use super::subject::{Knowledge, Subject};
 use super::value::{Value, size, switch};
 use crate::servers::engine_name;
 
-/// Reads settings of one variant and remembers which, so that a value can be called told or left to a default.
+/// Reads settings of one variant and remembers which, so that a value can be called configured or left to a default.
 pub(super) struct Reader<'a> {
     pub(super) subject: &'a Subject,
     read: RefCell<Vec<String>>,
@@ -112,7 +112,7 @@ fn commit(reader: &Reader<'_>) -> Option<Value> {
 /// MariaDB's 3 is the group commit of old: synced.
 fn engine_commit(number: &str) -> &'static str {
     match number {
-        "0" => "neither written nor synced, within a second or so",
+        "0" => "written and synced within a second or so",
         "2" => LATER,
         _ => SYNCED,
     }
@@ -156,7 +156,7 @@ fn buffer_pool(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::Size(bytes))
 }
 
-/// From 8.0.30 MySQL has a capacity. It follows the old settings when they are told and it is not.
+/// From 8.0.30 MySQL has a capacity. It follows the old settings when they are set and it is not.
 fn redo(reader: &Reader<'_>) -> Option<Value> {
     if reader.subject.product == Product::Sqlite {
         let in_wal = reader.text("journal_mode")? == "wal";
@@ -224,7 +224,7 @@ fn io(reader: &Reader<'_>) -> Option<Value> {
             None => reader.text("innodb_flush_method")?.to_ascii_lowercase().contains("o_direct"),
         },
     };
-    Some(Value::words(if is_direct { "nothing (direct)" } else { "page cache" }))
+    Some(Value::words(if is_direct { "O_DIRECT" } else { "page cache" }))
 }
 
 fn isolation(reader: &Reader<'_>) -> Option<Value> {
@@ -272,7 +272,7 @@ fn protocol_options(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if names.is_empty() { "none".to_owned() } else { names.join(", ") }))
 }
 
-/// As the connection tells it: it is the plan's or dbdyno's own, and no default of the server.
+/// As the connection reports it: it is the plan's or dbdyno's own, and no default of the server.
 fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     let subject = reader.subject;
     let charset = match subject.knowledge {
@@ -283,8 +283,8 @@ fn client_charset(reader: &Reader<'_>) -> Option<Value> {
     Some(Value::words(if charset.eq_ignore_ascii_case("utf8") { "utf8mb3" } else { charset }))
 }
 
-/// What a database has that is created with the server's default, which is what can be told. A default that the database does
-/// not have told it nothing.
+/// What a database has that is created with the server's default, which is what can be configured. A default that the database does
+/// not have has no effect.
 fn of_database<'a>(reader: &Reader<'a>, of_database: &str, of_server: &str) -> Option<&'a str> {
     let Some(own) = reader.text(of_database) else { return reader.text(of_server) };
     let is_default = reader.subject.value(of_server).is_some_and(|default| default.eq_ignore_ascii_case(own));

@@ -1,4 +1,4 @@
-//! What became of each line that a variant was told: not read, told again, not taken, changed by the server.
+//! What became of each line of a variant's configuration: not read, given again, not taken, changed by the server.
 
 use super::configured::Told;
 use super::product::Product;
@@ -8,13 +8,13 @@ use super::value::{number, says_the_same, size, size_text, switch};
 /// Why a line did not mean what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It stands in a group that the server does not read.
+    /// It is in a group that the server does not read.
     Unread,
     /// A later line says something else for the same setting.
     Twice,
     /// Marked `loose`, and the server has no such setting.
     NotTaken,
-    /// The server has another value than it was told.
+    /// The server has another value than configured.
     Changed,
 }
 
@@ -88,7 +88,7 @@ fn unread(subject: &Subject) -> Vec<String> {
     lines
         .filter_map(|line| {
             let (name, _) = line.setting(&subject.settings)?;
-            Some(format!("line {}: {name} stands in [{}]", line.line, line.group))
+            Some(format!("line {}: {name} is in [{}]", line.line, line.group))
         })
         .collect()
 }
@@ -122,10 +122,11 @@ fn not_taken(subject: &Subject) -> Vec<String> {
 
 fn changed(subject: &Subject) -> Vec<String> {
     let changed = |(name, (told, line)): (String, (String, &Told))| {
-        // What was told to the server, not what a connection makes of it.
+        // What the server was configured with, not what a connection makes of it.
         let is = subject.settings.get(&name)?;
-        is_changed(subject.product, &name, &told, is)
-            .then(|| format!("line {}: {name} was told {told} and is {}", line.line, shown(is)))
+        is_changed(subject.product, &name, &told, is).then(|| {
+            format!("line {}: {name} is configured as {told} and is effectively {}", line.line, shown(is))
+        })
     };
     subject.told_settings().into_iter().filter_map(changed).collect()
 }
@@ -175,10 +176,10 @@ mod tests {
                       sync_binlog = 1\nloose-innodb_foo = 1\ninnodb_buffer_pool_size = 200M\nsync-binlog = 0\n\
                       [mariadb]\nlog_bin = x\n";
         insta::assert_snapshot!(all("MySQL", "8.0.31", config), @r"
-        Unread: line 2: innodb_flush_log_at_trx_commit stands in [mysql]
+        Unread: line 2: innodb_flush_log_at_trx_commit is in [mysql]
         Twice: sync_binlog = 1 (line 6) and 0 (line 9)
         NotTaken: line 7: innodb_foo
-        Changed: line 8: innodb_buffer_pool_size was told 200M and is 256 MiB
+        Changed: line 8: innodb_buffer_pool_size is configured as 200M and is effectively 256 MiB
         ");
     }
 

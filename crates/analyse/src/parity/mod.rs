@@ -1,4 +1,4 @@
-//! Parity: were the variants told the same thing, did the servers take it, and in what do they differ all the same?
+//! Parity: were the variants configured equally, did the servers take it, and in what do they differ all the same?
 //!
 //! Option files become lines (`configured`), lines and defaults become settings (`defaults`) or settings come from the record, settings
 //! become semantic classes (`classes`, `derive`), and classes and traps become remarks (`compared`, `traps`). The same code
@@ -40,7 +40,7 @@ pub use value::{Value, size_text};
 /// Bytes that a row of the Insert Benchmark takes with its indexes, and one of the sbtest tables: of InnoDB, measured.
 const ROW_BYTES: [(&str, &str, u64); 2] = [("clients", "load_rows", 225), ("tables", "table_size", 220)];
 
-/// What a run's variants were told and what came of it; `None` when the plan does not want to know, and when no server was
+/// How a run's variants were configured and what came of it; `None` when the plan does not want to know, and when no server was
 /// ever read back.
 pub(crate) fn of_run(run: &Run) -> Option<Parity> {
     let words = PlanWords::read(&run.manifest.plan_toml);
@@ -76,7 +76,7 @@ pub fn unforeseen(predicted: &Subject, effective: &Subject) -> Vec<String> {
     wrong
 }
 
-/// Size of the cache of pages that a variant's tables are in, and whether it was told; `None` where it is not known.
+/// Size of the cache of pages that a variant's tables are in, and whether it was configured; `None` where it is not known.
 pub fn buffer_pool_bytes(subject: &Subject) -> Option<(u64, bool)> {
     let found = classes().iter().find(|class| class.id == "buffer-pool")?.of(subject)?;
     match found.value {
@@ -102,7 +102,10 @@ pub(crate) fn between(base: (&Run, &str), new: (&Run, &str)) -> Vec<String> {
     }
     let declared = words.map(|words| words.differs).concat();
     let parity = compared(&[base_subject, new_subject], &declared, circumstances(&base.0.manifest.workloads));
-    parity.of_kind(RemarkKind::Difference).map(|remark| format!("Not set alike: {}.", remark.text)).collect()
+    parity
+        .of_kind(RemarkKind::Difference)
+        .map(|remark| format!("Different settings: {}.", remark.text))
+        .collect()
 }
 
 /// One variant of a run as its server was read back; `None` when it never ran.

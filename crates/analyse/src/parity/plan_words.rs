@@ -10,7 +10,7 @@ use super::subject::Extra;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
     Off,
-    /// It is told.
+    /// It is reported.
     #[default]
     Warn,
     /// Nothing is measured.

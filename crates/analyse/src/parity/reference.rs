@@ -38,7 +38,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Classes",
-        "| id | what it is | from | only | what a difference does | what to write |",
+        "| id | what it is | from | only | effect of a difference | remedy |",
         6,
         classes().iter().map(class_row),
     );
@@ -50,7 +50,7 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Traps",
-        "| id | what it is | what it does to a result | what to write |",
+        "| id | what it is | effect on a result | remedy |",
         4,
         traps().iter().map(trap_row),
     );

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::classes::Weight;
 use super::subject::Knowledge;
 
-/// What the variants were told, and what came of it.
+/// How the variants were configured, and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parity {
     pub variants: Vec<Known>,
@@ -39,7 +39,7 @@ pub struct ClassRow {
 pub struct ClassCell {
     /// `128 MiB`, `off`; empty where there is nothing of the kind, or nothing is known.
     pub text: String,
-    /// Nobody told it: the server's own choice. Never so for a server that somebody else runs, whose option file is not known.
+    /// Not configured: the server's own choice. Never so for a server that others run, whose option file is not known.
     pub is_default: bool,
 }
 
@@ -119,8 +119,8 @@ impl Parity {
             self.of_kind(RemarkKind::Difference).map(|remark| remark.id.as_str()).collect();
         (!differing.is_empty()).then(|| {
             format!(
-                "The variants were not set alike, which is a part of every difference: {}. What they were told, and what to \
-                 write, is below.",
+                "The configurations differ, which affects every ratio: {}. See Configuration \
+                 differences below.",
                 differing.join(", ")
             )
         })
@@ -136,8 +136,8 @@ impl Parity {
             return None;
         }
         Some(format!(
-            "the variants are not set alike, and the plan says parity = \"refuse\":\n{}\nmake them equal, or name what is meant in \
-             differs of the plan",
+            "the configurations differ, and the plan says parity = \"refuse\":\n{}\nmake them \
+             equal, or list intended differences in differs of the plan",
             lines.join("\n")
         ))
     }

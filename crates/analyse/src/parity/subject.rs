@@ -1,4 +1,4 @@
-//! One variant as parity sees it: which product and version, what it was told, and how it is set or would be.
+//! One variant as parity sees it: which product and version, how it was configured, and how it is set or would be.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::product::{Product, Settings};
 pub enum Knowledge {
     /// Read back from the running server.
     Effective,
-    /// From the defaults of its version and what it is told; `assumed_from` is the version whose defaults were taken when
+    /// From the defaults of its version and its configuration; `assumed_from` is the version whose defaults were taken when
     /// those of the very version are not known.
     Predicted { assumed_from: Option<String> },
     /// Neither its settings nor its defaults are known.
@@ -53,7 +53,7 @@ pub struct Extra {
     pub column_definitions_always: bool,
     /// Whether connections ask for results without EOF packets, where the plan says so.
     pub deprecate_eof: Option<bool>,
-    /// Whether they ask to be told of changes of the session's state, where the plan says so.
+    /// Whether they ask for reports of changes of the session's state, where the plan says so.
     pub session_track: Option<bool>,
     /// Character set of connections, where the plan names one.
     pub client_charset: Option<String>,
@@ -85,8 +85,8 @@ impl Subject {
         subject
     }
 
-    /// A variant that has not run: its settings are those of its version's defaults and of what it is told. `config` of
-    /// `variant` is the text that it is told; an option file rendered from intents will do.
+    /// A variant that has not run: its settings are those of its version's defaults and of its configuration. `config` of
+    /// `variant` is the text of its configuration; an option file rendered from intents will do.
     pub fn predicted(variant: &VariantInfo, build: Option<&Build>, extra: &Extra) -> Self {
         let mut subject = Self::bare(variant, build, extra);
         if subject.is_external {
@@ -152,13 +152,13 @@ impl Subject {
         read.any(|line| line.setting(&self.settings).is_some_and(|(name, _)| name == setting))
     }
 
-    /// Whether anything was told in words that are on record; of a server that somebody else runs it is not.
+    /// Whether its configuration is on record; of a server that others run it is not.
     pub(super) fn is_on_record(&self) -> bool {
         !self.is_external
     }
 }
 
-/// The word for a number that SQLite shows, and for one that it is told.
+/// The word for a number that SQLite shows, and for one that it is given.
 fn sqlite_word(name: &str, value: &str) -> String {
     let words: &[&str] = match name {
         "synchronous" => &["off", "normal", "full", "extra"],

@@ -13,7 +13,7 @@ pub(super) fn server(product: &str, version: &str, settings: Settings) -> Server
     ServerInfo { product: product.to_owned(), version: version.to_owned(), settings, ..ServerInfo::default() }
 }
 
-/// A variant `a` with these settings and nothing told.
+/// A variant `a` with these settings and nothing configured.
 pub(super) fn effective(product: &str, version: &str, settings: &[(&str, &str)]) -> Subject {
     let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Subject::effective(&variant("a", ""), &server(product, version, settings), &Extra::default())

@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn lines_of_option_files_are_named_with_their_variant() {
         let subjects = [subject("MySQL 8.0.31: sync_binlog = 1; sync_binlog = 0")];
-        let trap = traps().iter().find(|trap| trap.id == "told-twice").unwrap();
+        let trap = traps().iter().find(|trap| trap.id == "set-twice").unwrap();
         let lines = trap.fired(&subjects, RUN).unwrap().lines;
         assert!(lines[0].ends_with("sync_binlog = 1 (line 2) and 0 (line 3)"), "{lines:?}");
     }

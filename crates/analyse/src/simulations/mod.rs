@@ -151,8 +151,8 @@ fn of_the_differences_told_over_42_steps_at_most_5_percent_are_false() {
     at_most_5_percent(share(2_000, |study| run_of_42_steps(study + 2_000, 0).1 > 0), 2_000);
 }
 
-/// False differences and all differences told of a run of 42 steps: 30 differ for certain and by half of the margin, which
-/// is not told, and 12 are equal and noisy.
+/// False differences and all differences reported of a run of 42 steps: 30 differ for certain and by half of the margin, which
+/// is not reported, and 12 are equal and noisy.
 fn run_with_small_differences(study: u64) -> (usize, usize) {
     let margin = 0.02;
     let estimates: Vec<Estimate> = (0..42)
@@ -172,7 +172,7 @@ fn run_with_small_differences(study: u64) -> (usize, usize) {
 
 #[test]
 fn certain_differences_inside_of_the_margin_do_not_lower_the_bar_for_others() {
-    // All that can be told is false here, so the share of runs with a false one is the false discovery rate.
+    // All that can be found is false here, so the share of runs with a false one is the false discovery rate.
     at_most_5_percent(share(4_000, |study| run_with_small_differences(study).0 > 0), 4_000);
 }
 

@@ -5,7 +5,7 @@
 //!
 //! Known weakness: with few values a bootstrap cannot see further than they lie, and the interval is too narrow. For
 //! normally distributed values and a nominal 95 % it holds the truth in about 69 % of studies of 3, 84 % of 5 and 90 % of 10.
-//! It is evidence beside the interval by t, never the ground of a verdict.
+//! It is evidence in addition to the interval by t, never the ground of a verdict.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

@@ -51,7 +51,7 @@ pub fn least_p(values: usize, newer: usize) -> f64 {
     2.0 * (1..=newer).map(|k| k as f64 / (values - newer + k) as f64).product::<f64>()
 }
 
-/// Values from which on a change of one series among `series` can be told at `level`, at best: with half of them at either level.
+/// Values from which on a change of one series among `series` can be found at `level`, at best: with half of them at either level.
 pub fn least_values(series: usize, level: f64) -> usize {
     let mut values = 2 * LEAST_SIDE;
     while least_p(values, values / 2) * series as f64 > level {
@@ -60,7 +60,7 @@ pub fn least_values(series: usize, level: f64) -> usize {
     values
 }
 
-/// The fewest of `values`, the newest ones, whose other level can be told at `level` in one series among `series`.
+/// The fewest of `values`, the newest ones, whose other level can be found at `level` in one series among `series`.
 pub fn least_newer(values: usize, series: usize, level: f64) -> Option<usize> {
     (LEAST_SIDE..values).find(|newer| least_p(values, *newer) * series as f64 <= level)
 }
@@ -181,7 +181,7 @@ mod tests {
         let found = greatest_change(&values, 1, permutations_for(series)).unwrap();
         assert!(found.p * series as f64 <= 0.05, "{}", found.p);
         let alone = greatest_change(&values, 1, PERMUTATIONS).unwrap();
-        assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot tell it: {}", alone.p);
+        assert!(alone.p * series as f64 > 0.05, "fewer permutations cannot show it: {}", alone.p);
     }
 
     #[test]

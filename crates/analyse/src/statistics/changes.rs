@@ -1,8 +1,8 @@
 //! All changes of level of many series, so that noise seldom has one in any of them.
 //!
-//! First the greatest change of each whole series is tested. Where there is one, the parts before and behind it are tested
+//! First the greatest change of each whole series is tested. Where there is one, the parts before and after it are tested
 //! in the same way, then the parts of those. All tests of such a round are one family, adjusted together by Benjamini and
-//! Hochberg: of series that have no further change, however many, one is told of one in at most 5 % of all histories.
+//! Hochberg: of series that have no further change, however many, one more is reported in at most 5 % of all histories.
 
 use super::change_point::{ChangePoint, greatest_change, least_values, permutations_for};
 use super::describe::mean;
@@ -23,12 +23,12 @@ pub struct Changes {
     pub found: Vec<Found>,
 }
 
-/// A change that is told.
+/// A change that is reported.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
     /// With the levels up to the neighbouring changes.
     pub change: ChangePoint,
-    /// Its p, adjusted over all that was tested beside it.
+    /// Its p, adjusted over all that was tested with it.
     pub adjusted_p: f64,
 }
 
@@ -45,7 +45,7 @@ impl Part {
         self.end - self.start
     }
 
-    /// Before and behind the value at `at`.
+    /// Before and after the value at `at`.
     fn cut(self, at: usize) -> [Self; 2] {
         [Self { end: at, ..self }, Self { start: at, ..self }]
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_all_series_are_one_family() {
-        // The part behind the first change has its own: of 20 values the last 2, which 2 of 190 orders have at an end.
+        // The part after the first change has its own: of 20 values the last 2, which 2 of 190 orders have at an end.
         let mut last = levels(&[5.0, 20.0, 20.0]);
         last[28..].copy_from_slice(&[22.0, 22.1]);
         let alone = changes_of_all(std::slice::from_ref(&last), 0.05, 1);

@@ -54,7 +54,7 @@ fn exact_p(count: usize, score: i64) -> f64 {
     let mut probabilities = vec![0.0; pairs + 1];
     probabilities[0] = 1.0;
     for size in 2..=count {
-        // A new greatest value has 0 to size − 1 values behind it, each number equally likely.
+        // A new greatest value has 0 to size − 1 values after it, each number equally likely.
         let before = probabilities.clone();
         for (inversions, probability) in probabilities.iter_mut().enumerate() {
             let from = inversions.saturating_sub(size - 1);

@@ -1,9 +1,9 @@
-//! What so many blocks can show: power, smallest difference that is told, blocks for a wanted one.
+//! What so many blocks can show: power, smallest difference that is reported, blocks for a wanted one.
 //!
-//! A difference is told when the two-sided t-test of the mean of paired log ratios finds it and the estimate lies beyond the
+//! A difference is reported when the two-sided t-test of the mean of paired log ratios finds it and the estimate lies beyond the
 //! margin. Given the sample deviation s the estimate must exceed the larger of c s and the margin, all in standard errors, which
 //! is a normal tail; the power is the mean of these tails over the distribution of the sample deviation:
-//! E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m likewise of
+//! E[Φ(δ − max(c s, m)) + Φ(−δ − max(c s, m))] with s² = χ² ÷ degrees, δ = difference ÷ deviation × √blocks and m in the same way of
 //! the margin. With no margin that is the noncentral t's. Source: J. Cohen, "Statistical Power Analysis for the Behavioral
 //! Sciences" (1988), chapter 2; the integral: D. B. Owen, "A Survey of Properties and Applications of the Noncentral
 //! t-Distribution", Technometrics 10 (1968).
@@ -16,7 +16,7 @@ use statrs::function::gamma::ln_gamma;
 
 use super::student::quantile;
 
-/// The power that is usually asked for: four of five studies tell a difference that is there.
+/// The power that is usually asked for: four of five studies detect a difference that is there.
 pub const USUAL_POWER: f64 = 0.8;
 /// More blocks than this are not looked for: no plan has them.
 pub const MOST_BLOCKS: u32 = 1_000;
@@ -24,8 +24,8 @@ pub const MOST_BLOCKS: u32 = 1_000;
 /// Panels of Simpson's rule; even.
 const PANELS: u32 = 400;
 
-/// Probability that a study of `blocks` tells a true `difference` at `level` (0.05), when log ratios scatter from block to block
-/// with `deviation` and estimates within ± `margin` are not told. Difference and margin are log ratios; with a margin of 0 it is
+/// Probability that a study of `blocks` detects a true `difference` at `level` (0.05), when log ratios scatter from block to block
+/// with `deviation` and estimates within ± `margin` are not reported. Difference and margin are log ratios; with a margin of 0 it is
 /// the power of the t-test alone. 0 for fewer than two blocks.
 pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f64) -> f64 {
     if blocks < 2 {
@@ -38,7 +38,7 @@ pub fn power(difference: f64, margin: f64, deviation: f64, blocks: u32, level: f
     power_at(difference.abs() / error, margin / error, blocks, level)
 }
 
-/// The least true difference (log ratio, positive) that a study of `blocks` tells with `wanted` power: always more than the
+/// The least true difference (log ratio, positive) that a study of `blocks` detects with `wanted` power: always more than the
 /// margin, since half of all estimates of a difference of just the margin lie within it. `None` for fewer than two blocks.
 pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: f64) -> Option<f64> {
     if blocks < 2 {
@@ -51,7 +51,7 @@ pub fn detectable(margin: f64, deviation: f64, blocks: u32, level: f64, wanted: 
     Some(error * detectable_shift(margin / error, blocks, level, wanted))
 }
 
-/// The noncentrality that is told with `wanted` power: regula falsi in its Illinois form, since every comparison of a run asks
+/// The noncentrality that is reported with `wanted` power: regula falsi in its Illinois form, since every comparison of a run asks
 /// for one, and each step takes an integral.
 fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     let beyond = |shift: f64| power_at(shift, margin, blocks, level) - wanted;
@@ -77,7 +77,7 @@ fn detectable_shift(margin: f64, blocks: u32, level: f64, wanted: f64) -> f64 {
     high
 }
 
-/// The least number of blocks that tell a true `difference` (log ratio) with `wanted` power; `None` when even [`MOST_BLOCKS`] do
+/// The least number of blocks that detect a true `difference` (log ratio) with `wanted` power; `None` when even [`MOST_BLOCKS`] do
 /// not, as for every difference that is no greater than the margin.
 pub fn blocks_needed(difference: f64, margin: f64, deviation: f64, level: f64, wanted: f64) -> Option<u32> {
     least_blocks(MOST_BLOCKS, |blocks| power(difference, margin, deviation, blocks, level) >= wanted)

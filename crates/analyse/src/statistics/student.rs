@@ -2,7 +2,7 @@
 //!
 //! Sources: Student, "The Probable Error of a Mean", Biometrika 6 (1908); B. L. Welch, "The Generalization of 'Student's'
 //! Problem when Several Different Population Variances are Involved", Biometrika 34 (1947). The incomplete beta function
-//! behind both is that of the crate `statrs`.
+//! after both is that of the crate `statrs`.
 
 use statrs::function::beta::beta_reg;
 

@@ -7,7 +7,7 @@
 
 /// Values in one batch.
 pub const BATCH: usize = 5;
-/// Series of fewer batches are too short to tell warm-up from noise.
+/// Series of fewer batches are too short to judge warm-up from noise.
 const LEAST_BATCHES: usize = 8;
 
 /// What the beginning of a series is.
@@ -19,7 +19,7 @@ pub enum WarmUp {
     NeverSteady,
 }
 
-/// `None` for fewer than 40 values. Values behind the last whole batch are left out.
+/// `None` for fewer than 40 values. Values after the last whole batch are left out.
 pub fn warm_up(values: &[f64]) -> Option<WarmUp> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();

@@ -12,7 +12,7 @@ use crate::tables::colours;
 /// Data modes in which each step has tables of its own, so that none ages.
 const FRESH: [&str; 2] = ["reset", "restore-each-step"];
 
-/// `None` without a test that ran before and behind the steps that write.
+/// `None` without a test that ran before and after the steps that write.
 pub(crate) fn table(
     aging: &[Aging],
     steps: &[StepFindings],
@@ -26,7 +26,7 @@ pub(crate) fn table(
     };
     let first = aging.first()?;
     Some(Table {
-        title: "Behind ÷ before the writes".to_owned(),
+        title: "After ÷ before writes".to_owned(),
         caption: caption(aging, options),
         columns: first.variants.iter().map(|variant| variant.variant.clone()).collect(),
         rows: aging.iter().map(row).collect(),
@@ -40,21 +40,25 @@ fn caption(aging: &[Aging], options: &Map<String, Value>) -> String {
     };
     let mode = options.get("data").and_then(Value::as_str).filter(|mode| FRESH.contains(mode));
     let fresh = mode.map_or_else(String::new, |mode| {
-        format!(" No writing lies between them here: each step began on fresh tables (data = \"{mode}\").")
+        format!(
+            " No writes lie between them in this run: each step began on fresh tables (data = \
+                 \"{mode}\")."
+        )
     });
     format!(
-        "Rate of each test behind the steps that write, divided by its rate before them (.pre) in the same block; {over}.{fresh}"
+        "Rate of each test after the steps that write ÷ its rate before them (.pre) in the same \
+         block; {over}.{fresh}"
     )
 }
 
 fn cell(aging: &Aging, variant: &AgingVariant, steps: &[StepFindings], cells: &[&CellRecord]) -> Cell {
     let left_out = (!variant.without.is_empty()).then(|| {
-        format!("without {}, in which one of the two answered nothing", blocks_text(&variant.without))
+        format!("without {}, in which one of the two steps answered nothing", blocks_text(&variant.without))
     });
     let Some(ratio) = variant.ratio else {
         return left_out.map_or_else(
             || gap(aging, &variant.variant, steps, cells),
-            |_| absent("n/a", "one of the two answered nothing".to_owned()),
+            |_| absent("n/a", "one of the two steps answered nothing".to_owned()),
         );
     };
     let colour = colours::relative(ratio);
@@ -133,7 +137,7 @@ mod tests {
         p: 0.70 Yellow (more than 5 % below the rate before the writes) | invalid None (p.pre: clock jumped)
         q: 1.04 None () | n/a None (q: did not run)
         ");
-        insta::assert_snapshot!(table.caption, @"Rate of each test behind the steps that write, divided by its rate before them (.pre) in the same block; the geometric mean where there are several blocks.");
+        insta::assert_snapshot!(table.caption, @"Rate of each test after the steps that write ÷ its rate before them (.pre) in the same block; the geometric mean where there are several blocks.");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Colour rules of the original's report, verified by its author's published tables cell by cell.
 //!
-//! They say what stands out in a column, not what is significant.
+//! They say what is unusual in a column, not what is significant.
 
 use crate::compare::ratio::whole_percent;
 use crate::model::Colour;
@@ -55,7 +55,7 @@ pub(crate) fn absolute_note(colour: Colour, missed: Option<String>) -> String {
     match colour {
         Colour::Red => "lowest quarter of this step".to_owned(),
         Colour::Green => "highest quarter of this step".to_owned(),
-        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was not kept".to_owned()),
+        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was missed".to_owned()),
         Colour::None | Colour::Blue | Colour::Yellow => String::new(),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn control(steps: &[StepFindings], rules: Rules<'_>) -> Option<Table>
         title: format!("A/A: {} against itself", rules.base),
         caption: caption(steps, rules.base, again),
         columns: steps.iter().map(|step| step.name.clone()).collect(),
-        rows: vec![row(0, "ratio"), row(1, "noise %"), row(2, "detects %"), row(3, "same within %")],
+        rows: vec![row(0, "ratio"), row(1, "noise %"), row(2, "detects %"), row(3, "equivalence margin %")],
     })
 }
 
@@ -82,13 +82,9 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
         String::new()
     } else {
         format!(
-            " Of {} {} a difference, which would be false; {} same, {} undecided{}{}{}.",
+            " False differences: {} of {}; {} same, {} undecided{}{}{}.",
+            of(&[Verdict::Faster, Verdict::Slower]),
             numbered(verdicts.len(), "step"),
-            match of(&[Verdict::Faster, Verdict::Slower]) {
-                0 => "none shows".to_owned(),
-                1 => "1 shows".to_owned(),
-                several => format!("{several} show"),
-            },
             of(&[Verdict::Same]),
             of(&[Verdict::Undecided]),
             match of(&[Verdict::Invalid]) {
@@ -106,8 +102,9 @@ fn caption(steps: &[StepFindings], base: &str, again: &str) -> String {
         )
     };
     format!(
-        "{base} ran a second time in every block, as {again}.{answer} noise: standard deviation of a block's ratio. detects: the \
-         difference, same within: the margin that as many blocks with this noise show in 80 % of runs."
+        "A/A: {base} ran a second time in every block, as {again}.{answer} noise: standard \
+         deviation of a block's ratio. With this noise and number of blocks, 80 % of runs show a \
+         difference as large as detects, and equivalence within the equivalence margin."
     )
 }
 
@@ -130,8 +127,8 @@ pub(crate) fn warning<'a>(
     let names: Vec<&str> = steps.filter(differs).map(|step| step.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "The base differs from itself ({again}) in {}: something beside the variants changes the rates, and other differences \
-             there may be as false.",
+            "The base differs from itself ({again}) in {}: something other than the variants \
+             changes the rates, so other differences there may be false too.",
             names.join(", ")
         )
     })
@@ -173,9 +170,9 @@ mod tests {
         ratio: 1.000
         noise %: 0.61
         detects %: 2.26
-        same within %: 1.19
+        equivalence margin %: 1.19
         ");
-        assert_snapshot!(table.caption, @"a ran a second time in every block, as a~again. Of 1 step none shows a difference, which would be false; 1 same, 0 undecided. noise: standard deviation of a block's ratio. detects: the difference, same within: the margin that as many blocks with this noise show in 80 % of runs.");
+        assert_snapshot!(table.caption, @"A/A: a ran a second time in every block, as a~again. False differences: 0 of 1 step; 1 same, 0 undecided. noise: standard deviation of a block's ratio. With this noise and number of blocks, 80 % of runs show a difference as large as detects, and equivalence within the equivalence margin.");
         assert_eq!(table.rows[0].cells[0].verdict, Some(Verdict::Same));
         assert_eq!(table.rows[0].cells[1].text, "n/a", "qr100 did not run");
         assert!(!findings.warnings.iter().any(|warning| warning.contains("itself")));
@@ -189,7 +186,7 @@ mod tests {
         let inference = step.variants[2].ratio.as_ref().unwrap().inference.as_ref().unwrap();
         assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
         let warning = findings.warnings.iter().find(|warning| warning.contains("itself")).unwrap();
-        assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something beside the variants changes the rates, and other differences there may be as false.");
+        assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something other than the variants changes the rates, so other differences there may be false too.");
     }
 
     #[test]
@@ -203,9 +200,7 @@ mod tests {
         run.manifest.experiment.again = Some("a~again".to_owned());
         let caption = analyse(&run).workloads[0].summary.control.as_ref().unwrap().caption.clone();
         assert!(
-            caption.contains(
-                "Of 1 step none shows a difference, which would be false; 0 same, 0 undecided, 1 invalid."
-            ),
+            caption.contains("False differences: 0 of 1 step; 0 same, 0 undecided, 1 invalid."),
             "{caption}"
         );
     }

@@ -61,7 +61,7 @@ fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
     };
     let coloured =
         |value: f64, decimals| ratio(value, decimals, colours::relative_note(colours::relative(value), base));
-    // The ends tell of single steps, whose own cells have the colour.
+    // The ends are single steps, whose own cells have the colour.
     let end = |value: f64, step: Option<&str>| Cell {
         colour: Colour::None,
         ..ratio(value, 2, step.unwrap_or_default().to_owned())

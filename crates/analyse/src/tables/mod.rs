@@ -166,7 +166,7 @@ fn target_row(with_target: &[(&StepFindings, (f64, f64))]) -> TableRow {
         interval: None,
         verdict: None,
         misses_target: false,
-        note: "what was asked for".to_owned(),
+        note: "target".to_owned(),
     };
     let cells = with_target.iter().map(|(_, (target, _))| cell(*target)).collect();
     TableRow { label: "target".to_owned(), is_target: true, cells }
@@ -229,7 +229,7 @@ mod tests {
         b: 150 Red (background inserts 150/s, at least 190/s of 200/s needed)
         c: 200 None ()
         d: failed None (the cell failed before or in this step: server died)
-        target*: 200 Grey (what was asked for)
+        target*: 200 Grey (target)
         ");
     }
 

@@ -57,7 +57,7 @@ fn paced_cell(step: &StepFindings, variant: &VariantStep, base: &str, cell: &mut
     }
 }
 
-/// What a ratio leaves out, or why there is none. A variant that stood still has no other colour.
+/// What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
 fn stalled_cell(variant: &VariantStep, base: &str, cell: &mut Cell) {
     let Some(text) = variant.standstills.text(base) else { return };
     let others = cell.value.map(|_| "the ratio is that of the other blocks".to_owned());
@@ -78,7 +78,7 @@ pub(crate) fn judged_cell(
     let colour = colours::relative(ratio.value);
     let mut notes = vec![colours::relative_note(colour, base)];
     notes.extend(ratio.inference.as_ref().map(|inference| inference_note(ratio, inference)));
-    notes.extend(decided.map(|at| format!("decided at look {} of {}", at.look, at.of)));
+    notes.extend(decided.map(|at| format!("decided at interim analysis {} of {}", at.look, at.of)));
     notes.retain(|note| !note.is_empty());
     Cell {
         value: Some(ratio.value),
@@ -93,7 +93,7 @@ pub(crate) fn judged_cell(
 
 fn inference_note(ratio: &Ratio, inference: &Inference) -> String {
     format!(
-        "{} blocks; adjusted p of a difference {}, of being the same {}",
+        "{} blocks; adjusted p of a difference {}, of equivalence {}",
         ratio.blocks.len(),
         p_text(inference.q_difference),
         p_text(inference.q_same)
@@ -112,9 +112,10 @@ fn relative_caption(steps: &[StepFindings], rules: Rules<'_>) -> String {
     };
     let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
     format!(
-        "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. faster, slower: a difference was \
-         shown and the ratio is beyond the margin of {}. same: shown to be within the margin. Of the differences \
-         that are told at most {:.0} % are false on average; likewise of the sames.{}{}{}{}",
+        "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. \
+         faster, slower: the difference is significant and the ratio is beyond the margin of {}. \
+         same: shown to be within the margin. False discovery rate {:.0} %, for differences and \
+         for equivalences.{}{}{}{}",
         100.0 * CONFIDENCE,
         margins_text(steps, rules.margins.general()),
         100.0 * LEVEL,
@@ -135,12 +136,12 @@ fn missed_text(steps: &[StepFindings]) -> &'static str {
     match (are_schedules.contains(&false), are_schedules.contains(&true)) {
         (false, false) => "",
         (true, false) => {
-            " missed: not slower, but beside fewer background writes than planned, which the base kept up."
+            " missed: not slower, but it missed the planned background rate, which the base kept."
         }
-        (false, true) => " missed: it did not keep the plan's rate, which the base kept.",
+        (false, true) => " missed: it missed the planned rate, which the base kept.",
         (true, true) => {
-            " missed: not slower, but beside fewer background writes than planned, which the base kept up; or it did not keep the \
-             plan's rate, which the base kept."
+            " missed: not slower, but it missed the planned background rate, which the base kept; \
+             or it missed the planned rate, which the base kept."
         }
     }
 }
@@ -149,7 +150,8 @@ fn missed_text(steps: &[StepFindings]) -> &'static str {
 fn stalled_text(steps: &[StepFindings]) -> &'static str {
     let mut variants = steps.iter().flat_map(|step| &step.variants);
     if variants.any(|variant| variant.verdict == Some(Verdict::Stalled)) {
-        " stalled: it answered nothing in a block in which the base did; the ratio is that of the other blocks."
+        " stalled: it answered nothing in a block in which the base answered; the ratio is that of \
+         the other blocks."
     } else {
         ""
     }
@@ -178,7 +180,8 @@ fn looks_text(rules: Rules<'_>) -> String {
     match rules.looks {
         [] => String::new(),
         looks => format!(
-            " The run was looked at after {} blocks: verdicts and adjusted p are corrected for that, intervals are not.",
+            " Interim analyses after {} blocks: verdicts and adjusted p are corrected for them, \
+             intervals are not.",
             blocks_text(looks)
         ),
     }

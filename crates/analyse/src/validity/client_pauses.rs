@@ -1,8 +1,8 @@
-//! Whether dbdyno itself stood still in a step: stopped (Ctrl-Z), frozen with its container or machine, or kept off the CPUs for so long
+//! Whether dbdyno itself stalled in a step: stopped (Ctrl-Z), frozen with its container or machine, or kept off the CPUs for so long
 //! that its figures are its own.
 //!
 //! The sampler's first thread sleeps from one whole second to the next and writes down how late it woke (`late_us`). It has nothing to
-//! wait for but a CPU, whatever the server, a disk or a file does: beside a hundred busy programs on its only CPU it wakes two tenths of a
+//! wait for but a CPU, whatever the server, a disk or a file does: next to a hundred busy programs on its only CPU it wakes two tenths of a
 //! second late. While it does not run, neither do the load threads, and the server is not to blame for what it did not answer.
 
 use dbdyno_record::{CellRecord, StepRecord};
@@ -12,10 +12,10 @@ use crate::measure::span::Span;
 /// One as long as this makes a step invalid. They are not added up: in hours of a machine that is far too busy there may be two of half
 /// a second.
 const LIMIT_US: i64 = 1_000_000;
-/// From here on it is told.
+/// From here on it is reported.
 const TOLD_US: i64 = 500_000;
 
-/// How long dbdyno stood still at most at once within the common window, and up to a second less than it did: what lies before the
+/// How long dbdyno stalled at most at once within the common window, and up to a second less than it did: what lies before the
 /// sampler was due is not seen.
 fn longest_us(step: &StepRecord) -> i64 {
     let Some(((from_us, to_us), sampler)) = step.window().zip(step.counters.get("sampler")) else { return 0 };
@@ -29,8 +29,8 @@ fn longest_us(step: &StepRecord) -> i64 {
 pub(crate) fn fault(step: &StepRecord) -> Option<String> {
     let still_us = Some(longest_us(step)).filter(|still_us| *still_us >= LIMIT_US)?;
     Some(format!(
-        "dbdyno was stopped for at least {:.1} s in the window (its sampler woke so much late; 1 s or more at once makes a step invalid): by \
-         Ctrl-Z, a frozen container, a paused machine, or for want of a CPU",
+        "dbdyno was paused for at least {:.1} s in the window (1 s or more at once makes a step \
+         invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU",
         still_us as f64 / 1e6
     ))
 }
@@ -40,7 +40,8 @@ pub(crate) fn warning(cell: &CellRecord, step: &StepRecord) -> Option<String> {
     let still_us = longest_us(step);
     (TOLD_US..LIMIT_US).contains(&still_us).then(|| {
         format!(
-            "dbdyno was stopped for at least {:.1} s in block {} {} {}: its figures hold that, and the server is not to blame.",
+            "dbdyno was paused for at least {:.1} s in block {} {} {}: its figures include that \
+             pause, which the server did not cause.",
             still_us as f64 / 1e6,
             cell.id.block,
             cell.id.variant,
@@ -72,7 +73,7 @@ mod tests {
     fn a_step_in_which_dbdyno_was_stopped_is_invalid() {
         let step = step(&[(-40_000, 0), (100, 0), (1_800_000, 1_100_000), (2_900_000, 900_000)]);
         let Validity::Invalid { reasons } = validity(&step) else { panic!("valid") };
-        insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was stopped for at least 1.1 s in the window (its sampler woke so much late; 1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or for want of a CPU");
+        insta::assert_snapshot!(reasons.join("\n"), @"dbdyno was paused for at least 1.1 s in the window (1 s or more at once makes a step invalid): by Ctrl-Z, a frozen container, a paused machine, or lack of CPU");
         assert_eq!(told(&step), None);
     }
 
@@ -90,6 +91,6 @@ mod tests {
     fn a_short_stop_is_told() {
         let short = step(&[(100, 0), (900_000, 500_000), (1_600_000, 600_000)]);
         assert_eq!(validity(&short), Validity::Valid);
-        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was stopped for at least 0.6 s in block 1 a l.i0: its figures hold that, and the server is not to blame.");
+        insta::assert_snapshot!(told(&short).unwrap(), @"dbdyno was paused for at least 0.6 s in block 1 a l.i0: its figures include that pause, which the server did not cause.");
     }
 }

@@ -14,7 +14,7 @@ use crate::model::Validity;
 ///
 /// A step that did not end is interrupted, unless it is damaged. One that ran to its end is valid unless a record says otherwise: damage, an
 /// `invalid` event, a failed content check, no common window, records that are not whole, operations that do not add up, or a
-/// time in which dbdyno itself stood still.
+/// time in which dbdyno itself stalled.
 pub(crate) fn validity(step: &StepRecord) -> Validity {
     match (step.outcome(), &step.damaged) {
         // A crash damages nothing, and the true end may be among what cannot be read.
@@ -23,7 +23,7 @@ pub(crate) fn validity(step: &StepRecord) -> Validity {
         }
         (None | Some(Outcome::Interrupted), None) => return Validity::Interrupted,
         (Some(Outcome::Failed), _) => {
-            let message = end_message(step).unwrap_or("it does not say why; see the events of the step");
+            let message = end_message(step).unwrap_or("no reason was recorded; see the events of the step");
             return Validity::Failed { message: message.to_owned() };
         }
         (Some(Outcome::Completed), _) => {}

@@ -71,7 +71,7 @@ fn lanes_fault(step: &StepRecord) -> Option<String> {
 
 /// The first place where the intervals of one client and kind leave something out, or hold it twice.
 ///
-/// Their order in the file says nothing: seconds that a blocked thread has held up may be written behind later ones.
+/// Their order in the file says nothing: seconds that a blocked thread has held up may be written after later ones.
 fn tiling_fault(intervals: &mut [&Interval], end_us: u64) -> Option<String> {
     intervals.sort_by_key(|interval| (interval.from_us, interval.to_us));
     let mut reached_us = 0;

@@ -8,7 +8,7 @@ use crate::model::KindResult;
 const MOST_FAILED_SHARE: f64 = 0.01;
 
 /// Why the step's figures must not be used, if the server refused too many operations of `kind`. Those that were lost with their connection
-/// do not count: a plan that opens connections again asks for the outage, and its length is told.
+/// do not count: a plan that opens connections again asks for the outage, and its length is reported.
 pub(crate) fn fault(kind: &KindResult, events: &[StepEvent]) -> Option<String> {
     let failed = kind.failed.saturating_sub(kind.errors.lost);
     let ended = kind.operations + failed;

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::Parser;
 use dbdyno_plan::{CpuList, PlanDuration};
 
-/// Look whether this machine is fit to measure on, or measure what the load client can reach on it.
+/// Check whether this machine is fit for measuring, or calibrate the load client on it.
 ///
-/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other programs, for about five
-/// seconds, and prints what was found: each line with a verdict (`good`; `note`: figures may be worse or vary more than they
-/// need; `bad`: measuring makes no sense) and what to do about it. Then follows what it costs a server to wake a client that
-/// sleeps, by CPUs, and what to write into `[host]` of a plan: client_wait, server_cpus and client_cpus. The status is 3 when
-/// something is bad. Nothing is changed; a small file is written and removed to time an fsync.
+/// Without --client it looks at CPUs, memory, the disk under the data, the kernel, limits and other
+/// programs, for about five seconds, and prints a line for each check with a verdict (`good`;
+/// `note`: figures may be worse or vary more than they need; `bad`: measuring makes no sense) and a
+/// remedy. Then it prints what waking a sleeping client costs a server, by CPUs, and lines for
+/// `[host]` of a plan: client_wait, server_cpus and client_cpus. The status is 3 when something is
+/// bad. Nothing is changed; a small file is written and removed to time an fsync.
 ///
 /// With --client it runs point selects against servers that only answer (`dbdyno known-answer`, MySQL's and PostgreSQL's
 /// protocol), prints the rates, and keeps them in client-calibration.json in the cache folder. `dbdyno run` finds them there

@@ -7,7 +7,8 @@ use clap::Parser;
 use dbdyno_known_answer::{Distribution, Freeze, Half, Refusal, duration};
 use dbdyno_plan::CpuList;
 
-/// Serve programmed answers to MySQL or PostgreSQL clients, to hold dbdyno and other tools against a known truth.
+/// Serve programmed answers to MySQL or PostgreSQL clients, to check dbdyno and other tools against
+/// known times.
 ///
 /// The server takes any user, password and database. It looks at the first words of a statement only: what asks for rows gets
 /// the programmed ones, all else succeeds. Each statement takes the CPU time of --burn plus a delay drawn from --delay, so
@@ -23,8 +24,8 @@ pub(crate) struct KnownAnswerArgs {
     /// Protocol to speak.
     #[arg(long, value_enum)]
     pub(crate) protocol: SpokenProtocol,
-    /// Unix socket to listen on. For PostgreSQL it may be a folder, in which the socket is named .s.PGSQL.5432. A socket on
-    /// which somebody answers is not taken away.
+    /// Unix socket to listen on. For PostgreSQL it may be a folder, in which the socket is named
+    /// .s.PGSQL.5432. A socket on which another server answers is not replaced.
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// TCP port to listen on, on 127.0.0.1 only; 0 for any that is free.
@@ -43,7 +44,7 @@ pub(crate) struct KnownAnswerArgs {
     /// sigma of the logarithm), "bimodal 100us 2ms 5%" (fast, slow, share of slow).
     #[arg(long, value_name = "DELAY", default_value = "none")]
     pub(crate) delay: Distribution,
-    /// CPU time that each statement costs the server, beside what the protocol costs it.
+    /// CPU time of each statement, in addition to the cost of the protocol.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration)]
     pub(crate) burn: Duration,
     /// Program executions of prepared statements only. Text is answered at once and without faults, so that what a client

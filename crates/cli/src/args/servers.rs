@@ -6,12 +6,12 @@ use clap::{Parser, Subcommand};
 
 /// Get, list, add, start and remove database servers.
 ///
-/// Servers lie as unpacked base directories in one folder: $DBDYNO_SERVERS, else ~/.cache/dbdyno/servers. A plan names one
-/// by its folder: `server = "mysql-8.0.31"`. Nothing is installed on this machine, and any number of versions stand side by
-/// side.
+/// Servers lie as unpacked base directories in one folder: $DBDYNO_SERVERS, else
+/// ~/.cache/dbdyno/servers. A plan names one by its folder: `server = "mysql-8.0.31"`. Nothing is
+/// installed on this machine, and any number of versions can be kept side by side.
 ///
-/// What can be got stands in a catalogue. Entries of your own go into ~/.config/dbdyno/servers.toml, or the file that
-/// $DBDYNO_CATALOGUE names.
+/// Servers that can be downloaded are listed in a catalogue. Entries of your own go into
+/// ~/.config/dbdyno/servers.toml, or the file that $DBDYNO_CATALOGUE names.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersArgs {
     #[command(subcommand)]
@@ -27,12 +27,13 @@ pub(crate) enum ServersVerb {
     Remove(ServersRemoveArgs),
 }
 
-/// List servers that can be got and those that are here, with what each of those can do.
+/// List servers that can be downloaded, and installed ones with their features.
 ///
-/// What a server can do was asked when it was got or added: it was started once on fresh data.
+/// The features come from the server itself, which was started once on fresh data when it was
+/// downloaded or added.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersListArgs {
-    /// Only those that are here.
+    /// Only installed servers.
     #[arg(long)]
     pub(crate) here: bool,
     /// Print JSON instead, with all engines and logins.
@@ -40,10 +41,11 @@ pub(crate) struct ServersListArgs {
     pub(crate) json: bool,
 }
 
-/// Get servers of the catalogue.
+/// Download servers of the catalogue.
 ///
-/// Each is downloaded, checked (SHA-256; Debian packages by apt's signature), unpacked, started once on fresh data and
-/// asked what it can do. What fails leaves nothing behind. A server that is here is not downloaded again.
+/// Each is downloaded, checked (SHA-256; Debian packages by apt's signature), unpacked, started
+/// once on fresh data and asked what it can do. A failed download leaves no files. A server that is
+/// here is not downloaded again.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersGetArgs {
     /// Names in the catalogue; `dbdyno servers list` shows them.
@@ -51,7 +53,7 @@ pub(crate) struct ServersGetArgs {
     pub(crate) names: Vec<String>,
 }
 
-/// Give a server that you have built or installed a name for plans.
+/// Name a server that you built or installed, for use in plans.
 ///
 /// It is started once on fresh data and asked what it can do. Its base directory stays where it is, and as it is. After a
 /// rebuild in place, add it again.
@@ -65,24 +67,25 @@ pub(crate) struct ServersAddArgs {
     pub(crate) basedir: PathBuf,
 }
 
-/// Start a server to play with, on fresh data, until Ctrl-C.
+/// Start a server on fresh data, for trying things out, until Ctrl-C.
 ///
-/// It listens on a private unix socket only, and the user who may do anything has no password. When it ends, its data is
-/// removed.
+/// It listens on a private unix socket only, and its superuser has no password. When it ends, its
+/// data is removed.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersStartArgs {
-    /// A server that is here.
+    /// An installed server.
     pub(crate) name: String,
     /// The server's own option file: my.cnf, or settings of postgresql.conf.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
 
-/// Remove a server that dbdyno has got, or forget one that was added.
+/// Remove a downloaded server, or forget one that was added.
 ///
-/// The base directory of a server that was added stays. What somebody else has put into the servers folder is refused.
+/// The base directory of a server that was added stays. Folders that dbdyno did not create are
+/// refused.
 #[derive(Debug, Parser)]
 pub(crate) struct ServersRemoveArgs {
-    /// A server that is here.
+    /// An installed server.
     pub(crate) name: String,
 }

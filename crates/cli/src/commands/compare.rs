@@ -103,7 +103,8 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
         return Err(Ended::new(
             USAGE,
             format!(
-                "nothing was compared: no step is valid on both sides in the same block{why}; dbdyno report RUN says why"
+                "nothing was compared: no step is valid on both sides in the same block{why}; see \
+                 dbdyno report RUN"
             ),
         ));
     }
@@ -113,7 +114,7 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
     Ok(())
 }
 
-/// A background rate or a schedule that base kept and new did not is a regression, whatever the queries beside it gained; so is a
+/// A background rate or a schedule that base kept and new did not is a regression, whatever the concurrent queries gained; so is a
 /// block in which new answered nothing.
 fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     match fail_on {
@@ -241,6 +242,6 @@ mod tests {
         assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
         let ended = status(&nothing, FailOn::Never).unwrap_err();
         assert_eq!(ended.code, USAGE);
-        insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; dbdyno report RUN says why");
+        insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; see dbdyno report RUN");
     }
 }

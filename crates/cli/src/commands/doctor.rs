@@ -17,8 +17,8 @@ fn client(args: &DoctorArgs) -> Result<(), Ended> {
     })?;
     if let Some(busy) = fitness::busy() {
         terminal::warning(&format!(
-            "{busy}: other programs run, so the client will seem weaker than it is, and sound steps may be called invalid; \
-             calibrate again when they have ended"
+            "{busy}: other programs run, so the calibration is too low and valid steps may be \
+             called invalid; calibrate again when they have ended"
         ));
     }
     let calibration = calibrate::calibrate(args)?;
@@ -37,7 +37,7 @@ fn machine(args: &DoctorArgs) -> Result<(), Ended> {
     if !data_dir.is_dir() {
         let looked_at = fitness::existing(data_dir);
         terminal::warning(&format!(
-            "the folder {} is not there; what is said of its disk is of {}, the nearest one above it that is",
+            "folder {} does not exist; the disk checks are for {}, its nearest existing parent",
             data_dir.display(),
             looked_at.display()
         ));

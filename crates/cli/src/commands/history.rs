@@ -35,7 +35,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
     if let Some(plan) = &args.plan {
         only_of(plan, &mut runs)?;
     }
-    // What was measured later stands later, however the shell has sorted the names.
+    // What was measured later is later, however the shell has sorted the names.
     runs.sort_by(|a, b| a.manifest.started.cmp(&b.manifest.started));
     let found = history_of(
         &runs.iter().collect::<Vec<_>>(),

@@ -100,9 +100,9 @@ fn state(run: &Run) -> String {
     let word = match ended(run) {
         _ if run.is_going_on => "going on",
         Some(Outcome::Completed) => "complete",
-        Some(Outcome::Failed) => "with failed cells; --resume with --failed repeats them",
-        Some(Outcome::Interrupted) => "interrupted; --resume goes on",
-        None => "not ended; --resume goes on",
+        Some(Outcome::Failed) => "with failed cells; repeat them with --resume --failed",
+        Some(Outcome::Interrupted) => "interrupted; continue with --resume",
+        None => "not ended; continue with --resume",
     };
     format!("{} of {} cells, {word}", completed(run), run.manifest.order.len())
 }

@@ -98,7 +98,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
     }
     text.push_str(&format!("disk: {}\n", disk(estimate)));
     let WaitChoice { wait, reason } = plan.client_wait();
-    text.push_str(&format!("client: {}s for answers, since {reason}\n", wait.word()));
+    text.push_str(&format!("client: {}s while waiting for answers: {reason}\n", wait.word()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {
         text.push_str(&format!("note: the plan's blocks alone take longer than the budget of {budget}\n"));
     }
@@ -110,7 +110,7 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
 
 /// Of the plan's blocks, and of those that a budget leaves room for.
 fn time_line(plan: &Plan, estimate: &Estimate) -> String {
-    let known = "steps with a length and pauses are exact, the rest is a guess";
+    let known = "steps with a fixed length and pauses are exact, the rest is an estimate";
     let about = time::about(estimate.duration);
     match plan.budget.filter(|budget| budget.0 >= estimate.duration) {
         Some(budget) => {
@@ -122,7 +122,7 @@ fn time_line(plan: &Plan, estimate: &Estimate) -> String {
     }
 }
 
-/// Here, and on servers that somebody else runs.
+/// Here, and on servers that others run.
 fn disk(estimate: &Estimate) -> String {
     let here = format!("about {} at most", time::bytes(estimate.peak_disk_bytes));
     let Some(there) = estimate.address_disk_bytes.map(time::bytes) else { return here };
@@ -140,6 +140,6 @@ fn server(kind: &VariantKind) -> String {
         VariantKind::Null => "nothing (answers at once)".to_owned(),
         VariantKind::BaseDir(path) => format!("server in {}", path.display()),
         VariantKind::Named(name) => format!("server {name}"),
-        VariantKind::Address(address) => format!("{address}, run by somebody else"),
+        VariantKind::Address(address) => format!("{address}, external server"),
     }
 }

@@ -23,7 +23,7 @@ struct Document<'a> {
     rest_seconds: f64,
     /// Of this machine.
     peak_disk_bytes: u64,
-    /// Of a server that somebody else runs; `None` in a plan without addresses.
+    /// Of a server that others run; `None` in a plan without addresses.
     address_disk_bytes: Option<u64>,
     /// How load threads wait for answers, `sleep` or `spin`, and why so.
     client_wait: &'static str,

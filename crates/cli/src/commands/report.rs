@@ -44,7 +44,7 @@ fn from_ending(output: Option<&Path>) -> Result<String, Ended> {
     format.map(|format| format.name().to_owned()).ok_or_else(|| unknown_ending(ending, endings))
 }
 
-/// A file whose ending is of no format would hold what nobody expects in it.
+/// A file whose ending is of no format would hold what no one expects in it.
 pub(super) fn unknown_ending<'a>(ending: &OsStr, known: impl Iterator<Item = &'a str>) -> Ended {
     let known = known.map(|ending| format!(".{ending}")).collect::<Vec<_>>().join(", ");
     let ending = ending.to_string_lossy();

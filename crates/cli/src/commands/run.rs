@@ -106,11 +106,12 @@ fn refuse_links(data_root: &Path) -> Result<(), Ended> {
     let own = [data_root.to_owned(), data_root.join(TEMPLATES), data_root.join(SNAPSHOTS)];
     let Some(link) = own.iter().find(|path| is_link(path)) else { return Ok(()) };
     let advice = "remove the link, or name the folder that it leads to with host.data_dir";
-    let what = format!("{} is a link, and a run keeps no data behind one; {advice}", link.display());
+    let what =
+        format!("{} is a symbolic link, and a run does not follow it for its data; {advice}", link.display());
     Err(Ended::new(MACHINE, what))
 }
 
-/// Removes what a run has kept beside the data of its cells, and names what is left.
+/// Removes what a run has kept next to the data of its cells, and names what is left.
 fn remove_data_root(data_root: &Path, templates: &Templates) {
     if let Err(Ended { message: Some(message), .. }) = refuse_links(data_root) {
         return terminal::warning(&message);
@@ -125,7 +126,7 @@ fn remove_data_root(data_root: &Path, templates: &Templates) {
     }
 }
 
-/// Flags of a run that goes on begin no other run. `requires` of the command line lapses beside a plan, which `--resume`
+/// Flags of a run that goes on begin no other run. `requires` of the command line lapses with a plan, which `--resume`
 /// excludes.
 fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
     let given = [("--failed", args.failed), ("--anyway", args.anyway)].into_iter().find(|(_, given)| *given);
@@ -141,11 +142,11 @@ fn needs_resume(args: &RunArgs) -> Result<(), Ended> {
 
 /// Reports on what there is, however the run ended, and says how to go on.
 fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
-    let go_on = format!("go on with: dbdyno run --resume {}", dir.display());
+    let go_on = format!("to continue: dbdyno run --resume {}", dir.display());
     let tally = walked.map_err(|ended| Ended {
         message: ended
             .message
-            .map(|message| format!("{message}; what was measured is in {}; {go_on}", dir.display())),
+            .map(|message| format!("{message}; results so far: {}; {go_on}", dir.display())),
         ..ended
     })?;
     let run = Run::open(dir)?;
@@ -163,13 +164,10 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
         terminal::warning(&format!("{}; the report is {}", message.unwrap_or_default(), report.display()));
     }
     if tally.interrupted {
-        terminal::note(&format!("stopped before the end; {go_on}"));
+        terminal::note(&format!("stopped early; {go_on}"));
     }
     if !tally.interrupted && tally.failed > 0 {
-        terminal::note(&format!(
-            "to run what failed once more: dbdyno run --resume {} --failed",
-            dir.display()
-        ));
+        terminal::note(&format!("to repeat failed cells: dbdyno run --resume {} --failed", dir.display()));
     }
     tally.ended()
 }
@@ -259,7 +257,8 @@ fn client_calibration(plan: &Plan, manifest: &Manifest) -> Option<ClientCalibrat
         let wait =
             plan.host.client_wait.map_or_else(String::new, |wait| format!(" --client-wait {}", wait.word()));
         terminal::note(&format!(
-            "note: how much this client could do here is not known; to have it checked: dbdyno doctor --client{}{}{threads}{wait}",
+            "note: the client is not calibrated, so overload is not checked; to calibrate: dbdyno \
+             doctor --client{}{}{threads}{wait}",
             cpus("client-cpus", &host.client_cpus),
             cpus("server-cpus", &host.server_cpus),
         ));

@@ -97,7 +97,7 @@ fn undecided(
     for workload in &findings.workloads {
         for variant in workload.steps.iter().flat_map(|step| &step.variants) {
             let is_again = findings.run.again.as_ref() == Some(&variant.variant);
-            // Beside a base that stood still in a block no further one decides anything.
+            // Against a base that stalled in a block no further one decides anything.
             let is_open =
                 variant.verdict == Some(Verdict::Undecided) && variant.standstills.base_stalled.is_empty();
             if is_open && !is_again {
@@ -137,7 +137,8 @@ fn told(findings: &Findings, blocks: u32, next: &[CellId], left: Duration) -> St
         .filter_map(|variant| variant.verdict)
         .collect();
     let open = verdicts.iter().filter(|verdict| **verdict == Verdict::Undecided).count();
-    let found = format!("look after {blocks} blocks: {open} of {} comparisons undecided", verdicts.len());
+    let found =
+        format!("interim analysis after {blocks} blocks: {open} of {} comparisons undecided", verdicts.len());
     match next {
         [] if open == 0 => format!("{found}; done, {} of the budget left", time::about(left)),
         [] => format!("{found}; no further block ({} of the budget left)", time::about(left)),

@@ -72,7 +72,7 @@ impl Conductor<'_> {
             }
             Err(taken) => taken,
         };
-        // Since when is not known: any of the steps may have had the other run's load beside it, and its rows in the tables.
+        // Since when is not known: any of the steps may have run with the other run's load, and its rows in the tables.
         writer.event(&CellEvent::Invalid { at: time::now(), reason: taken.clone() })?;
         Ok(match outcome {
             Outcome::Completed => (Outcome::Failed, Some(taken)),
@@ -107,7 +107,7 @@ impl Conductor<'_> {
         let mut ending = ending(described.map(|()| (Outcome::Completed, None)))?;
         let obituary = database.obituary();
         if !database.owned {
-            // Of a check or a pause that was cut off; those of a step are told with it.
+            // Of a check or a pause that was cut off; those of a step are reported with it.
             let cancelled = self.cancel_abandoned(&database);
             self.warn(writer, cancelled.err())?;
         }

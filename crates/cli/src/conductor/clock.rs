@@ -1,4 +1,4 @@
-//! How long a run has taken: by a clock that nobody sets, and by what earlier sessions of it have recorded of theirs.
+//! How long a run has taken: by a clock that no one sets, and by what earlier sessions of it have recorded of theirs.
 
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ fn is_of_old(session: &[RunEvent]) -> bool {
     session.iter().any(is_bare)
 }
 
-/// Length of a session by the time of day, which somebody may have set meanwhile: there is nothing else in runs of old.
+/// Length of a session by the time of day, which someone may have set meanwhile: there is nothing else in runs of old.
 fn by_times(session: &[RunEvent]) -> Duration {
     let length = |(first, last): (&RunEvent, &RunEvent)| time::between(at(first), at(last));
     session.first().zip(session.last()).and_then(length).unwrap_or_default()
@@ -190,7 +190,7 @@ mod tests {
         });
         events.extend(cell("b", (41, Some(27)), Some((44, Some(30)))));
         assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
-        assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest all the same");
+        assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest anyway");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::variants::{Prepared, Source};
 
 /// Name of the database on servers that dbdyno starts; the original's.
 const DATABASE: &str = "ib";
-/// Class of the session beside the load, under which its encryption is recorded.
+/// Class of the session during the load, under which its encryption is recorded.
 const CONDUCTOR: &str = "conductor";
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -48,7 +48,7 @@ pub(crate) struct Database {
     /// dbdyno may change global settings and drop binary logs.
     pub(crate) owned: bool,
     server: Option<Running>,
-    /// The process of a server that somebody else runs on this machine.
+    /// The process of a server that others run on this machine.
     found_pid: Option<u32>,
     data_dir: Option<PathBuf>,
     /// Folder of the benchmark's own tables; of MyRocks, the engine's.
@@ -144,7 +144,7 @@ impl Database {
         self
     }
 
-    /// On a server that somebody else runs.
+    /// On a server that others run.
     fn elsewhere(endpoint: Endpoint, found_pid: Option<u32>) -> Self {
         Self {
             endpoint,
@@ -193,7 +193,7 @@ impl Database {
         if data == Data::Fresh {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
-        // MyRocks keeps the rows of all databases in a folder of its own, and beside the others' tables their definitions only.
+        // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders their definitions only.
         let folder = match capabilities.upkeep {
             Upkeep::MyRocks => first_text(session.rows("SELECT @@rocksdb_datadir").await?),
             _ => None,
@@ -235,7 +235,7 @@ impl Database {
         }
     }
 
-    /// A session beside the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
+    /// A session during the load, for set-up and checks. It has nothing to do while a step runs, which may take longer
     /// than the server would leave it alone.
     pub(crate) async fn connect(&self) -> Result<AnySession, DbError> {
         let mut session = self.endpoint.connect_as(CONDUCTOR).await?;
@@ -244,7 +244,7 @@ impl Database {
     }
 
     /// Ends what the server still does for connections that were dropped before their answers came, so that nothing is measured
-    /// beside it.
+    /// next to it.
     ///
     /// # Errors
     /// One sentence: what may still be at work.
@@ -304,7 +304,7 @@ impl Database {
     /// What a server of ours that runs has logged as errors: it may wait for space on its disk, which looks like a slow one.
     pub(crate) fn complaints(&self) -> Option<String> {
         let errors = self.server.as_ref()?.logged_errors()?;
-        Some(format!("the last errors in the server's log:\n{errors}"))
+        Some(format!("last errors in the server's log:\n{errors}"))
     }
 
     /// There is something that can be stopped, started and given other data: a server that dbdyno starts, or an embedded
@@ -313,7 +313,7 @@ impl Database {
         self.owned && self.data_dir.is_some()
     }
 
-    /// CPUs that the server's first process may run on, as the kernel tells them.
+    /// CPUs that the server's first process may run on, as the kernel reports them.
     pub(crate) fn effective_cpus(&self) -> Option<String> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()?)).ok()?;
         let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -348,7 +348,7 @@ impl Database {
                     ));
                 }
                 Ok(stopped) if stopped.had_ended || stopped.code != Some(0) => {
-                    warning = Some(format!("the server did not end well: {stopped}; its log says why"));
+                    warning = Some(format!("the server did not stop cleanly: {stopped}; see its log"));
                 }
                 Ok(_) => {}
                 Err(error) => warning = Some(error.to_string()),

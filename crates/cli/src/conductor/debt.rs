@@ -20,7 +20,7 @@ pub(crate) struct Reading {
     levels: BTreeMap<String, i64>,
 }
 
-/// Asks the server; `None` when it has nothing to tell, as the null database.
+/// Asks the server; `None` when it has nothing to report, as the null database.
 ///
 /// # Errors
 /// Why there is no answer, in words.

@@ -52,8 +52,8 @@ impl Holds {
                     }
                 },
                 Held::Impossible(Some(why)) => holds.doubts.push(format!(
-                    "variant {name}: {} could not be locked, so nothing keeps another run of dbdyno from using it at the same \
-                     time: {why}",
+                    "variant {name}: {} could not be locked, so another run of dbdyno may use it \
+                     at the same time: {why}",
                     of(&endpoint)
                 )),
                 Held::Impossible(None) => {}
@@ -72,10 +72,10 @@ impl Holds {
         }
     }
 
-    /// Sees to it that the variant's database is locked. What is to be told where it was not any more.
+    /// Sees to it that the variant's database is locked. What to report where it was not any more.
     ///
     /// # Errors
-    /// That somebody else has it now.
+    /// That others have it now.
     pub(crate) async fn renew(&mut self, variant: &str) -> Result<Option<String>, String> {
         let Some(kept) = self.of_variant(variant) else { return Ok(None) };
         if kept.hold.is_kept().await {
@@ -90,24 +90,25 @@ impl Holds {
                     of(&kept.endpoint)
                 )))
             }
-            // The server has not noticed yet that our own connection is gone: nobody else can have had the lock.
+            // The server has not noticed yet that our own connection is gone: no other can have had the lock.
             Ok(Held::By(holder)) if holder.is(kept.hold.holder()) => Ok(None),
             Ok(Held::By(holder)) => Err(format!(
                 "{}; the connection that had it locked was lost",
                 in_use(&kept.endpoint, &holder.to_string())
             )),
-            // Of a server that is not there, whoever connects next will tell.
+            // Of a server that is not there, the next connection will find out.
             Ok(Held::Impossible(_)) | Err(_) => Ok(None),
         }
     }
 
-    /// What is to be told where others are at work in the variant's database: what a run has left that was killed, for one.
+    /// What to report where others are at work in the variant's database: what a run has left that was killed, for one.
     pub(crate) async fn company(&mut self, variant: &str) -> Option<String> {
         let kept = self.of_variant(variant)?;
         let others = kept.hold.others_at_work().await;
         (!others.is_empty()).then(|| {
             format!(
-                "statements of others were at work in {} when the cell began, and its figures hold what they cost: {}",
+                "other statements were running in {} when the cell began, and its figures include \
+                 their cost: {}",
                 of(&kept.endpoint),
                 others.join("; ")
             )
@@ -126,7 +127,7 @@ impl Holds {
     }
 }
 
-/// The servers of a run that somebody else runs.
+/// The servers of a run that others run.
 pub(crate) fn elsewhere(variants: &[Prepared]) -> Vec<Endpoint> {
     variants.iter().filter_map(endpoint).collect()
 }

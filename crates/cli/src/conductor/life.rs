@@ -146,7 +146,7 @@ impl Conductor<'_> {
         provided.ok_or_else(|| Stop::failed(STOPPED))?.map_err(Stop::failed)
     }
 
-    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session beside
+    /// Stops the server, does what `turn` says, and starts it: each a piece of work in the record. Returns a new session next to
     /// the load.
     ///
     /// # Errors
@@ -234,14 +234,15 @@ impl Conductor<'_> {
         Ok(())
     }
 
-    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so beside the first step.
+    /// Servers of MySQL and MariaDB that fill their buffer pool from the last one after each start do so during the first step.
     pub(crate) fn warming_note(&self, id: &CellId, server: &ServerInfo) -> Option<String> {
         let (mode, cold) = self.plan.workload.data_of(&id.workload);
         let setting = server.settings.get("innodb_buffer_pool_load_at_startup")?;
         let restarts = mode != DataMode::Preserve || cold.is_any();
         (restarts && matches!(setting.as_str(), "ON" | "1")).then(|| {
-            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reads pages of its last buffer pool, \
-             beside the first step".to_owned()
+            "innodb_buffer_pool_load_at_startup is ON: after each restart the server reloads its \
+             last buffer pool, during the first step"
+                .to_owned()
         })
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub(crate) struct Loaded {
     /// What the workload knows of them.
     pub(crate) knowledge: Value,
-    /// The content checks behind the load that failed, in words.
+    /// The content checks after the load that failed, in words.
     pub(crate) faults: Vec<String>,
 }
 

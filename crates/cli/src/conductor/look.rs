@@ -72,7 +72,7 @@ async fn look(
     };
     let described = described.await.map_err(|error| error.to_string());
     let server = described.map(|described| server_info(described, &database));
-    // What goes wrong at its end is told when it is measured.
+    // What goes wrong at its end is reported when it is measured.
     let _ = database.end(false, stop_limit);
     server
 }

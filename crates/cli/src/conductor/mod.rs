@@ -135,7 +135,7 @@ impl Tally {
             let cells = numbered(self.failed, "cell");
             return Err(Ended::new(
                 SERVER,
-                format!("{cells} failed; the report says why, what completed is in it"),
+                format!("{cells} failed; the report has the reasons and the completed cells"),
             ));
         }
         Ok(())

@@ -33,7 +33,7 @@ pub(crate) struct StepRun<'a, 'b> {
     pub(crate) name: &'a str,
     /// Characters of the longest name of a step.
     pub(crate) name_width: usize,
-    /// It runs once more, only to make the data: its record is kept apart, and no rate is told.
+    /// It runs once more, only to make the data: its record is kept apart, and no rate is reported.
     pub(crate) is_repeated: bool,
     /// What is wrong with the loaded tables that it runs on.
     pub(crate) misloaded: &'a [String],
@@ -91,14 +91,11 @@ impl StepRun<'_, '_> {
         let (barrier, silence) = (watcher.barrier, watcher.silence.lasts());
         self.end_sampling(sampler, &mut writer)?;
         if end.outcome != Outcome::Completed && silence >= FIRST_WORD {
-            let text = format!(
-                "the server had answered nothing for {} when step {} ended",
-                about(silence),
-                self.name
-            );
+            let text =
+                format!("the server had not answered for {} when step {} ended", about(silence), self.name);
             writer.event(&StepEvent::Warning { text })?;
         }
-        // What comes next on a server that goes on would be measured beside it.
+        // What comes next on a server that goes on would be measured together with it.
         let goes_on = !self.database.owned || end.outcome == Outcome::Completed;
         if goes_on && let Err(text) = conductor.cancel_abandoned(self.database) {
             conductor.progress.line(&format!("warning: {text}"));
@@ -135,7 +132,7 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// The last event of a step, and what is told of it.
+    /// The last event of a step, and what is reported of it.
     fn end(&self, mut writer: StepWriter, end: &StepEnd, ran: Ran) -> Result<Ran, Ended> {
         let (outcome, message) = ran.ending.clone();
         let event = StepEvent::Ended { at: time::now(), at_us: end.at_us, outcome, message };
@@ -145,7 +142,7 @@ impl StepRun<'_, '_> {
         Ok(ran)
     }
 
-    /// What took the load's connections away will have taken the session beside it too.
+    /// What took the load's connections away will have taken this session too.
     fn again(&self, session: &mut AnySession, end: &StepEnd) -> Result<(), DbError> {
         let was_lost = end.outcome == Outcome::Completed && end.lanes.iter().any(|lane| lane.reconnects > 0);
         if was_lost && let Some(connected) = self.conductor.unless_cancelled(self.database.connect()) {
@@ -154,7 +151,7 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// What the server has put off now; `None` without sampling and of a server that does not tell, which is recorded.
+    /// What the server has put off now; `None` without sampling and of a server that does not report, which is recorded.
     fn debt(
         &self,
         session: &mut AnySession,
@@ -169,7 +166,7 @@ impl StepRun<'_, '_> {
             None => Ok(None),
             Some(Ok(reading)) => Ok(reading),
             Some(Err(why)) => {
-                let text = format!("what the server had put off {when} is not known: {why}");
+                let text = format!("deferred work of the server {when} is not known: {why}");
                 writer.event(&StepEvent::Warning { text })?;
                 // A session whose answer was not waited for is of no use to the verification.
                 if let Some(Ok(again)) = self.conductor.unless_cancelled(self.database.connect()) {
@@ -252,15 +249,16 @@ impl StepRun<'_, '_> {
         Ok(())
     }
 
-    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record tells what is not sampled.
+    /// The sampler, ready to begin, or one that does nothing if the plan says so; the record reports what is not sampled.
     fn sampler(
         &self,
         writer: &mut StepWriter,
         warmup: Duration,
         polled_ns: Option<Arc<[AtomicU64]>>,
     ) -> Result<Sampler, Ended> {
-        const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and the server's own counters were not \
-                           measured, and nobody saw whether the client was the limit";
+        const OFF: &str = "sampling is off (`sampling = false` in `[host]`): CPU, memory, disk and \
+                           the server's own counters were not measured, and the check for an \
+                           overloaded client was not made";
         if !self.conductor.plan.host.sampling {
             writer.event(&StepEvent::Warning { text: OFF.to_owned() })?;
             return Ok(Sampler::off());

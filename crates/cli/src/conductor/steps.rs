@@ -13,7 +13,7 @@ use crate::conductor::loaded::Loaded;
 use crate::conductor::step::{Ran, StepRun};
 use crate::conductor::stop::Stop;
 
-/// Place for the name of a step in the line that tells of it.
+/// Place for the name of a step in the line that reports it.
 const LEAST_WIDTH: usize = 8;
 
 /// A workload on its way through a cell.
@@ -28,7 +28,7 @@ struct Walk<'a> {
     blank: Value,
     /// The cell began on a copy of the snapshot.
     began_on_copy: bool,
-    /// The content checks that failed behind the load of the tables as they are now.
+    /// The content checks that failed after the load of the tables as they are now.
     misloaded: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl Conductor<'_> {
         let place = format!("before step {}", walk.names[index]);
         let here = |stop: Stop| stop.at(&place);
         let loaded = Loaded { knowledge: walk.workload.knowledge(), faults: walk.misloaded.clone() };
-        // Behind a repeated load nothing would be cold.
+        // After a repeated load nothing would be cold.
         let now = Turn { is_cold: turn.is_cold && turn.data != Change::Anew, ..turn };
         let turned = self.turn(walk.id, walk.writer, walk.database, session, now, loaded.to_json());
         let mut session = turned.map_err(here)?;

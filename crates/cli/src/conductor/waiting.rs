@@ -1,4 +1,4 @@
-//! Waiting for a server beside the clock: not beyond the user's wish to end, and not for long without a word.
+//! Waiting for a server outside the clock: not beyond the user's wish to end, and not for long without a word.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ impl Conductor<'_> {
     }
 
     /// The same for questions to a server, which may be long at work or may have stopped answering: the progress line counts
-    /// the time, and a line now and then tells of it.
+    /// the time, and a line now and then reports it.
     pub(crate) fn answered<T>(&self, what: &str, questions: impl Future<Output = T>) -> Option<T> {
         self.progress.busy(what);
         self.unless_cancelled(async {

@@ -155,7 +155,7 @@ fn calibration(
     let findings = dbdyno_analyse::analyse(&Run::open(dir)?);
     let rates = rates(&findings, server_cpus);
     if rates.is_empty() {
-        return Err(Ended::new(OURS, "the calibration measured nothing"));
+        return Err(Ended::new(OURS, "the calibration has no result"));
     }
     Ok(ClientCalibration {
         at: manifest.started.clone(),
@@ -193,7 +193,7 @@ fn client_rate(driver: &str, run: &StepRun, server_cpus: usize) -> Option<Client
     })
 }
 
-/// A client without time left was the limit, however busy the server was beside it.
+/// A client without time left was the limit, however busy the server was.
 fn limit(busiest_load_thread_share: Option<f64>, server_share: Option<f64>) -> LimitedBy {
     match (busiest_load_thread_share, server_share) {
         (Some(FULL..), _) => LimitedBy::Client,

@@ -62,7 +62,7 @@ pub(crate) fn doubts(findings: &[Finding]) -> Option<String> {
     let doubtful = findings.iter().filter(|finding| finding.verdict != Verdict::Good);
     let told: Vec<String> = doubtful.map(|finding| format!("{}: {}", finding.name, finding.found)).collect();
     (!told.is_empty())
-        .then(|| format!("This machine, when the run began: {}. See dbdyno doctor.", told.join("; ")))
+        .then(|| format!("Machine at the start of the run: {}. See dbdyno doctor.", told.join("; ")))
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_is_not_good_is_one_sentence_of_a_run() {
-        insta::assert_snapshot!(doubts(&findings()).unwrap(), @"This machine, when the run began: governor: powersave; disk: 1 MB free. See dbdyno doctor.");
+        insta::assert_snapshot!(doubts(&findings()).unwrap(), @"Machine at the start of the run: governor: powersave; disk: 1 MB free. See dbdyno doctor.");
         assert_eq!(doubts(&findings()[..1]), None);
     }
 }

@@ -38,7 +38,7 @@ impl HostFiles {
         self.line(path)?.parse().ok()
     }
 
-    /// The one of several words that stands in brackets: `always [madvise] never`.
+    /// The one of several words that is in brackets: `always [madvise] never`.
     pub(crate) fn chosen(&self, path: &str) -> Option<String> {
         let line = self.line(path)?;
         let (_, rest) = line.split_once('[')?;

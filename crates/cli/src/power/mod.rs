@@ -20,7 +20,7 @@ const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
-    /// Steps that can have a verdict × variants beside the base, which are judged together.
+    /// Steps that can have a verdict × variants other than the base, which are judged together.
     pub(crate) comparisons: usize,
     /// Difference that blocks are counted for, as a fraction; twice the margin of each step when `None`.
     pub(crate) wanted: Option<f64>,

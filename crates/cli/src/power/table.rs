@@ -3,23 +3,24 @@
 use crate::power::{Power, StepPower};
 
 /// What the columns say, in lines for files and pipes.
-const NOTE: &str = "noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a\n\
-                    rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal\n\
-                    variants shown to be.";
+const NOTE: &str = "\
+noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
+the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
+get the verdict same.";
 /// Characters of the widest of these lines.
-const NOTE_WIDTH: usize = 123;
+const NOTE_WIDTH: usize = 118;
 /// Characters that heads on several lines are broken at.
 const HEAD: usize = 10;
 
 /// A heading, the table and what its columns say. Heads that are wider than `width` all together stand on several lines.
 pub(super) fn text(power: &Power, width: usize) -> String {
     let what = match power.blocks {
-        1 => "nothing is certain with 1 block".to_owned(),
-        blocks => format!("what {blocks} blocks show in 80 % of runs"),
+        1 => "1 block detects nothing".to_owned(),
+        blocks => format!("what {blocks} blocks detect in 80 % of runs"),
     };
     let (from, steps) = match &power.noise_from {
         Some(from) => (format!("noise: {from}"), &power.steps),
-        None => ("the noise of this host is not known: by assumed noise".to_owned(), &power.assumed),
+        None => ("noise of this host unknown: assumed noise".to_owned(), &power.assumed),
     };
     let mut text = format!("power: {what} ({from})\n");
     for line in table(power, steps, width) {
@@ -175,14 +176,14 @@ mod tests {
             assumed: Vec::new(),
         };
         insta::assert_snapshot!(text(&power, usize::MAX), @r"
-        power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
+        power: what 5 blocks detect in 80 % of runs (noise: A/A of 2 runs on this host)
           step     noise  detects  as the only one of 10  same within  margin  blocks for twice the margin  blocks for same
           l.i0     0.5 %    2.2 %                  2.2 %        0.8 %   2.0 %                            3                3
           qr100    3.0 %    5.2 %                  9.9 %        4.9 %   2.0 %                            7               22
           qp100  unknown        ?                      ?            ?   2.0 %                            ?                ?
-        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
-        rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
-        variants shown to be.
+        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
+        the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
+        get the verdict same.
         ");
     }
 
@@ -196,7 +197,7 @@ mod tests {
         let (table, note) = text.split_once("noise: standard").unwrap();
         assert_eq!(note.lines().count(), 1, "one paragraph, to be folded");
         insta::assert_snapshot!(table, @r"
-        power: what 5 blocks show in 80 % of runs (noise: A/A of 2 runs on this host)
+        power: what 5 blocks detect in 80 % of runs (noise: A/A of 2 runs on this host)
                                                 as the                  blocks for
                                               only one    same           twice the  blocks for
           step                noise  detects     of 10  within  margin      margin        same
@@ -216,13 +217,13 @@ mod tests {
             assumed: vec![step(None, Some(0.01), 1), step(None, Some(0.05), 1)],
         };
         insta::assert_snapshot!(text(&power, usize::MAX), @r"
-        power: nothing is certain with 1 block (the noise of this host is not known: by assumed noise)
+        power: 1 block detects nothing (noise of this host unknown: assumed noise)
           noise  detects  same within  margin  blocks for 3.0 %  blocks for same
           1.0 %  nothing      nothing   2.0 %                 3                4
           5.1 %  nothing      nothing   2.0 %                15               56
-        noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
-        rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
-        variants shown to be.
+        noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
+        the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
+        get the verdict same.
         To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
         ");
     }

@@ -15,7 +15,7 @@ pub(super) struct Line {
     pub(super) eta: String,
     /// Block and variant.
     pub(super) cell: String,
-    /// The step, or what is done beside the clock.
+    /// The step, or what is done outside the clock.
     pub(super) what: String,
     /// With its unit.
     pub(super) rate: String,

@@ -78,11 +78,11 @@ fn runs_that_are_not_alike_are_refused_and_compared_anyway_with_a_note() {
     assert_eq!(ended.code, Some(2));
     assert_eq!(
         ended.err,
-        "error: the runs are not alike: seed 1 and 2; --anyway compares them all the same\n"
+        "error: the runs are not comparable: seed 1 and 2; --anyway compares them anyway\n"
     );
     let ended = desk.dbdyno(&["compare", &one, &two, "--anyway", "--format", "md"]);
     assert_eq!(ended.code, Some(0));
-    assert!(ended.out.contains("> The runs are not alike: seed 1 and 2.\n"), "{}", ended.out);
+    assert!(ended.out.contains("> The runs are not comparable: seed 1 and 2.\n"), "{}", ended.out);
     assert!(ended.out.contains("> One block:"), "{}", ended.out);
 }
 
@@ -103,8 +103,8 @@ fn runs_that_another_client_has_measured_are_not_alike() {
         format!("{}/{}", args[1], entry.file_name().to_str().unwrap())
     });
     let compare = |new: &str| desk.dbdyno(&["compare", &one, new]).err;
-    insta::assert_snapshot!(compare(&two), @"error: the runs are not alike: host.sampling true and false; --anyway compares them all the same");
-    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not alike: insert-benchmark.settle.wait "0s" and "1s"; --anyway compares them all the same"#);
+    insta::assert_snapshot!(compare(&two), @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
+    insta::assert_snapshot!(compare(&three), @r#"error: the runs are not comparable: insert-benchmark.settle.wait "0s" and "1s"; --anyway compares them anyway"#);
     let history = desk.dbdyno(&["history", &one, &two]);
-    insta::assert_snapshot!(history.err, @"error: the runs are not alike: host.sampling true and false; --anyway compares them all the same");
+    insta::assert_snapshot!(history.err, @"error: the runs are not comparable: host.sampling true and false; --anyway compares them anyway");
 }

@@ -93,7 +93,7 @@ fn a_run_that_was_killed_goes_on_with_its_snapshot_and_the_next_run_names_its_da
     let named = format!("go on with it: dbdyno run --resume runs/{}", name(&dir));
     assert!(other.expect_ok().err.contains(&named), "{}", other.err);
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
-    let where_it_is = "its figures are in aside/1/1/a/oltp and in no report";
+    let where_it_is = "its figures are only in aside/1/1/a/oltp";
     assert!(words(&resumed.expect_ok().err).contains(where_it_is), "{}", resumed.err);
     let run = Run::open(&dir).unwrap();
     assert_eq!(told(&run.cells[0]), (MEASURED.to_owned(), "restore".to_owned()), "the load is done");

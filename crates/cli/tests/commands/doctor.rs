@@ -64,12 +64,10 @@ fn the_disk_of_the_data_is_looked_at_and_a_folder_that_cannot_be_written_to_is_b
     let (ended, here) = json("runs/later");
     let nearest = desk.path("").canonicalize().unwrap();
     let nearest = nearest.to_str().unwrap().trim_end_matches('/');
-    let told = format!(
-        "the folder runs/later is not there; what is said of its disk is of {nearest}, the nearest one"
-    );
+    let told = format!("folder runs/later does not exist; the disk checks are for {nearest}, its nearest");
     assert!(ended.err.contains(&told), "{}", ended.err);
     assert!(here["found"].as_str().unwrap().starts_with("median "), "{here}");
-    assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left behind");
+    assert!(std::fs::read_dir(desk.path("")).unwrap().count() == 0, "nothing is left");
     let (ended, nowhere) = json("/proc/sys");
     ended.expect_code(3);
     assert_eq!(nowhere["verdict"], "bad", "{nowhere}");

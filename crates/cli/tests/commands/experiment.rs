@@ -36,7 +36,7 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     let desk = Desk::new();
     desk.write("p.toml", &short_plan());
     let unknown = desk.dbdyno(&["plan", "p.toml"]);
-    assert!(unknown.expect_ok().out.contains("the noise of this host is not known"), "{}", unknown.out);
+    assert!(unknown.expect_ok().out.contains("noise of this host unknown"), "{}", unknown.out);
 
     let ended = desk.dbdyno(&["run", "p.toml", "--aa"]);
     ended.expect_ok();
@@ -98,10 +98,10 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     let resume = || desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     let ended = resume();
     ended.expect_ok();
-    assert!(ended.err.contains("look after 4 blocks"), "{}", ended.err);
+    assert!(ended.err.contains("interim analysis after 4 blocks"), "{}", ended.err);
     let words = words(&ended.out);
-    assert!(words.contains("3 blocks and 1 further within 1 s, looked at 2 times"), "{words}");
-    assert!(words.contains("looked at after 3 and 4 blocks"), "{words}");
+    assert!(words.contains("3 blocks and 1 further within 1 s, analysed 2 times"), "{words}");
+    assert!(words.contains("Interim analyses after 3 and 4 blocks"), "{words}");
     assert!(words.contains("another class of host is: number of CPUs 999 then,"), "{words}");
     assert_eq!(looks(&dir), [(3, false, 2), (4, true, 0)]);
     let cells = Run::open(&dir).unwrap().cells.len();

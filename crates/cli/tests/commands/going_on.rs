@@ -27,7 +27,7 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     assert!(running.is_running(), "{}", running.said());
     running.signal(Signal::SIGKILL);
     running.wait();
-    assert_eq!(listed(), "runs/RUN  0 of 2 cells, not ended; --resume goes on\n");
+    assert_eq!(listed(), "runs/RUN  0 of 2 cells, not ended; continue with --resume\n");
     let warnings = findings(&dir).warnings.join("\n");
     let told = format!("Cell did not end: {first}; dbdyno was stopped in it.");
     assert!(warnings.contains(&told) && !warnings.contains("going on"), "{warnings}");

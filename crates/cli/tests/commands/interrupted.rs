@@ -40,7 +40,7 @@ fn the_report_has_the_finished_steps(desk: &Desk, dir: &Path) {
 fn resume_completes(desk: &Desk, dir: &Path) {
     let resumed = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     resumed.expect_ok();
-    assert!(resumed.err.contains("going on: 2 of 2 cells are left"), "{}", resumed.err);
+    assert!(resumed.err.contains("resuming: 2 of 2 cells are left"), "{}", resumed.err);
     let run = Run::open(dir).unwrap();
     let aside = run.events.iter().find_map(|event| match event {
         RunEvent::CellSetAside { cell, to, .. } => Some((cell.clone(), to.clone())),
@@ -70,7 +70,7 @@ fn a_killed_run_is_readable_to_its_last_second_and_goes_on() {
     assert!(!step.intervals.is_empty() && step.outcome().is_none());
     assert_eq!(
         desk.golden(&desk.dbdyno(&["list", "runs"]).out),
-        "runs/RUN  0 of 2 cells, not ended; --resume goes on\n"
+        "runs/RUN  0 of 2 cells, not ended; continue with --resume\n"
     );
     the_report_has_the_finished_steps(&desk, &dir);
     resume_completes(&desk, &dir);
@@ -84,7 +84,7 @@ fn ctrl_c_keeps_what_was_measured_and_says_how_to_go_on() {
     let ended = running.wait();
     ended.expect_code(130);
     let name = desk.golden(dir.file_name().unwrap().to_str().unwrap());
-    let advice = format!("stopped before the end; go on with: dbdyno run --resume runs/{name}");
+    let advice = format!("stopped before the end; to continue: dbdyno run --resume runs/{name}");
     assert_eq!(desk.golden(ended.err.trim_end()).lines().last(), Some(advice.as_str()));
     assert!(ended.out.contains("Throughput"), "no summary:\n{}", ended.out);
     let run = Run::open(&dir).unwrap();

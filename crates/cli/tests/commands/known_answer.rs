@@ -1,4 +1,4 @@
-//! `dbdyno known-answer`: it listens, serves a driver, stops at a signal and tells what it did.
+//! `dbdyno known-answer`: it listens, serves a driver, stops at a signal and reports what it did.
 
 use dbdyno_drivers::{Class, Endpoint, Param, Session, Target, mysql, postgres};
 use nix::sys::signal::Signal;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use crate::support::{Desk, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
-/// A run that was stopped in a step, and what somebody else keeps elsewhere.
+/// A run that was stopped in a step, and what others keep elsewhere.
 fn stopped(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"3s\""));
     let mut running = desk.start(&mut desk.command(&["run", "p.toml"]));

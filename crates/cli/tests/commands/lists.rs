@@ -10,7 +10,7 @@ fn a_plan_is_explained_without_running_it() {
     let ended = desk.dbdyno(&["plan", "p.toml", "--set", "blocks=2"]);
     ended.expect_ok();
     assert!(!desk.path("runs").exists(), "a plan was run or prepared");
-    let (cells, settings) = ended.out.split_once("\nWhat the variants were told").unwrap();
+    let (cells, settings) = ended.out.split_once("\nConfiguration differences").unwrap();
     assert!(settings.contains("• trap: SQLite syncs nothing (rollback, wal)."), "{settings}");
     insta::assert_snapshot!(cells, @r"
     plan test: 2 variants x 2 blocks
@@ -44,11 +44,11 @@ fn a_plan_is_explained_without_running_it() {
       qp100     10s at 100 inserts and deletes/s a client      10 s
       verify    6 checks of 4,000 rows                        0.0 s
 
-    time: about 82 s in all (steps with a length and pauses are exact, the rest is a guess)
+    time: about 82 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
     client: sleeps for answers, since the database works in its threads
 
-    power: what 2 blocks show in 80 % of runs (the noise of this host is not known: by assumed noise)
+    power: what 2 blocks detect in 80 % of runs (noise of this host unknown: assumed noise)
       noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
       0.5 %    5.9 %                  41 %        3.2 %   2.0 %                            3                3
       1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
@@ -70,8 +70,8 @@ fn the_time_of_a_plan_names_its_budget() {
         let line = ended.expect_ok().out.lines().find(|line| line.starts_with("time: ")).map(str::to_owned);
         line.unwrap()
     };
-    insta::assert_snapshot!(time("budget=10m"), @"time: about 2 min for the plan's blocks (steps with a length and pauses are exact, the rest is a guess), then further ones of what is undecided, up to the budget of 10m");
-    insta::assert_snapshot!(time("budget=1m"), @"time: about 2 min in all (steps with a length and pauses are exact, the rest is a guess)");
+    insta::assert_snapshot!(time("budget=10m"), @"time: about 2 min for the plan's blocks (steps with a fixed length and pauses are exact, the rest is an estimate), then further ones of what is undecided, up to the budget of 10m");
+    insta::assert_snapshot!(time("budget=1m"), @"time: about 2 min in all (steps with a fixed length and pauses are exact, the rest is an estimate)");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn the_schema_is_one_json_document() {
 #[test]
 fn workloads_are_listed() {
     let out = Desk::new().dbdyno(&["list", "workloads"]).expect_ok().out.clone();
-    let (steps, tests) = out.split_once("\nwhat each microbenchmark is for").unwrap();
+    let (steps, tests) = out.split_once("\npurpose and statements of each").unwrap();
     assert_eq!(
         tests.matches("\n\n").count(),
         dbdyno_workloads::microbenchmarks::options::MicroTest::ALL.len() + 1,
@@ -105,8 +105,8 @@ fn workloads_are_listed() {
         "\nhot-points\n  the same 100 rows read by every connection: contention on a few pages\n  SELECT c"
     ));
     insta::assert_snapshot!(steps, @r"
-    insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries beside writes at fixed rates
-    microbenchmarks   27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: what reads runs before the writes and again behind them
+    insert-benchmark  ten steps: load in key order, build indexes, random writes with deletes, then range and point queries with concurrent writes at fixed rates
+    microbenchmarks   27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the 32 of 2025: read tests run before the writes and again after them
     oltp              the classic tests on sbtest tables: point selects, read-only and read-write transactions, single writes, over ladders of connections and rates
 
     steps of insert-benchmark: l.i0 l.x l.i1 l.i2 qr100 qp100 qr500 qp500 qr1000 qp1000
@@ -131,7 +131,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
                     UPDATE sbtestN SET c=? WHERE id IN (?, ... 10 values)
       parameters  a new c, and update_inlist_ids ids (10), each drawn from 1 to the table's size
       rate        updates/s
-      trap        its published name says range=100, but the original's script is never told and takes its own 10
+      trap        its published name says range=100, but the original's script does not get that option and uses its default of 10
       groups      2021: write-heavy; 2024: writes; 2025: writes
     ");
     insta::assert_snapshot!(card("read-write_range=10\n"), @"
@@ -157,7 +157,7 @@ fn each_step_of_a_workload_is_listed_with_its_statements_parameters_and_purpose(
     let text = desk.dbdyno(&["list", "workloads", "insert-benchmark"]).expect_ok().out.clone();
     insta::assert_snapshot!(text.split("\n\n").nth(5).unwrap(), @"
     qr100
-      for         short range queries that an index answers alone, beside writes at a fixed rate: what is left for reading, and whether the rate is kept
+      for         short range queries on covering indexes with concurrent writes at a fixed rate: read throughput, and whether the write rate is kept
       sends       insert, text
                     INSERT INTO piN (dateandtime,cashregisterid,customerid,productid,price,data) VALUES (?,?,?,?,?,?), ... 50 rows
       sends       delete, text
@@ -271,6 +271,6 @@ fn a_folder_without_servers_says_how_to_get_some() {
     let ended = desk.ended(command.env("DBDYNO_SERVERS", desk.path("none")));
     assert_eq!(
         desk.golden(&ended.expect_ok().out),
-        "no servers in FOLDER/none; `dbdyno servers list` shows what can be got\n"
+        "no servers in FOLDER/none; `dbdyno servers list` shows available servers\n"
     );
 }

@@ -1,4 +1,4 @@
-//! The command from outside, on SQLite and on nothing: what it prints, what it leaves behind, how it ends.
+//! The command from outside, on SQLite and on nothing: what it prints, what it leaves, how it ends.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 

@@ -47,7 +47,7 @@ fn the_whole_42_run_on_sqlite_at_tiny_size() {
         let writes = step.spec.groups.get("2024").is_some_and(|group| group == "writes");
         assert_eq!(!step.checks().is_empty(), writes || name == "load", "{name}");
     }
-    assert_eq!(works(&run).iter().filter(|name| *name == "cleanup").count(), 2, "behind load and writes");
+    assert_eq!(works(&run).iter().filter(|name| *name == "cleanup").count(), 2, "after load and writes");
     let summary = &findings.workloads[0].summary.absolute;
     assert_eq!(
         summary.columns.len(),

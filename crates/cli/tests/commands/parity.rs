@@ -12,7 +12,7 @@ fn plan(top: &str) -> String {
 }
 
 fn section(text: &str) -> &str {
-    let from = text.find("What the variants were told").expect("the section");
+    let from = text.find("Configuration differences").expect("the section");
     text[from..].trim_end()
 }
 
@@ -23,24 +23,24 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     let ended = desk.dbdyno(&["plan", "p.toml"]);
     ended.expect_ok();
     insta::assert_snapshot!(section(&ended.out), @r"
-    What the variants were told ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
-    • differs: page: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
-      read more for each row. To write: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
+    Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
+    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
+      read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
 
-    Classes of settings
-    Predicted from the defaults of each version and what it is told; nothing was started. * = nobody
-    told it: the server's own default.
-    class        what                              a             b    alike
-    ───────────────────────────────────────────────────────────────────────
-    commit       a commit is                 synced*       synced*     same
-    binlog       second log                      off           off     same
-    buffer-pool  buffer pool                4000 KiB      4000 KiB     same
-    checksums    page checksums                  off           off     same
-    page-size    page                         4 KiB*         8 KiB  DIFFERS
-    io           data files go through    page cache    page cache     same
-    isolation    isolation              serializable  serializable     same
-    charset      characters                   UTF-8*        UTF-8*     same
-    autocommit   autocommit                       on            on     same
+    Settings by class
+    Predicted from the defaults of each version and the plan; no server was started. * = server
+    default.
+    class        what                        a             b  compared
+    ──────────────────────────────────────────────────────────────────
+    commit       commit                synced*       synced*      same
+    binlog       binary log                off           off      same
+    buffer-pool  buffer pool          4000 KiB      4000 KiB      same
+    checksums    page checksums            off           off      same
+    page-size    page size              4 KiB*         8 KiB   DIFFERS
+    io           file I/O           page cache    page cache      same
+    isolation    isolation        serializable  serializable      same
+    charset      character set          UTF-8*        UTF-8*      same
+    autocommit   autocommit                 on            on      same
     ");
 }
 
@@ -51,18 +51,18 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_code(2);
     insta::assert_snapshot!(desk.refusal(&ended), @r#"
-    exit 2: error: the variants are not set alike, and the plan says parity = "refuse":
-      page-size: page: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
-    make them equal, or name what is meant in differs of the plan
+    exit 2: error: the configurations differ, and the plan says parity = "refuse":
+      page-size: page size: 4 KiB by default (a), 8 KiB (b); to make it equal: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in
+    make them equal, or list intended differences in differs of the plan
     "#);
     assert!(desk.run_dirs().is_empty());
 
     desk.write("q.toml", &plan("parity = \"refuse\"\ndiffers = [\"page-size\"]"));
     let ended = desk.dbdyno(&["run", "q.toml"]);
     ended.expect_ok();
-    assert!(!ended.err.contains("set alike"), "{}", ended.err);
+    assert!(!ended.err.contains("configurations differ"), "{}", ended.err);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().expect("a path")]);
-    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); differs, as the plan says";
+    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); listed in differs";
     assert!(report.out.contains(meant), "{}", report.out);
 }
 
@@ -72,16 +72,19 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    let warning = "warning: the variants will not be set alike: page-size; `dbdyno plan` shows how";
+    let warning = "warning: the configurations will differ: page-size; `dbdyno plan` shows how";
     assert!(ended.err.contains(warning), "{}", ended.err);
-    assert!(ended.out.contains("differs: page: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
+    assert!(ended.out.contains("differs: page size: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
     let run = desk.run_dir();
     let csv = desk.dbdyno(&["report", run.to_str().expect("a path"), "--format", "csv"]);
     let rows: Vec<&str> = csv.out.lines().filter(|line| line.contains(",page-size,")).collect();
     assert!(!rows.is_empty() && rows.iter().all(|row| row.contains(",b,")), "{}", csv.out);
     let base = format!("{}:a", run.display());
     let compared = desk.dbdyno(&["compare", &base, ":b", "--fail-on", "never"]);
-    assert!(compared.out.contains("Not set alike: page: 4 KiB by default (a), 8 KiB (b)."), "{compared:?}");
+    assert!(
+        compared.out.contains("Different settings: page size: 4 KiB by default (a), 8 KiB (b)."),
+        "{compared:?}"
+    );
 }
 
 #[test]
@@ -90,7 +93,7 @@ fn parity_that_is_off_says_nothing() {
     desk.write("p.toml", &plan("parity = \"off\""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    assert!(!ended.err.contains("alike") && !ended.out.contains("What the variants"), "{ended:?}");
+    assert!(!ended.err.contains("differ") && !ended.out.contains("Configuration differences"), "{ended:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 use crate::support::{Desk, faults, findings};
 use crate::{TWO_VARIANTS, plan};
 
-/// A run whose second cell fails, because its data directory is somebody's; returns its folder and the stranger's.
+/// A run whose second cell fails, because its data directory is another's; returns its folder and the stranger's.
 fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
     desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
     let running = desk.start(&mut desk.command(&["run", "p.toml"]));
@@ -38,17 +38,17 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     let (dir, strangers) = with_a_failed_cell(&desk);
     let run = dir.to_str().unwrap();
     let listed = desk.golden(&desk.dbdyno(&["list", "runs"]).out);
-    assert_eq!(listed, "runs/RUN  1 of 2 cells, with failed cells; --resume with --failed repeats them\n");
+    assert_eq!(listed, "runs/RUN  1 of 2 cells, with failed cells; repeat them with --resume --failed\n");
     std::fs::remove_dir_all(strangers).unwrap();
     let left_alone = desk.dbdyno(&["run", "--resume", run]);
     assert!(
-        left_alone.expect_code(4).err.contains("going on: 0 of 2 cells are left\n"),
+        left_alone.expect_code(4).err.contains("resuming: 0 of 2 cells are left\n"),
         "{}",
         left_alone.err
     );
     assert_eq!(set_aside(&Run::open(&dir).unwrap()), []);
     let repeated = desk.dbdyno(&["run", "--resume", run, "--failed"]);
-    let said = "going on: 1 of 2 cells are left, 1 of them failed before\n";
+    let said = "resuming: 1 of 2 cells are left, 1 of them failed before\n";
     assert!(repeated.expect_ok().err.contains(said), "{}", repeated.err);
     let record = Run::open(&dir).unwrap();
     assert!(record.cells.iter().all(|cell| cell.outcome() == Some(Outcome::Completed)));
@@ -65,5 +65,5 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(told.ends_with(&end), "{told}");
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
-    assert!(again.expect_ok().err.contains("going on: 0 of 2 cells are left\n"), "{}", again.err);
+    assert!(again.expect_ok().err.contains("resuming: 0 of 2 cells are left\n"), "{}", again.err);
 }

@@ -52,7 +52,7 @@ fn another_program_does_not_go_on_with_a_run_unless_it_is_told_to_and_the_report
     };
     let build = refused(|manifest| manifest["tool"]["build"] = "other".into());
     assert!(
-        build.starts_with("exit 2: error: the run was begun by a other build of dbdyno, this is a "),
+        build.starts_with("exit 2: error: the run was begun by a other build of dbdyno, and this is a "),
         "{build}"
     );
     let version = refused(|manifest| manifest["workloads"][0]["version"] = 9_999.into());
@@ -110,7 +110,7 @@ fn a_run_with_a_failed_cell_is_not_complete_when_the_rest_has_run() {
         let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
         ended.expect_code(4);
         assert!(ended.err.contains(&format!("going on: {left} of 2 cells are left")), "{}", ended.err);
-        assert!(ended.err.contains("error: 1 cell failed; the report says why"), "{}", ended.err);
+        assert!(ended.err.contains("error: 1 cell failed; the report has the reasons"), "{}", ended.err);
         let run = Run::open(&dir).unwrap();
         assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Failed, .. })));
     }

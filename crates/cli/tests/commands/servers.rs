@@ -131,7 +131,7 @@ fn servers_that_were_not_asked_are_listed_with_the_command_for_it_and_wrong_ones
     patched       MySQL 8.0.31  here              FOLDER/servers/patched
 
     mysql-8.0.33: by its name it should be MySQL 8.0.33
-    not asked yet what they can do, or rebuilt since; this asks them:
+    features unknown, or rebuilt since; to ask the servers:
       dbdyno servers add patched --basedir FOLDER/servers/patched
       dbdyno servers get mysql-8.0.31
     ");

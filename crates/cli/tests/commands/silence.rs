@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::plan;
 use crate::support::{Desk, Running, wait_for};
 
-/// Nobody waits longer for an end that was asked for; the limits of the plan are all longer.
+/// No one waits longer for an end that was asked for; the limits of the plan are all longer.
 const SOON: Duration = Duration::from_secs(30);
 /// Writes down its own number, its child's and its environment, takes no signal, and goes on for ten minutes.
 const STAYS: &str = "trap '' TERM INT; env > environment; sleep 600 & echo $$ $! > family.new; mv family.new family; wait; wait";

@@ -156,7 +156,7 @@ fn a_server_whose_sessions_do_not_commit_by_themselves_is_measured_all_the_same(
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
 }
 
-/// The server takes InnoDB where it does not have the engine and nothing tells it to refuse.
+/// The server takes InnoDB where it does not have the engine and nothing makes it refuse.
 #[test]
 fn tables_of_another_engine_than_was_asked_for_fail_the_cell() {
     let desk = Desk::new();
@@ -185,7 +185,7 @@ fn statements_at_work_are_cancelled_when_a_run_is_stopped_at_once() {
     check_cancelled(2);
 }
 
-/// Somebody else has locked the table, and the server does not look whether who waits for it is still there.
+/// Someone else has locked the table, and the server does not look whether who waits for it is still there.
 fn check_cancelled(signals: u32) {
     let desk = Desk::new();
     let server = somebodys_server(&desk, MYSQL_8_0);

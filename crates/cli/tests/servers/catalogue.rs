@@ -26,10 +26,10 @@ fn command(desk: &Desk, tmp: &TempDir, args: &[&str]) -> Command {
     command
 }
 
-/// A server that somebody plays with, and its socket.
+/// A server that someone plays with, and its socket.
 fn started(desk: &Desk, tmp: &TempDir) -> (Running, PathBuf) {
     let mut running = desk.start(&mut command(desk, tmp, &["servers", "start", "mine"]));
-    let socket = wait_for("the server to be told", || {
+    let socket = wait_for("the server to be asked", || {
         assert!(running.is_running(), "{}", running.said());
         let out = std::fs::read_to_string(desk.path("out.txt")).unwrap();
         let line = out.lines().find(|line| line.starts_with("log "))?;
@@ -75,7 +75,7 @@ fn a_server_is_added_listed_played_with_and_removed() {
     assert!(answers(&socket));
     running.signal(Signal::SIGINT);
     running.wait().expect_ok();
-    assert!(!answers(&socket) && !has_data(&tmp), "something was left behind");
+    assert!(!answers(&socket) && !has_data(&tmp), "something was left");
 
     let removed = desk.ended(&mut command(&desk, &tmp, &["servers", "remove", "mine"]));
     assert_eq!(

@@ -76,12 +76,12 @@ fn what_processes_of_postgresql_have_worked_in_the_window_is_known_at_its_end() 
         let address = server.options("load").address.to_string();
         let socket = address.rsplit_once('/').unwrap().0;
         let worked_us = |step: &StepRecord| sampled_us(step)[2] - sampled_us(step)[1];
-        // Longer where others use the machine so much that the server does too little to tell.
+        // Longer where others use the machine so much that the server does too little to judge.
         let (steps, after_us) = [1, 5, 30]
             .into_iter()
             .map(|seconds| measured(&desk, socket, seconds, (pid, idle)))
             .find(|(steps, _)| steps.iter().all(|step| worked_us(step) > ENOUGH_US))
-            .unwrap_or_else(|| panic!("{prefix}: too little to tell"));
+            .unwrap_or_else(|| panic!("{prefix}: too little to judge"));
         assert_eq!(steps.len(), 2);
         // What was used by the next step's first sample, or by the very end.
         let then_us = [sampled_us(&steps[1])[0], after_us];

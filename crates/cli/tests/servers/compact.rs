@@ -16,7 +16,7 @@ const WAYS: [(&str, &str); 4] = [
     ("one_stream", "load_connections = 1\nload_method = \"stream\""),
 ];
 
-/// Loads a table in each way, its index behind it, and holds what `size_of` says of each database against the first.
+/// Loads a table in each way, its index after it, and holds what `size_of` says of each database against the first.
 fn check(what: &str, desk: &Desk, address: impl Fn(&str) -> String, size_of: impl Fn(&str) -> i64) {
     let mut measure = None;
     for (database, options) in WAYS {

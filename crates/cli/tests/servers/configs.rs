@@ -19,7 +19,7 @@ checksums = false
 change_buffer = 'inserts'
 ";
 
-/// Runs one server with [`CONFIG`] and checks the settings that it tells of itself.
+/// Runs one server with [`CONFIG`] and checks the settings that it reports itself.
 fn has(prefix: &str, file: &str, wanted: &[(&str, &str)]) {
     let desk = Desk::new();
     desk.write("c.toml", CONFIG);

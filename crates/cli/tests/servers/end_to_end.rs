@@ -23,7 +23,7 @@ struct Product {
     reads: &'static str,
     /// The server counts its fsyncs.
     counts_fsyncs: bool,
-    /// Seconds of a read-write step: counters that are told with a second's delay need some.
+    /// Seconds of a read-write step: counters that are reported with a second's delay need some.
     seconds: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Servers that somebody else runs: logged in to with a password, given a database, otherwise left alone.
+//! Servers that others run: logged in to with a password, given a database, otherwise left alone.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{MARIADB_10_11, MYSQL_8_0, require, small_plan};
 pub(crate) const PASSWORD: &str = "Sw0rdfish-of-the-test";
 const VARIABLE: &str = "DBDYNO_TEST_PASSWORD";
 
-/// Somebody's server with a user `bench` who has a password and may make databases.
+/// Someone's server with a user `bench` who has a password and may make databases.
 pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> Server {
     let Base::Mysql(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix} is no MySQL") };
     let spec = ServerSpec {
@@ -80,7 +80,7 @@ fn a_mysql_address_works_and_its_server_is_left_running() {
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
     assert!(findings.variants[0].external);
     let cell = &Run::open(&dir).unwrap().cells[0];
-    // The socket tells whose CPU it is, without any privilege on that server.
+    // The socket shows whose CPU it is, without any privilege on that server.
     assert_eq!(self::server(cell).unwrap().pid, Some(server.pid()));
     let cost = &findings.workloads[0].steps[0].variants[0].runs[0].cost;
     assert!(cost.server_cpu_us.is_some_and(|cpu| cpu > 0.0), "{cost:?}");

@@ -1,4 +1,4 @@
-//! Faults around servers: deep folders, taken ports, data of somebody else, a server that does not stop.
+//! Faults around servers: deep folders, taken ports, data of others, a server that does not stop.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn a_folder_for_sockets_that_is_too_deep_is_refused_before_anything_starts() {
     assert!(ended.err.starts_with(begin) && ended.err.ends_with(end), "{}", ended.err);
     assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
     assert_eq!(desk.run_dirs(), Vec::<std::path::PathBuf>::new());
-    // Nobody needs a socket for SQLite.
+    // No one needs a socket for SQLite.
     desk.write("p.toml", &small_plan(SQLITE, ""));
     desk.ended(desk.command(&["run", "p.toml"]).env("TMPDIR", &deep)).expect_ok();
 }
@@ -64,7 +64,7 @@ fn a_folder_for_sockets_that_is_too_deep_is_refused_before_anything_starts() {
 /// They listen on their private sockets only, whatever their option files say.
 #[test]
 fn ports_that_are_taken_are_no_matter() {
-    // When one cannot be taken, somebody has it already.
+    // When one cannot be taken, someone has it already.
     let _taken: Vec<_> = [3306, 33060, 5432].map(|port| TcpListener::bind(("127.0.0.1", port))).into();
     let desk = Desk::new();
     desk.write("my.cnf", "[mysqld]\nport = 3306\nbind_address = 127.0.0.1\n");
@@ -132,7 +132,7 @@ fn held_at_its_stop() -> Option<Desk> {
         std::thread::sleep(Duration::from_millis(2));
     }
     let _ = kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGSTOP);
-    let is_held = wait_for("the server to stand still", || match state(pid) {
+    let is_held = wait_for("the server to stall", || match state(pid) {
         Some('T') => Some(true),
         None | Some('Z' | 'X') => Some(false),
         Some(_) => None,
@@ -200,7 +200,7 @@ fn an_index_that_the_server_cannot_build_ends_the_cell() {
     }
 }
 
-/// Nobody looks at a progress line that goes to a file.
+/// No one looks at a progress line that goes to a file.
 #[test]
 fn a_server_that_hangs_in_a_load_is_told_of() {
     let desk = Desk::new();

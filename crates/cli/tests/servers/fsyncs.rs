@@ -121,7 +121,7 @@ fn syncs_of_a_binary_log_that_nobody_counts_leave_no_figure_and_are_told() {
     );
     let told = warnings
         .iter()
-        .any(|text| text.starts_with("blind: the binary log is synced and the server does not tell"));
+        .any(|text| text.starts_with("blind: the binary log is synced and the server does not count"));
     assert!(told, "{warnings:?}");
 }
 
@@ -145,7 +145,7 @@ fn postgres_syncs_its_log_once_a_commit_and_not_at_all_where_commits_do_not_wait
         })
     };
     let variants = [of("pg-15", POSTGRES_15), of("pg-18", POSTGRES_18)].concat().concat();
-    // Sessions tell what they did once a second at most: in a step of a second hardly before they end.
+    // Sessions report what they did once a second at most: in a step of a second hardly before they end.
     for seconds in [1, 3] {
         let desk = Desk::new();
         desk.write("wait.conf", &format!("{POSTGRESQL_CONF}synchronous_commit = on\n"));

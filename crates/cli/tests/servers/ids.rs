@@ -46,7 +46,7 @@ fn tables_of_their_own_connections_have_ids_without_gaps_in_every_way_to_load() 
     }
 }
 
-/// The step of a server of somebody else stays as it is; the connections that insert have their own.
+/// The step of a server of others stays as it is; the connections that insert have their own.
 #[test]
 fn a_server_of_somebody_else_that_counts_in_steps_gives_tests_the_ids_that_they_ask_for() {
     let desk = Desk::new();

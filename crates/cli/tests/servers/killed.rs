@@ -123,7 +123,7 @@ fn a_server_that_dies_at_start_shows_its_logs_last_lines_and_the_rest_goes_on() 
     );
     assert!(ended.err.contains("unknown variable 'no_such_option=1'"), "{}", ended.err);
     assert!(
-        ended.err.ends_with("error: 1 cell failed; the report says why, what completed is in it\n"),
+        ended.err.ends_with("error: 1 cell failed; the report has the reasons and the completed cells\n"),
         "{}",
         ended.err
     );

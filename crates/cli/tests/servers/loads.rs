@@ -15,7 +15,7 @@ fn plan(variants: &str, options: &str) -> String {
     )
 }
 
-/// The parts of the first check of the load, and what the conductor did beside the clock.
+/// The parts of the first check of the load, and what the conductor did outside the clock.
 fn checked(desk: &Desk) -> (String, String) {
     let run = Run::open(&desk.run_dir()).unwrap();
     let names = |cell: &dbdyno_record::CellRecord| {

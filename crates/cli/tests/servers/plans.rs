@@ -126,7 +126,7 @@ fn unmeant(parity: &Parity, name: &str) -> Vec<String> {
     remarks.map(|remark| format!("{:?} {}: {}", remark.kind, remark.id, remark.text)).collect()
 }
 
-/// Known by their names only, as for somebody who has not got them yet.
+/// Known by their names only, as for someone who has not got them yet.
 #[test]
 fn every_plan_that_ships_foresees_nothing_that_it_does_not_mean() {
     let desk = Desk::new();

@@ -10,7 +10,7 @@ use crate::{MARIADB_10_11, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, require, smal
 
 const PASSWORD: &str = "Sw0rdfish:of the test";
 
-/// Somebody's server with a user `bench` who has a password and may make databases.
+/// Someone's server with a user `bench` who has a password and may make databases.
 pub(crate) fn somebodys_server(desk: &Desk, prefix: &str) -> PgServer {
     let Base::Postgres(base) = find_named(&require(prefix)).unwrap() else { panic!("{prefix}") };
     let server = PgServer::start(&PgServerSpec {

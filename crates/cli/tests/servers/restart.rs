@@ -1,4 +1,4 @@
-//! A server that somebody else runs, killed and started again in the middle of a step.
+//! A server that others run, killed and started again in the middle of a step.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -139,7 +139,7 @@ pub(crate) fn fit(shape: &str, sql: &str) -> Option<Fit> {
     }
 }
 
-/// Leading digits, with their sign, and what is behind them.
+/// Leading digits, with their sign, and what is after them.
 fn number(text: &str) -> Option<(&str, &str)> {
     let sign = usize::from(text.starts_with('-'));
     let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();

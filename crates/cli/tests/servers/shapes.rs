@@ -60,7 +60,7 @@ pub(crate) struct Operation {
 
 use Value::{C, Deleted, Drawn, Exactly, Middle, Pad, Plus};
 
-/// A sequence in its order. Behind a name, `*` stands for as many connections as there are tables; all other steps have one.
+/// A sequence in its order. After a name, `*` stands for as many connections as there are tables; all other steps have one.
 pub(crate) const THE_42: [&str; 43] = [
     "point-query.warm *",
     "point-query.pre",

@@ -10,7 +10,7 @@ use crate::{MARIADB_10_11, POSTGRES_15, variant};
 
 const TABLES: u32 = 2;
 
-/// What is asked of the tables beside the statements of steps: the conductor makes them, has them analysed, and asks for dead rows
+/// What is asked of the tables next to the statements of steps: the conductor makes them, has them analysed, and asks for dead rows
 /// and query plans; a load asks for the character set that it is to speak.
 const BETWEEN_STEPS: [&str; 10] = [
     "DROP TABLE IF EXISTS sbtest",
@@ -93,12 +93,12 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
         let mut tables = Vec::new();
         let mut of_step: Vec<&Session> = sessions.by_ref().take(step.operations.len()).collect();
         assert_eq!(of_step.len(), step.operations.len(), "{} has too few sessions", step.name);
-        // Connections of a step send side by side: they are told apart by how much they did, and on which table.
+        // Connections of a step send side by side: they differ in how much they did, and on which table.
         let first = |session: &Session| counted(session).next().map(|sent| sent.sql.clone());
         of_step.sort_by_key(|session| (std::cmp::Reverse(counted(session).count()), first(session)));
         for ((connection, operations), session) in (0..).zip(&step.operations).zip(of_step) {
             let about = format!("{}, session {}", step.name, session.id);
-            // The log of PostgreSQL does not tell of preparing.
+            // The log of PostgreSQL does not report preparing.
             let preparations = if product == Product::Mariadb { preparations(&step.operation) } else { 0 };
             assert_eq!(prepared(session), preparations, "{about}: statements prepared");
             let sent: Vec<&Sent> = counted(session).collect();
@@ -112,7 +112,7 @@ fn compare(sessions: &[Session], steps: &[Step], size: i64, product: Product) {
         check_tables(&step.operation, &tables, &step.name);
     }
     let more: Vec<&Session> = sessions.collect();
-    assert!(more.is_empty(), "beside all steps: {more:?}");
+    assert!(more.is_empty(), "outside all steps: {more:?}");
 }
 
 /// Statements of operations: those on the tables, and those around them.

@@ -1,4 +1,4 @@
-//! Prepared statements as the server counts them: each session prepares its own once, and leaves none behind.
+//! Prepared statements as the server counts them: each session prepares its own once, and leaves none.
 
 use dbdyno_record::{CellRecord, Run};
 

@@ -23,7 +23,7 @@ const SCRIPTS: [&str; 8] = [
     "oltp_insert",
 ];
 
-/// A server of somebody else, for both programs.
+/// A server of others, for both programs.
 enum Theirs {
     Mariadb(Server),
     Postgres(PgServer),

@@ -1,4 +1,4 @@
-//! Somebody changes a row in the middle of a step: the content checks must notice.
+//! Someone changes a row in the middle of a step: the content checks must notice.
 
 use dbdyno_analyse::Validity;
 use dbdyno_drivers::mysql::Options;

@@ -126,7 +126,7 @@ fn number(name: &str) -> u64 {
     [10_000, 100, 1].iter().map(|weight| weight * parts.next().unwrap_or(0)).sum()
 }
 
-/// Copies the folder of configs beside the plans to `desk`, with little memory.
+/// Copies the folder of configs next to the plans to `desk`, with little memory.
 pub(crate) fn write_configs(plans: &Path, desk: &Desk) {
     for entry in std::fs::read_dir(plans.join("configs")).unwrap().flatten() {
         let text = std::fs::read_to_string(entry.path()).unwrap();

@@ -55,7 +55,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert_eq!(classes(&run, "tls"), (all, Vec::new()));
     assert_eq!(classes(&run, "clear"), (Vec::new(), Vec::new()));
     let warning = format!(
-        "Connections were not encrypted alike, which is a part of every difference: clear: in clear; tls: {AGREED}."
+        "Encryption of connections differs, which affects every ratio: clear: in clear; tls: {AGREED}."
     );
     assert!(findings.warnings.contains(&warning), "{:?}", findings.warnings);
     assert!(ended.out.contains(&format!("connections {AGREED}")), "{}", ended.out);
@@ -63,7 +63,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     assert!(html.contains(AGREED));
 }
 
-/// Nobody told them anything of certificates. A restart finds them under the same port.
+/// They know nothing of certificates. A restart finds them under the same port.
 #[test]
 fn servers_that_dbdyno_starts_speak_tls_with_certificates_of_the_runs_own() {
     let desk = Desk::new();

@@ -16,7 +16,7 @@ pub(crate) fn server_of(run_dir: &Path, variant: &str) -> ServerInfo {
     })
 }
 
-/// The server that a cell's events tell of.
+/// The server that a cell's events report.
 pub(crate) fn server(cell: &CellRecord) -> Option<ServerInfo> {
     cell.events.iter().find_map(|event| match event {
         CellEvent::Server { server, .. } => Some(server.clone()),

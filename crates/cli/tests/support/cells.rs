@@ -18,7 +18,7 @@ pub(crate) fn step<'a>(cell: &'a CellRecord, name: &str) -> &'a StepRecord {
     cell.steps.iter().find(|step| step.name == name).unwrap()
 }
 
-/// Rows that the check behind step `name` found in all tables.
+/// Rows that the check after step `name` found in all tables.
 pub(crate) fn rows_after(cell: &CellRecord, name: &str) -> i128 {
     let parts = step(cell, name).checks().into_iter().flat_map(|check| &check.parts);
     parts.filter(|part| part.name == "rows").map(|part| part.actual).sum()

@@ -1,10 +1,10 @@
-//! Verdicts and accounts through the whole tool, against servers whose differences are programmed: what is told must be what
+//! Verdicts and accounts through the whole tool, against servers whose differences are programmed: what is reported must be what
 //! is true, and there is no way out for a busy machine. On one whose CPUs a hypervisor takes away no server keeps to its
-//! program: there the tool must tell what the servers themselves say that they did, and no verdict may be wrong.
+//! program: there the tool must report what the servers themselves say that they did, and no verdict may be wrong.
 //!
 //! A test binary of its own, since cargo runs one after the other and `cargo xtask test` leaves this one alone: no other test
 //! disturbs it, and its own take turns. What is programmed is made to stand noise: an answer goes out at its due time however
-//! late its CPU time was burnt, so that a rate moves only when nobody runs the server for longer than it has to wait.
+//! late its CPU time was burnt, so that a rate moves only when no one runs the server for longer than it has to wait.
 
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
@@ -33,7 +33,7 @@ use waits::{WAITS, Wait};
 const BLOCKS: u64 = 5;
 const OPERATIONS: u64 = 6;
 
-/// What an attempt told that is not true.
+/// What an attempt reported that is not true.
 struct Told {
     /// By what is programmed.
     wrong: Vec<String>,
@@ -44,7 +44,7 @@ struct Told {
     evidence: String,
 }
 
-/// A server of which each operation takes this much CPU and, behind it, this much waiting.
+/// A server of which each operation takes this much CPU and, after it, this much waiting.
 struct Programmed {
     name: &'static str,
     burn_us: u32,
@@ -138,7 +138,7 @@ fn compare_says_the_same(desk: &Desk, step: &StepFindings) {
     }
 }
 
-/// All that is told of a variant and not true.
+/// All that is reported about a variant and not true.
 fn wrong(server: &Programmed, told: &VariantStep, base: &VariantStep) -> Vec<String> {
     let total = |server: &Programmed| f64::from(server.burn_us + server.delay_us);
     let ratio = told.ratio.as_ref().unwrap().value;

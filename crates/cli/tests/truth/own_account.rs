@@ -1,4 +1,4 @@
-//! What a known-answer server says of itself, by its own clocks, and what the tool tells of it that cannot be so.
+//! What a known-answer server says of itself, by its own clocks, and what the tool reports of it that cannot be so.
 
 use dbdyno_analyse::VariantStep;
 use serde_json::Value;
@@ -40,7 +40,7 @@ impl OwnAccount {
         self.late_us > 0.001 * self.took_us
     }
 
-    /// All that is told of a variant and not what its server says, which was asked `operations` times in all.
+    /// All that is reported about a variant and not what its server says, which was asked `operations` times in all.
     ///
     /// An operation takes the client as long as the server, and its own time on top: on a machine that is held up no less than 0,
     /// and in most blocks no more than three times what servers are late there, `late_us` (as long for sending as for receiving,

@@ -18,11 +18,11 @@ const PERIOD_SECONDS: f64 = 1.4;
 /// on a slow machine too.
 const RATE: f64 = 100.0;
 const CONNECTIONS: f64 = 4.0;
-/// One of so many runs must tell what is true: a hold-up of a tenth of a second behind any of a run's five stalls spoils it, and
+/// One of so many runs must report what is true: a hold-up of a tenth of a second after any of a run's five stalls spoils it, and
 /// a tool that is wrong is wrong in all.
 const ATTEMPTS: usize = 8;
 
-/// What a run tells of its queries.
+/// What a run reports of its queries.
 struct Stalled {
     found: KindResult,
     report: String,
@@ -30,7 +30,7 @@ struct Stalled {
     longest_us: u64,
 }
 
-/// Starts the server and runs a step of `options` against it. `Err` tells why the run is good for nothing.
+/// Starts the server and runs a step of `options` against it. `Err` says why the run is good for nothing.
 fn stalled(options: &str, wait: Wait) -> Result<Stalled, String> {
     let desk = Desk::new();
     let socket = desk.path("answers");
@@ -80,7 +80,7 @@ fn shows(report: &str, us: u64) -> bool {
         .any(|text| report.contains(text))
 }
 
-/// Makes the run again where something is `wrong` with what it tells: a hold-up beside the stall is not what was asked.
+/// Makes the run again where something is `wrong` with what it reports: a hold-up in addition to the stall is not what was asked.
 fn expect_once(options: &str, wrong: impl Fn(&Stalled) -> Vec<String>) {
     let _turn = turn();
     WAITS.into_iter().for_each(|wait| expect_once_of(wait, options, &wrong));
@@ -108,7 +108,7 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
         let (service, response) = (&found.service, &found.response);
         let mut wrong = not_hidden(service);
         wrong.extend((service.p95_us != response.p95_us).then(|| "two clocks".to_owned()));
-        // What holds up the server beside its stall is in its own account too.
+        // What holds up the server in addition to its stall is in its own account too.
         let is_met = (990_000..longest_us + 200_000).contains(&service.max_us);
         wrong.extend((!is_met).then(|| format!("longest {} us", service.max_us)));
         wrong.extend((!shows(report, service.p95_us)).then(|| "p95 is not in the report".to_owned()));
@@ -116,8 +116,8 @@ fn acceptance_check_6_a_closed_loop_hides_the_stall() {
     });
 }
 
-/// What is not about 1.1 ms: half of the answers come at once behind their millisecond, and where others use the machine too the
-/// slowest twentieth of them some milliseconds later, which is nothing beside a second.
+/// What is not about 1.1 ms: half of the answers come at once after their millisecond, and where others use the machine too the
+/// slowest twentieth of them some milliseconds later, which is nothing compared with a second.
 fn not_hidden(service: &Latency) -> Vec<String> {
     let bounds = [("p50", service.p50_us, 1_000..1_500), ("p95", service.p95_us, 1_000..20_000)];
     let outside = bounds.into_iter().filter(|(_, us, bounds)| !bounds.contains(us));
@@ -127,7 +127,7 @@ fn not_hidden(service: &Latency) -> Vec<String> {
 /// What is due while nothing is served waits, and what comes after waits for that. An operation that is due t seconds after the
 /// stall's begin is answered when the stall is over and the rate × t before it are done, each connection its part of them:
 /// 1 - t × (1 - rate × service ÷ connections) seconds later. The slowest twentieth of the operations of a period are those of its
-/// first twentieth behind the begin, so the percentile is 1 - 0.05 × period × (1 - rate × service ÷ connections) seconds:
+/// first twentieth after the begin, so the percentile is 1 - 0.05 × period × (1 - rate × service ÷ connections) seconds:
 /// 0.93 s for a stall in 1.4 s and four connections. (In the original's demonstration one thread had a stall in 4 s, for which it
 /// is 0.90 s; it was 0.943 s, the edge of a bucket, over the operations that were answered before the end.) The service
 /// times show nothing of it.

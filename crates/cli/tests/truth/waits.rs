@@ -1,4 +1,4 @@
-//! A client that spins against one that sleeps: both tell the same truth.
+//! A client that spins against one that sleeps: both report the same truth.
 
 use std::sync::LazyLock;
 
@@ -136,7 +136,7 @@ fn a_spinning_client_with_nothing_to_do_is_not_called_busy() {
     });
 }
 
-/// All that is told of the client, and of the server's CPU, and is not true.
+/// All that is reported about the client, and the server's CPU, and is not true.
 fn idle_wrong(step: &StepFindings) -> Vec<String> {
     let told = of(step, "one");
     let cost = &told.runs[0].cost;

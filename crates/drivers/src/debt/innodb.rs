@@ -54,7 +54,7 @@ fn checkpoint_age(report: &str) -> Option<i64> {
     Some(now - number_after(report, "Last checkpoint at")?)
 }
 
-/// The number behind `label` at the beginning of a line.
+/// The number after `label` at the beginning of a line.
 fn number_after(report: &str, label: &str) -> Option<i64> {
     let rest = report.lines().find_map(|line| line.strip_prefix(label))?.trim_start();
     let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());

@@ -19,7 +19,7 @@ pub(super) struct Prepared {
     pub(super) server_id: u32,
     /// Parameters it takes.
     pub(super) params: u16,
-    /// Types that the server was last told, one byte a parameter; empty when it knows none.
+    /// Types that were last sent to the server, one byte a parameter; empty when it knows none.
     pub(super) types: Vec<u8>,
     /// Its beginning, for messages.
     pub(super) excerpt: String,

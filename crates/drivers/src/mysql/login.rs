@@ -206,9 +206,9 @@ impl<'a> Login<'a> {
             AuthPlugin::Sha256Password => self.encrypted(KEY_WANTED_BY_SHA256),
             AuthPlugin::MysqlClearPassword if self.channel.may_carry_passwords => Ok(self.plain()),
             AuthPlugin::MysqlClearPassword => Err(Fault::Login(
-                "the server wants the password in clear text, which goes only over its unix socket or over TLS that is \
-                 demanded (tls mode require or verify), where nobody else can read it; ask for one of these, or use an \
-                 account with another authentication plugin"
+                "the server wants the password in clear text, which goes only over its unix socket \
+                 or over TLS that is demanded (tls mode require or verify), which others cannot \
+                 read; ask for one of these, or use an account with another authentication plugin"
                     .to_owned(),
             )),
             other => Err(Fault::Login(format!(

@@ -1,4 +1,4 @@
-//! The one output buffer of a session: a message is built behind its packet header and split where it is too long.
+//! The one output buffer of a session: a message is built after its packet header and split where it is too long.
 
 /// Longest payload of one packet; a packet of exactly this length says that another one follows.
 pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;

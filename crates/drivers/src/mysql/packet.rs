@@ -108,10 +108,10 @@ pub(super) fn server_error(payload: &[u8]) -> Fault {
 /// The form of answers that a login agreed on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Form {
-    /// `CLIENT_DEPRECATE_EOF`: no EOF behind the column definitions, and an OK in place of the one behind the rows.
+    /// `CLIENT_DEPRECATE_EOF`: no EOF after the column definitions, and an OK in place of the one after the rows.
     pub(super) deprecate_eof: bool,
-    /// `MARIADB_CLIENT_CACHE_METADATA`: behind the number of columns stands whether their definitions follow. They do not
-    /// when a prepared statement is executed again and they are those that the client was told before.
+    /// `MARIADB_CLIENT_CACHE_METADATA`: after the number of columns is whether their definitions follow. They do not
+    /// when a prepared statement is executed again and they are those that the client got before.
     pub(super) optional_definitions: bool,
 }
 

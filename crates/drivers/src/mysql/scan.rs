@@ -64,7 +64,7 @@ impl Scanner {
         self.sequence
     }
 
-    /// Tells the scanner that packets were sent to the server in the middle of the answer: the next one is number `next`.
+    /// Informs the scanner that packets were sent to the server in the middle of the answer: the next one is number `next`.
     pub(super) fn sent_up_to(&mut self, next: u8) {
         self.sequence = next;
     }

@@ -27,7 +27,7 @@ const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
 
-/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that nobody commits would hold its locks
+/// Where the server is set otherwise: a statement of a benchmark, a check or an upkeep that no one commits would hold its locks
 /// against the next.
 const AUTOCOMMIT: &str = "SET autocommit = 1";
 
@@ -36,11 +36,11 @@ const AUTOCOMMIT: &str = "SET autocommit = 1";
 pub struct MysqlSession(Connection<Stream>);
 
 impl MysqlSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until told
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until asked
     /// otherwise, and speaks utf8mb4 (utf8 before MySQL 5.5.3) or the options' `client_charset`.
     ///
     /// # Errors
-    /// [`Class::Lost`] when nobody answers in time, `Fatal` when the server refuses user, password or database,
+    /// [`Class::Lost`] when no one answers in time, `Fatal` when the server refuses user, password or database,
     /// `Refused` when it has too many connections. The message names address, user and database, and what to try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
         let place = options.place();
@@ -66,7 +66,7 @@ impl MysqlSession {
         }
     }
 
-    /// Tells the session what the server's own settings do not: to commit after each statement, and the character set of the options.
+    /// Sets in the session what the server's own settings do not: to commit after each statement, and the character set of the options.
     async fn set_up(mut self, options: &Options, context: &str) -> Result<Self, DbError> {
         if options.manner.sets_autocommit {
             self.told(AUTOCOMMIT, options, context, "").await?;
@@ -99,7 +99,7 @@ impl MysqlSession {
         }
     }
 
-    /// The server's version as it tells it, without the prefix that MariaDB before 11 puts in front.
+    /// The server's version as it reports it, without the prefix that MariaDB before 11 puts in front.
     pub fn server_version(&self) -> &str {
         &self.0.agreed.version
     }
@@ -115,7 +115,7 @@ impl MysqlSession {
     }
 
     /// Which of `DEPRECATE_EOF` (results end in an OK packet, and no EOF packet follows their column definitions) and
-    /// `SESSION_TRACK` (OK packets tell of changes of the session's state) the login agreed on, or `none`.
+    /// `SESSION_TRACK` (OK packets report changes of the session's state) the login agreed on, or `none`.
     pub fn protocol_options(&self) -> &'static str {
         match (self.0.agreed.form.deprecate_eof, self.0.agreed.session_track) {
             (true, true) => "DEPRECATE_EOF, SESSION_TRACK",

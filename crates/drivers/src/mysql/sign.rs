@@ -14,7 +14,7 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The answer to a switch to `plugin`, whose nonce is 32 bytes, maybe with a NUL behind them. `client_ed25519` signs at
+    /// The answer to a switch to `plugin`, whose nonce is 32 bytes, maybe with a NUL after them. `client_ed25519` signs at
     /// once; `parsec` first asks for the salt that its key is made with.
     pub(super) fn first_answer(
         &mut self,

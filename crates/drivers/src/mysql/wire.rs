@@ -62,9 +62,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     /// came ahead of TLS are refused: anybody may have sent them.
     pub(super) fn into_stream(self) -> Result<(S, u8), Fault> {
         if self.consumed < self.input.len() {
-            return Err(Fault::Malformed(
-                "bytes before the beginning of TLS, which somebody else may have sent",
-            ));
+            return Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"));
         }
         Ok((self.stream, self.sequence))
     }
@@ -93,13 +91,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn check_all_taken(&self) -> Result<(), Fault> {
         if self.consumed < self.input.len() {
-            return Err(Fault::Malformed("bytes behind the end of the last answer"));
+            return Err(Fault::Malformed("bytes after the end of the last answer"));
         }
         Ok(())
     }
 
-    /// Sends a command of one byte with `body` behind it. A long body goes to the kernel from where it lies; a short one is
-    /// cheaper to copy behind its header.
+    /// Sends a command of one byte with `body` after it. A long body goes to the kernel from where it lies; a short one is
+    /// cheaper to copy after its header.
     pub(super) async fn send_command(&mut self, command: u8, body: &[u8]) -> Result<(), Fault> {
         if body.len() < WORTH_GATHERING || body.len() + 1 >= MAX_PAYLOAD {
             let message = self.message();

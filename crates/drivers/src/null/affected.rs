@@ -1,4 +1,4 @@
-//! How many rows a statement would change, as far as its text tells: rates of rows are rates of rows here too.
+//! How many rows a statement would change, as far as its text reports: rates of rows are rates of rows here too.
 
 use crate::Param;
 

@@ -66,7 +66,7 @@ impl NullSession {
         Self { options: options.clone(), statements: Vec::new() }
     }
 
-    /// Takes the rows of a bulk statement, one a line; a journal gets them behind its text.
+    /// Takes the rows of a bulk statement, one a line; a journal gets them after its text.
     pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Answer {
         if let Some(journal) = &self.options.journal {
             journal.write(Asked::Query(format!("{sql}\n{}", String::from_utf8_lossy(rows))));

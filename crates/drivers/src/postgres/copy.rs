@@ -8,7 +8,7 @@ use super::scan::{Asked, Scanner, Step};
 use super::wire::Wire;
 use crate::Answer;
 
-/// Bytes that go with one write, about: enough that the system call costs nothing beside them.
+/// Bytes that go with one write, about: enough that the system call costs little in comparison.
 const BATCH: usize = 64 << 10;
 
 /// Longest piece of a chunk that goes as one message.

@@ -1,4 +1,4 @@
-//! What can go wrong on the wire, before it is told with the place and the statement it happened to.
+//! What can go wrong on the wire, before it is reported with the place and the statement it happened to.
 
 use std::io;
 
@@ -47,7 +47,7 @@ impl Fault {
         if report.ends_session { Self::Ended(report) } else { Self::Server(report) }
     }
 
-    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server tells that it wants
+    /// The fault as TLS means it, where a connection to `host` ended for a reason that TLS gave: a server reports that it wants
     /// a client certificate only after the handshake.
     pub(super) fn told_by_tls(self, host: &str) -> Self {
         match self {

@@ -159,7 +159,7 @@ fn answer(conversation: &Conversation, draws: &mut Draws) -> &'static str {
         outcome
     };
     let outcome = ask(&draws.pieces());
-    // What comes behind the answer to a prepare is noticed before the next question if it is there by then, and a refusal of a COPY
+    // What comes after the answer to a prepare is noticed before the next question if it is there by then, and a refusal of a COPY
     // that comes too early as soon as it is there.
     if kind < 2 && draws.below(8) == 0 {
         assert_eq!(outcome, ask(&[]), "it depends on how the bytes arrive");

@@ -175,7 +175,7 @@ impl Proof<'_> {
 
 /// The best mechanism of the server's list that is spoken here. Over TLS the proof is bound to the server's certificate
 /// where the server can, and where it says that it cannot, the proof says that we could: a server that could knows then
-/// that somebody in between has changed its list.
+/// that someone in between has changed its list.
 fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, ChannelBinding), Fault> {
     let mut offered = Vec::new();
     while !offer.0.is_empty() {
@@ -201,9 +201,9 @@ fn mechanism(mut offer: Reader<'_>, binding: &Binding) -> Result<(&'static str, 
 
 fn cleartext_in_public() -> Fault {
     Fault::Login(
-        "the server wants the password in clear text, which goes only over its unix socket or over TLS that is demanded \
-         (tls mode require or verify), where nobody else can read it; ask for one of these, or set the method \
-         scram-sha-256 in pg_hba.conf"
+        "the server wants the password in clear text, which goes only over its unix socket or over \
+         TLS that is demanded (tls mode require or verify), which others cannot read; ask for one \
+         of these, or set the method scram-sha-256 in pg_hba.conf"
             .to_owned(),
     )
 }

@@ -93,7 +93,7 @@ impl Aside {
 }
 
 impl Part {
-    /// Its messages; `described` says whether its columns are told, as they are for a text.
+    /// Its messages; `described` says whether its columns are reported, as they are for a text.
     fn messages(&self, described: bool) -> Vec<Vec<u8>> {
         match self {
             Self::Rows { columns, rows, tag } => {
@@ -282,7 +282,7 @@ proptest! {
         let cut = &bytes[..at.index(bytes.len())];
         block_on(async {
             let error = connection(vec![cut.to_vec()], &pieces).query(b"x").await.expect_err("cut");
-            // An error that came whole says more than the end of the stream behind it.
+            // An error that came whole says more than the end of the stream after it.
             assert!(error.class == Class::Lost || error.code == "23505", "{error}");
             let error = connection(vec![cut.to_vec()], &pieces).rows("x").await.expect_err("cut");
             assert!(error.class == Class::Lost || error.code == "23505", "{error}");

@@ -10,7 +10,7 @@ enum Place<'a> {
     Escaped,
     /// Inside `$tag$...$tag$`; the tag with its dollars.
     Dollar(&'a [u8]),
-    /// Behind `--`.
+    /// After `--`.
     Line,
     /// Inside so many `/* ... */`, which nest.
     Block(u32),

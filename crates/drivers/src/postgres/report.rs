@@ -1,4 +1,4 @@
-//! What a server reports beside rows: errors, and what a statement did.
+//! What a server reports in addition to rows: errors, and what a statement did.
 
 use super::fault::{Fault, Report};
 use super::message::Reader;

@@ -65,7 +65,7 @@ async fn secured(mut stream: Stream, tls: &Tls, options: &Options) -> Result<Sec
         // Whatever it says was not asked for under protection, so it is not repeated.
         (_, b'E') => Err(Fault::Tls("the server answered the request for TLS with an error; see its log".to_owned())),
         (_, b'S') => {
-            Err(Fault::Malformed("bytes before the beginning of TLS, which somebody else may have sent"))
+            Err(Fault::Malformed("bytes before the beginning of TLS, possibly from an attacker"))
         }
         _ => Err(Fault::Malformed("not the answer of a PostgreSQL server; check the address")),
     }

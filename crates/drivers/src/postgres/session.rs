@@ -30,11 +30,11 @@ pub struct PostgresSession {
 }
 
 impl PostgresSession {
-    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until told
+    /// Connects and logs in, both within `options.connect_timeout`. The session commits after each statement until asked
     /// otherwise, and speaks UTF-8. Without a database the server takes the one that is named like the user.
     ///
     /// # Errors
-    /// [`Class::Lost`] when nobody answers in time or the server still starts, `Fatal` when it refuses user, password or
+    /// [`Class::Lost`] when no one answers in time or the server still starts, `Fatal` when it refuses user, password or
     /// database, `Refused` when it has too many connections. The message names address, user and database, and what to
     /// try.
     pub async fn connect(options: &Options) -> Result<Self, DbError> {
@@ -69,7 +69,7 @@ impl PostgresSession {
         Self::connect(&self.options).await
     }
 
-    /// The server's version as it tells it: `15.19`, `17.5 (Debian 17.5-1)`.
+    /// The server's version as it reports it: `15.19`, `17.5 (Debian 17.5-1)`.
     pub fn server_version(&self) -> &str {
         &self.connection.agreed.version
     }

@@ -33,7 +33,7 @@ pub(super) fn notice(text: &str) -> Vec<u8> {
     message(b'N', format!("SNOTICE\0VNOTICE\0C00000\0M{text}\0\0").as_bytes())
 }
 
-/// A parameter's new value, which a server tells when it likes.
+/// A parameter's new value, which a server sends when it likes.
 pub(super) fn parameter(name: &str, value: &str) -> Vec<u8> {
     message(b'S', format!("{name}\0{value}\0").as_bytes())
 }
@@ -70,7 +70,7 @@ pub(super) fn described(types: &[u32]) -> Vec<Vec<u8>> {
     vec![message(b'1', b""), message(b't', &parameters), message(b'T', b"\0\x01..."), ready()]
 }
 
-/// The start of a session behind its login.
+/// The start of a session after its login.
 pub(super) fn welcome() -> Vec<u8> {
     [parameter("server_version", "15.19"), message(b'K', b"\0\0\x12\x34\0\0\0\x05"), ready()].concat()
 }

@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Sends the messages as a part of the exchange that is going on, and lets `scanner` walk over what comes meanwhile: a
-    /// server that tells of each row stops reading rows when nobody listens. Says whether the answer is complete, which
+    /// server that reports each row stops reading rows when no one listens. Says whether the answer is complete, which
     /// happens when the server refuses the rest.
     pub(super) async fn reply_listening(&mut self, scanner: &mut Scanner) -> Result<bool, Fault> {
         let mut complete = self.walk(scanner)?;
@@ -121,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                     if !complete {
                         complete = self.walk(scanner)?;
                     } else if self.unread().len() > LONGEST_CONTROL {
-                        return Err(Fault::Malformed("more behind the end of an answer than notices"));
+                        return Err(Fault::Malformed("more than notices after the end of an answer"));
                     }
                 }
                 Event::Heard(Err(error)) => return Err(Fault::Io(error)),
@@ -152,7 +152,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Event::Heard(outcome.map(|()| room.filled().len())))
     }
 
-    /// What came behind the last answer: a server tells of new parameters, notifications and its own end when it
+    /// What came after the last answer: a server reports new parameters, notifications and its own end when it
     /// likes, and of nothing else.
     fn check_unasked(&mut self) -> Result<(), Fault> {
         while let Some((kind, length)) = header(self.unread())? {
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 b'S' | b'A' | b'N' => {}
                 // The next answer begins with it.
                 b'E' => return Ok(()),
-                _ => return Err(Fault::Malformed("a message behind the end of the last answer")),
+                _ => return Err(Fault::Malformed("a message after the end of the last answer")),
             }
             if self.unread().len() < HEADER + length {
                 return Ok(());

@@ -32,7 +32,7 @@ pub fn database_files(path: &Path) -> [PathBuf; 4] {
 /// Whether the file at `path` is a database that dbdyno made. An absent file is not.
 ///
 /// Reads the header's bytes and nothing more: opening the database through SQLite could recover or checkpoint a file
-/// that is somebody else's. The mark is the first thing written to the file, before any WAL, so the header has it in
+/// that is another's. The mark is the first thing written to the file, before any WAL, so the header has it in
 /// every journal mode.
 ///
 /// # Errors

@@ -76,7 +76,7 @@ pub(crate) mod testing {
 
     use super::Options;
 
-    /// A folder beside the test binary: the build's disk, where `/tmp` may be memory.
+    /// A folder next to the test binary: the build's disk, where `/tmp` may be memory.
     pub(crate) fn folder() -> TempDir {
         let binary = std::env::current_exe().unwrap();
         tempfile::tempdir_in(binary.parent().unwrap()).unwrap()

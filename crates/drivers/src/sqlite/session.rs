@@ -205,7 +205,7 @@ impl Session for SqliteSession {
     }
 
     async fn close(self) {
-        // Dropping closes too; a failure here has no one left to tell.
+        // Dropping closes too; a failure here has no one left to inform.
         drop(self);
     }
 }

@@ -182,7 +182,7 @@ fn pragmas_are_in_force_whatever_their_order() {
 fn a_write_waits_for_another_writers_lock_and_wakes_soon_after() {
     for mode in ["delete", "wal"] {
         // One that wakes soon is enough, because a machine that others use wakes many late. SQLite's own handler sleeps from
-        // 228 to 328 ms, so behind a release between 290 and 310 ms it is not back within 15 ms, unless its sleeps before were
+        // 228 to 328 ms, so after a release between 290 and 310 ms it is not back within 15 ms, unless its sleeps before were
         // 60 ms too long.
         let mut attempts = (0..20).map(|_| wait_for_300_ms(mode));
         let is_soon =
@@ -197,7 +197,7 @@ struct Waited {
     late: Duration,
 }
 
-/// Holds a write lock for 300 ms, or longer where the machine is busy, while somebody waits for it.
+/// Holds a write lock for 300 ms, or longer where the machine is busy, while someone waits for it.
 fn wait_for_300_ms(mode: &str) -> Waited {
     let folder = folder();
     let options = options(folder.path(), &[("journal_mode", mode), ("synchronous", "off")]);

@@ -15,7 +15,7 @@ fn pause(count: u32) -> Duration {
 
 /// How many pauses fit into `limit`.
 ///
-/// SQLite counts the pauses of one statement from 0 and tells the handler only that count, so the deadline is a
+/// SQLite counts the pauses of one statement from 0 and passes the handler only that count, so the deadline is a
 /// count too. It bounds the time asked for: the system's timers oversleep by some 60 µs a pause, so that a wait may
 /// last a few percent longer than `limit`. The work of the statement between two waits is not counted.
 pub(super) fn pauses_within(limit: Duration) -> u32 {

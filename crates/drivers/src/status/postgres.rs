@@ -70,13 +70,13 @@ pub(super) async fn describe(session: &mut AnySession) -> Result<Description, Db
     }
     let version_text = match (settings.get("server_version"), &*session) {
         (Some(version), _) => version.clone(),
-        // What only speaks the protocol has no settings, but told its version at login.
+        // What only speaks the protocol has no settings, but reported its version at login.
         (None, AnySession::Postgres(session)) => session.server_version().to_owned(),
         (None, _) => String::new(),
     };
     if version_text.is_empty() {
-        let message =
-            "the server does not tell its version: neither at login nor in SHOW ALL is a server_version";
+        let message = "the server does not report its version: neither at login nor in SHOW ALL is a \
+             server_version";
         return Err(DbError::new(Class::Fatal, "", message));
     }
     Ok(Description {

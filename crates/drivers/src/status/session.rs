@@ -62,7 +62,7 @@ pub(super) async fn mysql_session(session: &mut AnySession) -> Result<BTreeMap<S
     Ok(all)
 }
 
-/// Empty where the server does not tell: it is of use, and nothing depends on it.
+/// Empty where the server does not report: it is of use, and nothing depends on it.
 pub(super) async fn mysql_sources(session: &mut AnySession) -> BTreeMap<String, String> {
     for sql in MYSQL_SOURCES {
         if let Ok(found) = name_value_pairs(session, sql).await

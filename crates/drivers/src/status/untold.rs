@@ -1,11 +1,11 @@
-//! Counters that a server's sessions keep to themselves for a while: who still has some to tell, and how old a reading may be.
+//! Counters that a server's sessions keep to themselves for a while: who still has some to report, and how old a reading may be.
 
 use std::time::Duration;
 
 use super::{cell, postgres_major};
 use crate::{AnySession, DbError};
 
-/// The first version whose own counters have anything that a session tells late and that is used: the log's fsyncs.
+/// The first version whose own counters have anything that a session reports late and that is used: the log's fsyncs.
 const POSTGRES_SINCE: u32 = 14;
 /// From here on counters lie in shared memory. Before, a process of its own collects them and writes them to a file, which a
 /// reader takes as long as it is not older than this (`PGSTAT_STAT_INTERVAL`).
@@ -16,17 +16,17 @@ const FILE_AGE: Duration = Duration::from_millis(500);
 const SESSIONS: &str = "SELECT count(*)::text FROM pg_stat_activity \
      WHERE application_name = 'dbdyno' AND datname = current_database()";
 
-/// What is missing in the counters of a server whose sessions tell theirs late.
+/// What is missing in the counters of a server whose sessions report theirs late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Untold {
-    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has told everything: it does so
+    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has reported everything: it does so
     /// before it leaves the list.
     pub sessions: i64,
     /// How old [`status`](super::status) may be.
     pub age: Duration,
 }
 
-/// What [`status`](super::status) does not hold yet; `None` of servers that count at once. PostgreSQL's sessions tell what
+/// What [`status`](super::status) does not hold yet; `None` of servers that count at once. PostgreSQL's sessions report what
 /// they did at most once a second, and when they end (`pgstat_report_stat`).
 ///
 /// # Errors

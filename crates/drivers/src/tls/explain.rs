@@ -63,7 +63,8 @@ fn certificate(why: &CertificateError, host: &str) -> String {
                 .to_owned()
         }
         CertificateError::UnknownIssuer => {
-            "nobody trusted has signed it; name its authority's file as ca, or say require to check none".to_owned()
+            "no trusted authority has signed it; name its authority's file as ca, or say require \
+             to check none".to_owned()
         }
         other => format!("{other}; use another one, or say require to check none"),
     }

@@ -84,7 +84,7 @@ impl Tls {
         Self::assembled(settings, (mode == TlsMode::Verify).then_some(roots), Some(identity)).map(Some)
     }
 
-    /// Whoever is not to be verified by `roots` may be anyone.
+    /// A server that is not to be verified by `roots` may be anyone.
     fn assembled(
         settings: TlsSettings,
         roots: Option<RootCertStore>,

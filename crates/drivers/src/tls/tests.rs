@@ -55,5 +55,5 @@ fn passwords_go_only_over_sockets_and_tls_that_is_demanded() {
     let (socket, tcp) = (Options::socket("/s", "u"), Options::tcp("h", 1, "u"));
     assert!(may(&socket, false) && !may(&tcp, false));
     assert!(may(&tcp.clone().with_tls(tls(TlsMode::Require)), true));
-    assert!(!may(&tcp.with_tls(tls(TlsMode::Prefer)), true), "somebody in between may take it away");
+    assert!(!may(&tcp.with_tls(tls(TlsMode::Prefer)), true), "an attacker in between may remove it");
 }

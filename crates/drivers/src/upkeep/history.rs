@@ -8,7 +8,7 @@ use crate::{AnySession, Cells, DbError, Session, first_i64};
 const LABEL: &str = "History list length ";
 
 /// Transactions whose old rows InnoDB has still to purge: from the `counters` where MariaDB and Percona Server have it,
-/// from `innodb_metrics` in MySQL from 5.6 on. MySQL 5.5 tells it in the engine's report only. `None` where it is not told.
+/// from `innodb_metrics` in MySQL from 5.6 on. MySQL 5.5 has it in the engine's report only. `None` where it is not reported.
 pub(super) async fn history_length(
     session: &mut AnySession,
     counters: &BTreeMap<String, i64>,

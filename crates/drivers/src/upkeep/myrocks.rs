@@ -17,7 +17,7 @@ const STUCK: u32 = 10;
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
 impl Work<'_> {
-    /// The original waits for running compactions where the server tells of them, else 30 s; it flushes, waits 20 s, and
+    /// The original waits for running compactions where the server reports them, else 30 s; it flushes, waits 20 s, and
     /// compacts. Here nothing is waited for but what the server says of itself.
     pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<(), DbError> {
         self.analyze(tables).await?;
@@ -40,7 +40,7 @@ impl Work<'_> {
                     break;
                 }
                 Rest::Untold => {
-                    self.note("this version does not tell of its compactions: none was awaited".to_owned());
+                    self.note("this version does not report its compactions: none was awaited".to_owned());
                     break;
                 }
                 Rest::NotYet if start.elapsed() >= LONGEST => {
@@ -74,7 +74,7 @@ impl Work<'_> {
     }
 }
 
-/// What a server tells of its background work. `None` = this version does not.
+/// What a server reports of its background work. `None` = this version does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Background {
     /// Flushes and compactions that have not begun, in the column families.
@@ -89,7 +89,7 @@ enum Rest {
     NotYet,
     /// Work is pending, and none of it is done.
     Stuck,
-    /// The server tells nothing to go by.
+    /// The server reports nothing to go by.
     Untold,
 }
 
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn a_server_that_does_not_is_at_rest_when_it_wrote_nothing_between_two_looks() {
         let look = |pending| seen(Some(pending), None, Some(9));
-        assert_eq!(look(0).rest(0), Rest::NotYet, "one look tells nothing");
+        assert_eq!(look(0).rest(0), Rest::NotYet, "one look shows nothing");
         assert_eq!(look(0).rest(1), Rest::There);
         assert_eq!(look(1).rest(STUCK - 1), Rest::NotYet);
         assert_eq!(look(1).rest(STUCK), Rest::Stuck);

@@ -8,12 +8,12 @@ use super::Work;
 use crate::status::postgres_major;
 use crate::{AnySession, Class, DbError, Session, first_i64};
 
-/// First version whose VACUUM can be told to clean indexes in any case; from 14 on it else may leave them out.
+/// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may leave them out.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
 impl Work<'_> {
     /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The checkpoint needs rights
-    /// over the whole server and is left out on one that somebody else runs.
+    /// over the whole server and is left out on one that others run.
     pub(super) async fn postgres(&mut self, tables: &[String], owned: bool) -> Result<(), DbError> {
         self.dead_rows(tables, "before").await?;
         let major = postgres_major(self.session);
@@ -38,7 +38,7 @@ impl Work<'_> {
             self.session.query(b"CHECKPOINT").await?;
             self.ended("checkpoint", part);
         } else {
-            let note = "somebody else runs this server: no checkpoint was asked for";
+            let note = "external server: no checkpoint was requested";
             self.report.notes.push(note.to_owned());
         }
         // Before 15 the statistics lag behind by half a second.

@@ -1,4 +1,4 @@
-//! Rest behind the active work: a fixed wait, or until the server's state lies under bounds.
+//! Rest after the active work: a fixed wait, or until the server's state lies under bounds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ const LEAST_BOUND_COUNT: i64 = 1_000;
 /// More requests at the device than this are not counted as an idle one's.
 const DEVICE_REQUESTS_MAX: i64 = 4;
 
-/// What a server may keep for ever until it is told to write it, which a server of somebody else is not.
+/// What a server may keep for ever until it is asked to write it, which a server of others is not.
 const WRITTEN_WHEN_TOLD: [&str; 3] = ["dirty_bytes", "checkpoint_age_bytes", "wal_since_checkpoint_bytes"];
 
 /// Name of a level that is the device's and not the server's.
@@ -167,7 +167,7 @@ async fn settle_down(
         settling.samples.push((settling.took, levels));
         calm = if settling.missed.is_empty() { calm + 1 } else { 0 };
         settling.is_quiet = calm >= CALM_SAMPLES;
-        // The first look at the device does not tell what it writes, so it proves nothing.
+        // The first look at the device does not report what it writes, so it proves nothing.
         settling.is_quiet &= settling.samples.len() > CALM_SAMPLES as usize || quiet.device.is_none();
         if settling.is_quiet || settling.took >= quiet.cap {
             return Ok(settling);
@@ -187,7 +187,7 @@ async fn look(session: &mut AnySession, capabilities: &Capabilities) -> Result<D
     })
 }
 
-/// The bound of each level that has one and was told. Work that goes on must have ended.
+/// The bound of each level that has one and was read. Work that goes on must have ended.
 fn bounds(debt: &Debt, bounds: &Bounds, sees_device: bool) -> BTreeMap<String, i64> {
     let capacity = |name: &str| debt.capacities.get(name).copied();
     let share = |share: f64, of: &str| {
@@ -317,7 +317,7 @@ mod tests {
         assert!(!settling.is_quiet, "{settling:?}");
         assert_eq!(settling.missed, [DEVICE_QUEUE]);
         assert!(settling.took >= settling.cap, "{settling:?}");
-        assert!(settling.samples.len() <= 3, "looks go on behind the cap: {settling:?}");
+        assert!(settling.samples.len() <= 3, "looks go on after the cap: {settling:?}");
         assert_eq!(settling.bounds[DEVICE_QUEUE], DEVICE_REQUESTS_MAX);
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn found(prefix: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(servers_folder()) else { return Vec::new() };
     let mut bases: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        // Beside a base directory may lie what is known of it.
+        // Next to a base directory may lie what is known of it.
         .filter(|path| path.is_dir())
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
         .collect();

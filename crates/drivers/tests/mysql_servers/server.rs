@@ -122,7 +122,7 @@ fn folder_of(data: &Path) -> &Path {
 
 fn command(base: &Path, data: &Path) -> Command {
     let mut command = Command::new(program(base));
-    // Some bases bring libaio or protobuf along, beside the program or at the top.
+    // Some bases bring libaio or protobuf along, next to the program or at the top.
     if !base.ends_with("usr") {
         let paths =
             [base.to_owned(), base.join("lib"), base.join("libs")].map(|path| path.display().to_string());

@@ -15,7 +15,7 @@ pub(crate) fn fresh(name: &str, program: &Path, maker: &str, data: &Path, make: 
     fs::create_dir_all(&folder).expect("a folder for templates");
     let template = folder.join(format!("{name}-{:016x}", key(program, maker)));
     if !template.is_dir() {
-        // Locked, so that tests that want the same one at once make it once. The name stands when it is whole.
+        // Locked, so that tests that want the same one at once make it once. It gets the name when it is whole.
         let lock = File::create(folder.join(format!("{name}.lock"))).expect("a file to be locked");
         let _lock = Flock::lock(lock, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("a lock");
         if !template.is_dir() {

@@ -1,4 +1,4 @@
-//! What every server must do with statements that nobody waits for or needs any more, and with locks, in its own words.
+//! What every server must do with statements that no one waits for or needs any more, and with locks, in its own words.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(crate) struct Words {
     pub(crate) at_work: &'static str,
     /// Ends the connection of this number.
     pub(crate) kill: fn(&str) -> String,
-    /// Tells in its last cell how many statements are prepared.
+    /// Says in its last cell how many statements are prepared.
     pub(crate) prepared: &'static str,
 }
 

@@ -9,7 +9,7 @@ use crate::{Abilities, ThreadPool, TlsAbility};
 /// A user who is made to see how users are made.
 const NEW_USER: &str = "'dbdyno'@'localhost'";
 
-/// Asks the server behind `session`, whose log so far is `log`.
+/// Asks the server of `session`, whose log so far is `log`.
 ///
 /// # Errors
 /// As [`Session::rows`].
@@ -79,7 +79,7 @@ fn tls(is_new_mariadb: bool, have_ssl: Option<&str>, ssl_ca: Option<&str>) -> Tl
     }
 }
 
-/// The ways of asynchronous I/O, the one in use first. Servers that can choose have a setting; the others tell in their
+/// The ways of asynchronous I/O, the one in use first. Servers that can choose have a setting; the others report in their
 /// log when it is not libaio.
 async fn aio(
     session: &mut AnySession,

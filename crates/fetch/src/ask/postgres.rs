@@ -5,10 +5,10 @@ use dbdyno_drivers::{AnySession, DbError, Description, Session, first_i64};
 use super::column;
 use crate::{Abilities, ThreadPool, TlsAbility};
 
-/// Where the ciphers have this value, the server was built without TLS; before version 12 nothing else tells.
+/// Where the ciphers have this value, the server was built without TLS; before version 12 nothing else reports.
 const NO_CIPHERS: &str = "none";
 
-/// Asks the server behind `session`.
+/// Asks the server of `session`.
 ///
 /// # Errors
 /// As [`Session::rows`].

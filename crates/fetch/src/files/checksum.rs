@@ -30,7 +30,7 @@ pub(super) fn check(
         Some(wanted) if wanted == found => Ok(()),
         Some(wanted) => Err(Error::Checksum { name: name.clone(), wanted: wanted.to_owned(), found }),
         None => {
-            log(&format!("{name}: nobody said which SHA-256 the file has to have; it has {found}"));
+            log(&format!("{name}: no expected SHA-256 is known for the file; it has {found}"));
             Ok(())
         }
     }

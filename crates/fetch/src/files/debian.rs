@@ -133,7 +133,7 @@ fn tie_to_own_libraries(goal: &Goal<'_>) -> Result<(), Error> {
             let mut command = fetching("patchelf");
             command.arg("--set-interpreter").arg(&loader);
             command.args(["--force-rpath", "--set-rpath", &libraries]).arg(&program);
-            run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
+            run(&format!("setting the library path of {}", program.display()), &mut command, goal.cancel)?;
         }
     }
     Ok(())

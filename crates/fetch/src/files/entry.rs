@@ -17,7 +17,7 @@ pub struct Entry {
     pub version: String,
     /// Size of the download in MB (10^6 bytes), where it is known.
     pub download_mb: Option<u32>,
-    /// Nobody has got it by this entry yet: the address follows the vendor's rule for names.
+    /// No one has got it by this entry yet: the address follows the vendor's rule for names.
     #[serde(default)]
     pub untested: bool,
     pub source: Source,
@@ -67,7 +67,7 @@ pub enum Source {
         #[serde(default = "one")]
         strip: u32,
     },
-    /// A base directory that is there, built or installed by somebody; relative to the catalogue's file.
+    /// A base directory that is there, built or installed by someone; relative to the catalogue's file.
     Basedir { path: PathBuf },
 }
 

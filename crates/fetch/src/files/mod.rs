@@ -37,7 +37,7 @@ struct Goal<'a> {
     downloads: &'a Path,
     /// Folder that outlives this fetch, for package lists.
     lists: &'a Path,
-    /// Set when nobody wants it any more.
+    /// Set when no one wants it any more.
     cancel: &'a AtomicBool,
 }
 
@@ -48,7 +48,7 @@ struct Goal<'a> {
 ///
 /// # Errors
 /// [`Error::MissingTools`], [`Error::Tool`] with the end of the output of what failed, [`Error::Unfetchable`],
-/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left behind then.
+/// [`Error::Checksum`], [`Error::Moved`], [`Error::Cancelled`]. Nothing is left then.
 pub(crate) fn fetch(
     entry: &Entry,
     servers_dir: &Path,
@@ -59,7 +59,7 @@ pub(crate) fn fetch(
     let base = servers_dir.join(&entry.name);
     log(&format!("{}: getting {} {} from {}", entry.name, entry.product, entry.version, entry.source));
     if entry.untested {
-        log(&format!("{}: nobody has got it by this entry yet", entry.name));
+        log(&format!("{}: this catalogue entry is untested", entry.name));
     }
     let partial = Partial::new(servers_dir, &entry.name)?;
     let downloads = tempfile::Builder::new()

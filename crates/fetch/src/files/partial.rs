@@ -18,7 +18,7 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
-    /// An empty folder beside where `name` will lie.
+    /// An empty folder next to where `name` will lie.
     ///
     /// # Errors
     /// I/O.
@@ -59,7 +59,7 @@ impl Drop for Partial {
     }
 }
 
-/// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the folder's lock, so nobody
+/// Removes what a dbdyno that was killed has left in the servers folder. The caller holds the folder's lock, so no one
 /// is working on any of it.
 ///
 /// # Errors

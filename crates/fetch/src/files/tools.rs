@@ -106,7 +106,7 @@ pub fn install_tools(packages: &[String], log: &mut dyn FnMut(&str)) -> Result<(
 fn install(packages: &[String]) -> Result<(), Error> {
     let mut command = apt_get();
     command.args(["install", "-y", "--no-install-recommends"]).args(packages);
-    // Half an installation is worse than one that nobody wants any more.
+    // Half an installation is worse than one that no one wants any more.
     run("installing packages", &mut command, &AtomicBool::new(false)).map(drop)
 }
 

@@ -12,7 +12,7 @@ use crate::statement::{Asked, Change, asked, dollar_numbers};
 /// Largest message that is taken.
 const LARGEST_MESSAGE: usize = 64 << 20;
 
-/// States of the transaction, as they are told.
+/// States of the transaction, as they are reported.
 const IDLE: u8 = b'I';
 const OPEN: u8 = b'T';
 const FAILED: u8 = b'E';
@@ -166,7 +166,7 @@ impl Session {
                 put_bare(output.bytes(), b'3');
                 Some(Step::Done(length, Kind::Close))
             }
-            // Flush: what was said goes out anyway. Late parts of a COPY, and passwords that nobody asked for.
+            // Flush: what was said goes out anyway. Late parts of a COPY, and passwords that no one asked for.
             b'H' | b'd' | b'c' | b'f' | b'p' => part,
             _ => None,
         }

@@ -35,7 +35,7 @@ pub(super) enum First {
     /// It logs in.
     Login {
         length: usize,
-        /// It speaks a later minor version than 3.0, and must be told which one is spoken here.
+        /// It speaks a later minor version than 3.0, and must learn which one is spoken here.
         newer: bool,
     },
     /// It wants to cancel something, or cannot be understood.

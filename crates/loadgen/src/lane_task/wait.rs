@@ -51,7 +51,7 @@ impl LaneTask {
     /// second after it, after a late one at once.
     fn burst_due(&mut self, number: u64, per_second: u64, control: &Control) -> u64 {
         let now_ns = control.now_ns();
-        // The original's checkpoints lie behind rounds 0, k, 2k, ...: the first burst is the single round 0.
+        // The original's checkpoints lie after rounds 0, k, 2k, ...: the first burst is the single round 0.
         if number > 0 && (number - 1).is_multiple_of(per_second.max(1)) {
             let took = Duration::from_nanos(now_ns.saturating_sub(self.burst_ns));
             self.burst_ns = if took < BURST_IS_LATE { self.burst_ns + to_ns(BURST_PERIOD) } else { now_ns };

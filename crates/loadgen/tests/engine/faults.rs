@@ -1,4 +1,4 @@
-//! What breaks or takes long beside the answers: our own code, a thread, a connection that is slow to close, an observer.
+//! What breaks or takes long besides the answers: our own code, a thread, a connection that is slow to close, an observer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -86,7 +86,7 @@ fn whoever_stops_a_step_does_not_wait_for_an_observer() {
         while !window_ended.load(Ordering::Acquire) && began.elapsed() < Duration::from_secs(15) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Whoever does not wait for the observer has ended the step by then.
+        // A caller that does not wait for the observer has ended the step by then.
         std::thread::sleep(Duration::from_millis(200));
         let stopped = Instant::now();
         cancel.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The engine against a database of our own that does what it is told.
+//! The engine against a database of our own that does what it is asked.
 
 mod faults;
 mod honesty;

@@ -1,4 +1,4 @@
-//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves behind.
+//! A database of our own that answers, stalls, fails, hangs and breaks on command, and what a step over it leaves.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,7 +20,7 @@ pub(crate) const HANGS: &str = "hangs";
 /// How often a test may find that its machine was held up.
 const ATTEMPTS: usize = 8;
 
-/// Steps that spin take turns: each keeps a CPU from the tests beside it.
+/// Steps that spin take turns: each keeps a CPU from concurrent tests.
 static SPINNING: Mutex<()> = Mutex::new(());
 
 /// How load threads wait for answers: what is true must be so in both ways. Times that only a machine with a CPU to spare
@@ -76,7 +76,7 @@ struct Pretend {
     closed: Arc<Mutex<Vec<Instant>>>,
 }
 
-/// Which threads were told to open a connection, and when.
+/// Which threads were asked to open a connection, and when.
 pub(crate) type Opened = Arc<Mutex<Vec<(ThreadId, Instant)>>>;
 
 impl Lane for Pretend {
@@ -221,11 +221,11 @@ pub(crate) struct Options {
     pub(crate) opened: Opened,
     /// When the clock started.
     pub(crate) barrier: Arc<OnceLock<Instant>>,
-    /// The observer was told that the common window has ended.
+    /// The observer was informed that the common window has ended.
     pub(crate) window_ended: Arc<AtomicBool>,
     /// How long a connection takes to close.
     pub(crate) closing: Duration,
-    /// When connections were told to close.
+    /// When connections were asked to close.
     pub(crate) closed: Arc<Mutex<Vec<Instant>>>,
     /// How long the end of the window is looked at.
     pub(crate) looking: Duration,

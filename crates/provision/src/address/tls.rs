@@ -1,4 +1,4 @@
-//! Where TLS to a server of somebody else is asked for: the address, the plan, or a MySQL option file; in whose words.
+//! Where TLS to a server of others is asked for: the address, the plan, or a MySQL option file; in whose words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(super) fn is_key(family: Family, name: &str) -> bool {
 }
 
 /// What `address` and the plan's own words ask for; of MySQL else what the `[client]` group of `option_file` does. `None`
-/// when nobody speaks of TLS.
+/// when no one speaks of TLS.
 ///
 /// # Errors
 /// [`Error::Address`] for a word that is not understood, or when address and plan both speak of TLS;
@@ -80,7 +80,7 @@ struct Said {
     ca: Option<PathBuf>,
     cert: Option<PathBuf>,
     key: Option<PathBuf>,
-    /// Somebody spoke of TLS.
+    /// Someone spoke of TLS.
     anything: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A database on a PostgreSQL server that somebody else runs: made with dbdyno's mark, or refused.
+//! A database on a PostgreSQL server that others run: made with dbdyno's mark, or refused.
 
 use dbdyno_drivers::postgres::{Options, PostgresSession};
 use dbdyno_drivers::{Class, DbError, Session, first_i64};

@@ -19,7 +19,7 @@ pub(crate) struct Asked {
     pub(crate) where_possible: bool,
 }
 
-/// All intents of a config. Each stands in it once.
+/// All intents of a config. Each is in it once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Intents {
     asked: Vec<Asked>,
@@ -50,7 +50,7 @@ impl Intents {
                     for (name, given) in inner {
                         match table.contains_key(name) {
                             true => wrong.push(format!(
-                                "`{name}` stands in the config and under {WHERE_POSSIBLE}: say it once"
+                                "`{name}` is in the config and under {WHERE_POSSIBLE}: keep one of them"
                             )),
                             false => intents.add(name, given, true, &mut wrong),
                         }
@@ -157,7 +157,7 @@ mod tests {
         `frobnicate` is not an intent; the list is in docs/reference/config-intents.md; a server's own options belong into my_cnf or postgresql_conf
         `innodb_io_capacity` is not an intent; did you mean `io_capacity`?
         `redo` is "1 GB", but GB means 1000 to some and 1024 to others: write a number and its unit (KiB, MiB, GiB, TiB) in quotes, e.g. "1 GiB"
-        `binlog` stands in the config and under where_possible: say it once
+        `binlog` is in the config and under where_possible: keep one of them
         "#);
     }
 

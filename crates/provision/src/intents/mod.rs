@@ -1,4 +1,4 @@
-//! Config intents: what a server is told, in words that hold for every product, rendered from data to the options of each version.
+//! Config intents: how a server is configured, in words that hold for every product, rendered from data to the options of each version.
 //!
 //! [`Intents`] are what a plan asks for. [`render()`] makes of them the options of one [`ConfigServer`]; the data lies in
 //! `data/`, as TOML, and [`reference()`] is the table of it for people.

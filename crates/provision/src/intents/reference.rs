@@ -134,7 +134,7 @@ fn absences(intent: &Intent, product: ConfigProduct) -> Vec<String> {
     absent.map(|absent| format!("(`{}`)", absent.value)).collect()
 }
 
-/// Whether `other`, which stands first, takes every value that `way` takes.
+/// Whether `other`, which is first, takes every value that `way` takes.
 fn serves_all_of(other: &Way, way: &Way) -> bool {
     let needs_less = other.engine.is_none() && other.plugin.is_none();
     let takes = |word: &String| other.set.is_some() || other.values.contains_key(word);

@@ -106,13 +106,13 @@ impl Rendered {
         }
     }
 
-    /// The option file with the reader's own settings behind, which win.
+    /// The option file with the reader's own settings after it, which win.
     pub fn text_with(&self, native: Option<&str>) -> String {
         match native {
             None => self.text(),
             Some(native) => {
                 format!(
-                    "{}\n# The variant's own option file, which wins over what stands above.\n{native}",
+                    "{}\n# The variant's own option file, which wins over the lines above.\n{native}",
                     self.text()
                 )
             }
@@ -220,7 +220,7 @@ mod tests {
         # sync_binlog = 0
         sync_binlog = 0
 
-        # The variant's own option file, which wins over what stands above.
+        # The variant's own option file, which wins over the lines above.
         [mysqld]
         sync_binlog = 7
         ");

@@ -125,7 +125,7 @@ impl ConfigServer {
     }
 
     /// A server that is not here, by its name in the catalogue: `mariadb-10.11.5`, `pg-18.6`; `mysql-9-sid` is the newest of 9.
-    /// `None` when the name does not tell.
+    /// `None` when the name does not say.
     pub fn named(name: &str, engine: &str) -> Option<Self> {
         let (product, rest) = name.split_once('-')?;
         let product = match product {

@@ -204,7 +204,7 @@ fn known_word(intent: &Intent, given: &toml::Value) -> Option<String> {
     (is_word && words_of(intent).contains(&word)).then(|| word.to_owned())
 }
 
-/// Digits, at most one point with digits behind it, and a unit.
+/// Digits, at most one point with digits after it, and a unit.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit = units.iter().find(|(name, _)| *name == text[end..].trim())?.1;

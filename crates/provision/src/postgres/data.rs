@@ -12,7 +12,7 @@ use crate::installer::Installer;
 use crate::template::{Key, Template};
 use crate::{Error, PgBase};
 
-/// Superuser `postgres`, who needs no password: the socket is in a folder that nobody else may enter. UTF-8, and the
+/// Superuser `postgres`, who needs no password: the socket is in a folder that no other may enter. UTF-8, and the
 /// order of bytes for texts, as everywhere; nothing is synced, because the copy is.
 const INITDB: [&str; 8] = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"];
 
@@ -30,7 +30,7 @@ pub(super) fn template(
     Template::ready(&key, template_dir, cancel, |work| initialise(base, &initdb, runner, work, cancel))
 }
 
-/// Makes the folder `data` in the empty folder `work`; the log lies beside it.
+/// Makes the folder `data` in the empty folder `work`; the log lies next to it.
 fn initialise(
     base: &PgBase,
     initdb: &[String],

@@ -1,4 +1,4 @@
-//! Whether a PostgreSQL server answers: it does when it lets somebody in.
+//! Whether a PostgreSQL server answers: it does when it lets someone in.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

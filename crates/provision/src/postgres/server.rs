@@ -62,7 +62,7 @@ pub struct PgServer {
 }
 
 impl PgServer {
-    /// Makes fresh data, starts the server and waits until it lets somebody in.
+    /// Makes fresh data, starts the server and waits until it lets someone in.
     ///
     /// Blocks for seconds. Call it from a thread that lives as long as the server shall, as with [`crate::Server`].
     ///
@@ -187,7 +187,7 @@ fn start_options(data_dir: &Path, run_dir: &Path, port: u16) -> Vec<String> {
     options
 }
 
-/// Over TCP only whoever has the client's certificate is let in, and only over TLS: other users of this machine reach the port too.
+/// Over TCP only a client with its certificate is let in, and only over TLS: other users of this machine reach the port too.
 fn tls_options(tls: &HomeTls, run_dir: &Path, runner: &Runner) -> Result<Vec<String>, Error> {
     let hba = run_dir.join("tls/pg_hba.conf");
     let text = format!("local all all trust\nhostssl all {SUPERUSER} {HOST}/32 cert\n");

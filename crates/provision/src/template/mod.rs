@@ -53,7 +53,7 @@ impl Template {
     }
 
     /// The template for `key` in `template_dir`. If it is not there, `make` makes the data directory `data` in an empty folder.
-    /// Whoever wants one that somebody else makes waits for it.
+    /// A caller that wants one that another process makes waits for it.
     ///
     /// # Errors
     /// Those of `make`, I/O; [`Error::Cancelled`].
@@ -85,7 +85,7 @@ impl Template {
         match fs::rename(work.path(), &folder) {
             // The folder has another name now.
             Ok(()) => drop(work.keep()),
-            // Where folders cannot be locked, somebody else may have made the same one meanwhile.
+            // Where folders cannot be locked, others may have made the same one meanwhile.
             Err(_) if Self::open(&folder).is_some() => {}
             Err(error) => return Err(Error::io("cannot rename the template to", folder)(error)),
         }
@@ -129,7 +129,7 @@ fn write_about(work: &Path) -> Result<(), Error> {
     write().map_err(Error::io("cannot write", path.clone()))
 }
 
-/// Removes what lies in the place of a template, whole or not, through a name that nobody looks for.
+/// Removes what lies in the place of a template, whole or not, through a name that no one looks for.
 fn remove(folder: &Path, turn: &Turn) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());

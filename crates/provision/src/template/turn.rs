@@ -16,7 +16,7 @@ use crate::Error;
 /// How names of folders begin in which templates are made. The hash of the template follows.
 pub(super) const PREFIX: &str = ".dbdyno-";
 
-/// How often a folder that somebody else works in is tried.
+/// How often a folder that others work in is tried.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A lock on a folder; nothing where the filesystem has no locks for folders (some of those over a network).
@@ -47,7 +47,7 @@ fn hold(folder: &Path) -> Option<Hold> {
 }
 
 impl Turn {
-    /// Waits until nobody else makes the template with this hash in `template_dir`, and removes what makers that were killed have
+    /// Waits until no other makes the template with this hash in `template_dir`, and removes what makers that were killed have
     /// left there.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Turn {
     }
 
     /// An empty folder that goes with its value. Short: old bootstraps put a socket into it, and paths of sockets are limited.
-    /// Its name is new: a server that a killed maker has left may still write where it was told to.
+    /// Its name is new: a server that a killed maker has left may still write where it was asked to.
     pub(super) fn workplace(&self) -> Result<TempDir, Error> {
         tempfile::Builder::new()
             .prefix("")

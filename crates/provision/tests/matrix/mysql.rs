@@ -1,5 +1,5 @@
 //! What every MySQL and MariaDB must do: log in by each of its methods, both protocols, errors by class, 16 MiB values,
-//! and no statement left behind.
+//! and no statement left.
 
 use std::time::Duration;
 
@@ -167,7 +167,7 @@ async fn statements_end_with_their_session(talk: &mut Talk, root: &Place) {
         }
         let begun = std::time::Instant::now();
         while count(talk, PREPARED).await != own {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{}: statements are left behind", talk.name);
+            assert!(begun.elapsed() < Duration::from_secs(120), "{}: statements are left", talk.name);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -204,7 +204,7 @@ async fn logins(talk: &mut Talk, server: &Server, base: &BaseDir) {
             assert_eq!(login(wrong).refusal().await, (Class::Fatal, "1045".to_owned()), "{how}");
         }
     }
-    // The format of before MySQL 4.1, which only MySQL 5.5 still takes when nobody asks for it.
+    // The format of before MySQL 4.1, which only MySQL 5.5 still takes when no one asks for it.
     if !base.is_mariadb() && !base.version().at_least(5, 6) {
         talk.run("CREATE USER 'old'@'localhost'").await;
         talk.run("SET PASSWORD FOR 'old'@'localhost' = OLD_PASSWORD('old')").await;

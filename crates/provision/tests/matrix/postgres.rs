@@ -1,5 +1,5 @@
 //! What every PostgreSQL must do: log in by each of its methods, both protocols, COPY, errors by class, 16 MiB values,
-//! and no statement left behind.
+//! and no statement left.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::talk::{BIG, Place, Talk};
 
 const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
 
-/// Sessions of dbdyno on this server beside the one that asks.
+/// Sessions of dbdyno on this server other than the one that asks.
 const OTHERS: &str =
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'dbdyno' AND pid <> pg_backend_pid()";
 

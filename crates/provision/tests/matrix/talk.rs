@@ -7,7 +7,7 @@ use dbdyno_drivers::{Answer, AnySession, Class, Endpoint, Session, Target, first
 /// A value that takes more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
 
-/// Longest time that a check waits for what a server does behind its answer.
+/// Longest time that a check waits for what a server does after its answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Sessions of one server, with its name for messages.
@@ -37,7 +37,7 @@ impl Place {
     /// Class and code of the refusal to connect.
     pub(crate) async fn refusal(&self) -> (Class, String) {
         match self.endpoint.connect().await {
-            Ok(_) => panic!("{}: somebody was let in who should not", self.name),
+            Ok(_) => panic!("{}: someone was let in who should not", self.name),
             Err(error) => (error.class, error.code),
         }
     }

@@ -5,7 +5,7 @@ use dbdyno_provision::intents::{ConfigProduct, ConfigServer, Intents, render, sa
 
 use crate::facts::{self, How, Values};
 
-/// Most intents of MariaDB and MySQL at values that are nobody's default.
+/// Most intents of MariaDB and MySQL at values that are no one's default.
 const BUSY: &str = "
 buffer_pool = '64 MiB'
 redo = '128 MiB'
@@ -105,7 +105,7 @@ synchronous_commit = 'local'
 
 /// What servers compute from the option instead of keeping it, each with its reason.
 const OTHERWISE: &[&str] = &[
-    // A switch of what the server offers; the variable of that name is gone or tells something else.
+    // A switch of what the server offers; the variable of that name is gone or means something else.
     "ssl",
     // May be given again and again.
     "plugin_load_add",

@@ -57,7 +57,7 @@ fn a_file_cut_at_any_byte_of_its_last_line_keeps_all_lines_before() {
             let mut expected = whole;
             let lost_only_its_end = length == bytes.len() - 1;
             expected[number] -= usize::from(!lost_only_its_end);
-            // A window that ends behind the last interval is none.
+            // A window that ends after the last interval is none.
             expected[2] -= usize::from(path.ends_with("intervals.jsonl") && !lost_only_its_end);
             assert_eq!(counts(&run), expected, "{} cut at {length}", path.display());
             // No crash takes intervals from a step that has an end: they are on the disk before it is.

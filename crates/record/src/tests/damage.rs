@@ -20,7 +20,7 @@ fn a_damaged_line_within_the_events_of_the_run_is_an_error_with_file_and_line() 
     replace_line(&dir.join("events.jsonl"), 2, "{\"event\":\"cell_started\",\"at\"");
     insta::assert_snapshot!(
         open_error(&dir),
-        @"RUN/events.jsonl line 2 is damaged: EOF while parsing an object at column 28; the rest of the run can be read with that file set aside"
+        @"RUN/events.jsonl line 2 is damaged: EOF while parsing an object at column 28; to read the rest of the run move that file away"
     );
     std::fs::remove_file(dir.join("events.jsonl")).unwrap();
     assert_eq!(Run::open(&dir).unwrap().cells.len(), 1, "as the message says");

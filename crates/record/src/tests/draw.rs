@@ -73,7 +73,7 @@ impl Draw {
         }
     }
 
-    /// Puts one of [`NUMBERS`] in place of the next number behind `at`.
+    /// Puts one of [`NUMBERS`] in place of the next number after `at`.
     fn replace_number(&mut self, bytes: &mut Vec<u8>, at: usize) {
         let Some(from) = bytes[at..].iter().position(u8::is_ascii_digit).map(|from| at + from) else {
             return;

@@ -242,7 +242,7 @@ fn cell_events() -> Vec<CellEvent> {
             duration_us: 51_200,
             details: map(json!({"pages": 311})),
         },
-        CellEvent::Warning { at: AT.into(), text: "no block device behind tmpfs".into() },
+        CellEvent::Warning { at: AT.into(), text: "no block device under tmpfs".into() },
         CellEvent::Invalid { at: AT.into(), reason: "another run has the database".into() },
         CellEvent::Ended {
             at: AT.into(),

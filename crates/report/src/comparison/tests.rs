@@ -69,7 +69,7 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
       20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
-      blocks; so it need not be the quotient of the two medians.
+      blocks. It may differ from the quotient of the two medians.
 
     step    base    new       unit  ratio  95 % interval    verdict  adjusted p
     ───────────────────────────────────────────────────────────────────────────
@@ -106,7 +106,7 @@ fn a_pull_request_gets_the_count_first() {
 
     > Measured with a debug build of dbdyno: its numbers are not worth comparing.
 
-    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks; so it need not be the quotient of the two medians.
+    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 
     | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p |
     | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |

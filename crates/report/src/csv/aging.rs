@@ -1,11 +1,11 @@
-//! Columns of the CSV report for tests that ran before and behind the steps that write.
+//! Columns of the CSV report for tests that ran before and after the steps that write.
 
 use dbdyno_analyse::{Findings, StepFindings, StepRun, VariantStep, WorkloadFindings};
 
 use super::number;
 use crate::number::NOT_AVAILABLE;
 
-/// There only in reports of runs with such tests, and filled in the rows of the step behind the writes: the step before them, the
+/// There only in reports of runs with such tests, and filled in the rows of the step after the writes: the step before them, the
 /// ratio of the row's block, and what all blocks say together.
 const COLUMNS: [&str; 5] = [
     "before_writes_step",

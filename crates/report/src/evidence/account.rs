@@ -12,17 +12,18 @@ use crate::number::{self, fixed};
 const TOLD: usize = 3;
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product of the factors; each is what \
-                its cause alone does to the rate. Without a factor: what else is not like the base, with medians over the blocks. It \
-                says where to look; none of it is a test. Idle is what the server left of its CPUs, to the client and others too.";
+    let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product \
+                of the factors; each factor is the effect of its cause alone on the rate. Rows \
+                without a factor: other differences from the base, medians over the blocks. This \
+                is a hint where to look, not a test. Idle: CPU time that the server did not use.";
     let figures = [
         ("base", "", "Mean over the blocks: µs an operation, or % of the CPUs' time."),
-        ("variant", "", "The same of the variant."),
-        ("factor", "", "0.95 is 5 % less of the rate."),
+        ("variant", "", "The same for the variant."),
+        ("factor", "", "0.95: the cause alone lowers the rate by 5 %."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let labels = vec![Column::new("variant", "", ""), Column::new("cause", "", "")];
-    let mut grid = Grid::new("What the difference is made of", note, labels, figures);
+    let mut grid = Grid::new("Cost breakdown", note, labels, figures);
     for variant in &step.variants {
         for part in variant.account.iter().flat_map(|account| &account.parts) {
             grid.rows.push(row(variant, part));
@@ -55,15 +56,15 @@ fn beside_rows(variant: &VariantStep) -> Vec<Vec<String>> {
     });
     let settings = settings
         .iter()
-        .map(|found| row(format!("set: {}", found.class), found.base.clone(), found.variant.clone()));
+        .map(|found| row(format!("setting: {}", found.class), found.base.clone(), found.variant.clone()));
     plans.chain(stalls).chain(settings).collect()
 }
 
 fn stall(stall: &StallDifference) -> &'static str {
     match stall.figure {
-        StallFigure::WorstSecondShare => "slowest second, of median",
+        StallFigure::WorstSecondShare => "slowest second ÷ median",
         StallFigure::LongestGapSeconds => "longest gap",
-        StallFigure::ShareBelowHalfMedian => "seconds below half of median",
+        StallFigure::ShareBelowHalfMedian => "seconds below half the median",
     }
 }
 
@@ -78,10 +79,10 @@ fn stall_text(stall: &StallDifference, value: f64) -> String {
 
 fn cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::CpuUser => "CPU an operation, user",
-        Cause::CpuKernel => "CPU an operation, kernel",
-        Cause::IoWait => "CPUs waiting for IO",
-        Cause::Idle => "CPUs idle otherwise",
+        Cause::CpuUser => "user CPU an operation",
+        Cause::CpuKernel => "kernel CPU an operation",
+        Cause::IoWait => "IO wait",
+        Cause::Idle => "idle",
     }
 }
 
@@ -108,9 +109,9 @@ fn explanation(step: &StepFindings, variant: &VariantStep, ratio: f64) -> Option
         return None;
     }
     let (name, ratio) = (&variant.variant, number::ratio(Some(ratio), 2));
-    let by = causes.map_or_else(String::new, |causes| format!(" by: {causes}"));
+    let factors = causes.map_or_else(String::new, |causes| format!(": {causes}"));
     let beside: String = beside.iter().map(|sentence| format!(" {sentence}")).collect();
-    Some(format!("{name} has {ratio} times the base's rate in {}{by}.{beside}", step.name))
+    Some(format!("Cost breakdown of {name}, {} {ratio}{factors}.{beside}", step.name))
 }
 
 /// The greatest cause first.
@@ -129,9 +130,10 @@ fn causes(account: &Account) -> String {
 
 /// A sentence each for plans, stalls and settings.
 fn beside(beside: &Beside) -> Vec<String> {
-    let plans = beside.query_plans.iter().map(|found| {
-        format!("The plan of {} differs: {}; the base: {}.", found.statement, found.variant, found.base)
-    });
+    let plans = beside
+        .query_plans
+        .iter()
+        .map(|found| format!("Plan of {}: {} (base: {}).", found.statement, found.variant, found.base));
     let stalls: Vec<String> = beside
         .stalls
         .iter()
@@ -144,13 +146,13 @@ fn beside(beside: &Beside) -> Vec<String> {
             )
         })
         .collect();
-    let stalls = (!stalls.is_empty()).then(|| format!("Stalls differ: {}.", stalls.join(", ")));
+    let stalls = (!stalls.is_empty()).then(|| format!("Stalls: {}.", stalls.join(", ")));
     let settings: Vec<String> = beside
         .settings
         .iter()
         .map(|found| format!("{} {} (base {})", found.class, found.variant, found.base))
         .collect();
-    let settings = (!settings.is_empty()).then(|| format!("Not set alike: {}.", settings.join(", ")));
+    let settings = (!settings.is_empty()).then(|| format!("Different settings: {}.", settings.join(", ")));
     plans.chain(stalls).chain(settings).collect()
 }
 
@@ -164,10 +166,10 @@ mod tests {
         let rows = grid(&fixture::with_blocks(3).workloads[0].steps[0]).rows;
         let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        <b>&" | CPU an operation, user | 70.00 µs/op | 68.63 µs/op | 1.041
-        <b>&" | CPU an operation, kernel | 18.12 µs/op | 18.12 µs/op | 1.000
-        <b>&" | CPUs waiting for IO | 1.0 % | 2.0 % | 0.990
-        <b>&" | CPUs idle otherwise | 0.5 % | 1.5 % | 0.990
+        <b>&" | user CPU an operation | 70.00 µs/op | 68.63 µs/op | 1.041
+        <b>&" | kernel CPU an operation | 18.12 µs/op | 18.12 µs/op | 1.000
+        <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
+        <b>&" | idle | 0.5 % | 1.5 % | 0.990
         "#);
     }
 
@@ -175,9 +177,9 @@ mod tests {
     fn only_certain_differences_are_told_the_greatest_first() {
         let told = explanations(&fixture::with_blocks(3).workloads[0]);
         insta::assert_snapshot!(told.join("\n"), @r#"
-        <b>&" has 9.87 times the base's rate in l.i2 by: CPU an operation, user ×10.07, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
-        <b>&" has 2.50 times the base's rate in l.i1 by: CPU an operation, user ×2.55, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
-        <b>&" has 1.30 times the base's rate in qp100 by: CPU an operation, user ×1.33, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99.
+        Cost breakdown of <b>&", l.i2 9.87: user CPU an operation ×10.07, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", l.i1 2.50: user CPU an operation ×2.55, idle ×0.99, IO wait ×0.99.
+        Cost breakdown of <b>&", qp100 1.30: user CPU an operation ×1.33, idle ×0.99, IO wait ×0.99.
         "#);
         assert!(explanations(&fixture::findings().workloads[0]).is_empty());
     }
@@ -185,19 +187,19 @@ mod tests {
     #[test]
     fn plans_stalls_and_settings_that_differ_stand_beside_the_causes() {
         let findings = fixture::with_other_plans();
-        insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"<b>&" has 1.04 times the base's rate in qr100 by: CPU an operation, user ×1.06, CPUs idle otherwise ×0.99, CPUs waiting for IO ×0.99. The plan of range-pdc differs: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1; the base: Limit, then Index Only Scan using pi1_pdc on pi1. Stalls differ: slowest second, of median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half of median 12.5 % (base 0.1 %). Not set alike: durability each second (base each commit)."#);
+        insta::assert_snapshot!(explanations(&findings.workloads[0]).join("\n"), @r#"Cost breakdown of <b>&", qr100 1.04: user CPU an operation ×1.06, idle ×0.99, IO wait ×0.99. Plan of range-pdc: Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 (base: Limit, then Index Only Scan using pi1_pdc on pi1). Stalls: slowest second ÷ median 0.0 % (base 90.0 %), longest gap 3 s (base 0 s), seconds below half the median 12.5 % (base 0.1 %). Different settings: durability each second (base each commit)."#);
         let rows = grid(&findings.workloads[0].steps[4]).rows;
         let rows: Vec<String> = rows.iter().map(|row| row.join(" | ").trim_end().to_owned()).collect();
         insta::assert_snapshot!(rows.join("\n"), @r#"
-        <b>&" | CPU an operation, user | 70.00 µs/op | 67.31 µs/op | 1.061
-        <b>&" | CPU an operation, kernel | 18.12 µs/op | 18.12 µs/op | 1.000
-        <b>&" | CPUs waiting for IO | 1.0 % | 2.0 % | 0.990
-        <b>&" | CPUs idle otherwise | 0.5 % | 1.5 % | 0.990
+        <b>&" | user CPU an operation | 70.00 µs/op | 67.31 µs/op | 1.061
+        <b>&" | kernel CPU an operation | 18.12 µs/op | 18.12 µs/op | 1.000
+        <b>&" | IO wait | 1.0 % | 2.0 % | 0.990
+        <b>&" | idle | 0.5 % | 1.5 % | 0.990
         <b>&" | plan of range-pdc | Limit, then Index Only Scan using pi1_pdc on pi1 | Limit, then Sort, then Seq Scan on pi1 or Seq Scan on pi1 |
-        <b>&" | slowest second, of median | 90.0 % | 0.0 % |
+        <b>&" | slowest second ÷ median | 90.0 % | 0.0 % |
         <b>&" | longest gap | 0 s | 3 s |
-        <b>&" | seconds below half of median | 0.1 % | 12.5 % |
-        <b>&" | set: durability | each commit | each second |
+        <b>&" | seconds below half the median | 0.1 % | 12.5 % |
+        <b>&" | setting: durability | each commit | each second |
         "#);
     }
 }

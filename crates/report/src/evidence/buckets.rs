@@ -6,8 +6,8 @@ use super::{Column, Grid, kind_of, run_columns, run_labels, runs};
 use crate::number::{NOT_AVAILABLE, bucket_percent, fixed};
 
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
-    let note = "Percent of operations by service time, as the original counts: each in one bucket, upper bound included. \
-                Blank is none, nonzero is less than 0.0005 %.";
+    let note = "Percent of operations by service time, in the original's buckets (upper bound \
+                included). Blank: none. nonzero: less than 0.0005 %.";
     let bounds = runs(step)
         .filter_map(|(_, run)| kind_of(run, kind))
         .map(|result| result.buckets.iter().map(|bucket| bucket.label.clone()).collect::<Vec<_>>())

@@ -7,17 +7,18 @@ use crate::number::{fixed, rate};
 
 /// No rows for runs without a calibration of the client.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Statements of all kinds beside what this client reached on this host, with about as many connections, against a \
-                server that only answers. From 90 % on the step is invalid.";
+    let note = "Statements of all kinds, compared with what this client reached on this host \
+                against a server that only answers, with about as many connections. At 90 % or \
+                more the step is invalid.";
     let figures = [
         ("statements", "1/s", "Of all kinds of operation together."),
         (
             "client could reach",
             "1/s",
-            "By dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
+            "From dbdyno doctor --client; ≥: the client was not the limit there, and could do more.",
         ),
         ("with", "connections", "The calibrated number of connections at which it could."),
-        ("of that", "%", "What it reached, as a share of what it could."),
+        ("of that", "%", "Rate reached, as a share of the calibrated rate."),
         (
             "load thread",
             "of time",

@@ -40,7 +40,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.server_cpu_us,
-        "CPU of the server process; NA when there is none to see (embedded, another host).",
+        "CPU of the server process; NA when it is not visible (embedded, another host).",
     ),
     column("user", "server_user_us", "µs/op", 2, |c| c.server_user_us, "The server's CPU in user mode."),
     column(
@@ -57,7 +57,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.client_cpu_us,
-        "CPU that the load client worked; with an embedded database this includes the database.",
+        "CPU of the load client without polling; with an embedded database it includes the database.",
     ),
     column(
         "client user",
@@ -81,7 +81,8 @@ pub const COSTS: &[CostColumn] = &[
         "of CPU",
         3,
         |c| c.client_polling_share,
-        "Part of the load threads' CPU that went into asking for answers when there were none; in no other figure. NA of a client that sleeps.",
+        "Share of the load threads' CPU spent polling for answers. Not part of any other figure. \
+         NA for a client that sleeps.",
     ),
     column(
         "rest",
@@ -89,7 +90,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.rest_cpu_us,
-        "CPU of the host that was neither server nor client.",
+        "CPU of the host used by neither server nor client.",
     ),
     column(
         "IO wait",
@@ -97,7 +98,7 @@ pub const COSTS: &[CostColumn] = &[
         "µs/op",
         2,
         |c| c.host_iowait_us,
-        "Time in which CPUs of the host had nothing to run while something waited for IO.",
+        "Time in which CPUs of the host were idle while something waited for IO.",
     ),
     column(
         "steal",
@@ -105,7 +106,7 @@ pub const COSTS: &[CostColumn] = &[
         "of CPUs",
         4,
         |c| c.host_steal_share,
-        "Time of the host's CPUs that a hypervisor gave to others, as a share of all their time.",
+        "Share of the host's CPU time that the hypervisor gave to others.",
     ),
     column(
         "switches",
@@ -137,7 +138,8 @@ pub const COSTS: &[CostColumn] = &[
         "KiB/op",
         3,
         |c| c.server_read_kib,
-        "What the server's processes had fetched from storage, by the kernel's account of them; the device's rkbpq holds what others read too.",
+        "Reads of the server's processes from storage, as the kernel counts them; the device's \
+         rkbpq includes reads by others.",
     ),
     column(
         "others read",
@@ -185,7 +187,7 @@ pub const COSTS: &[CostColumn] = &[
         "1/op",
         3,
         |c| c.server_involuntary_switches,
-        "The server's threads had to make room for others (involuntary switches).",
+        "The server's threads were preempted (involuntary switches).",
     ),
     column(
         "run queue",
@@ -241,10 +243,11 @@ pub(super) fn grids(step: &StepFindings) -> [Grid; 2] {
     let (costs, wake_ups) = COSTS.split_at(COSTS.len() - WAKE_UPS);
     let unit = &step.rate_label;
     let note = format!(
-        "CPU of who used it, for one unit of the headline ({unit}); then switches, fsyncs and reads."
+        "CPU time per unit of the rate ({unit}), by process; then context switches, fsyncs and reads."
     );
     let wake_note = format!(
-        "Who slept and had to be woken, for one unit of the headline ({unit}): a server pays for waking a client that sleeps."
+        "Sleeps and wake-ups per unit of the rate ({unit}). The server pays for waking a client \
+         that sleeps."
     );
     [grid(step, "CPU and fsyncs", &note, costs), grid(step, "Wake-ups", &wake_note, wake_ups)]
 }

@@ -7,10 +7,11 @@ use crate::number::fixed;
 
 /// No rows where it was not recorded.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Work that the server had put off just before and just after the step, outside of the measured window: what it \
-                still has to write, purge, compact or vacuum. More behind a step than before it is left to later ones.";
+    let note = "Deferred work of the server before and after the step, outside of the measured \
+                window: what it still has to write, purge, compact or vacuum. An increase is work \
+                that later steps pay for.";
     let mut labels = run_columns(step);
-    labels.push(Column::new("what", "", "Which kind of work."));
+    labels.push(Column::new("what", "", "Kind of work."));
     let figures = [
         ("before", "MB or number", "Bytes are shown in MB (10^6), all else as a number."),
         ("after", "MB or number", ""),
@@ -18,10 +19,10 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("of written", "%", "What was added, as a share of the bytes that the server wrote in the step."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Debt", note, labels, figures);
+    let mut grid = Grid::new("Deferred work", note, labels, figures);
     for (variant, run) in runs(step) {
         let Some(debt) = &run.debt else { continue };
-        // What is nothing before and after is told by its absence.
+        // What is zero before and after is left out.
         for level in debt.levels.iter().filter(|level| (level.before, level.after) != (0, 0)) {
             let mut row = run_labels(step, variant, run);
             row.push(level.words.clone());

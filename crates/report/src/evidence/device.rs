@@ -82,8 +82,8 @@ pub const DEVICE: &[DeviceColumn] = &[
 /// No rows where the device was not sampled.
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let figures = DEVICE.iter().map(|column| Column::new(column.name, column.unit, column.meaning));
-    let note = "The device that holds the data directory, under the names of iostat -x, averaged over the window: all that used it, not \
-                the server alone.";
+    let note = "The device of the data directory, with the columns of iostat -x, averaged over the \
+                window. It includes IO by other processes.";
     let mut grid = Grid::new("Device", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let Some(device) = &run.device else { continue };

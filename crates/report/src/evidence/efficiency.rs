@@ -72,8 +72,8 @@ pub const EFFICIENCY: &[EfficiencyColumn] = &[
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
     let figures = EFFICIENCY.iter().map(|column| Column::new(column.name, column.unit, column.meaning));
-    let note = "The figures of published microbenchmarks under their names, of the whole host. An operation is a statement, or a row \
-                where the step counts rows.";
+    let note = "The figures of published microbenchmarks, for the whole host. An operation is a \
+                statement, or a row where the step counts rows.";
     let mut grid = Grid::new("Hardware efficiency", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let mut row = run_labels(step, variant, run);

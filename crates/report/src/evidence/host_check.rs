@@ -28,7 +28,7 @@ const fn column(
 
 /// The host and its parts.
 pub const HOST_CHECK: &[HostCheckColumn] = &[
-    column("host", "host_us", |c| Some(c.host_us), "What the host says that its CPUs worked."),
+    column("host", "host_us", |c| Some(c.host_us), "CPU time that the host counted."),
     column("server user", "server_user_us", |c| c.server_user_us, "The server in user mode."),
     column("server kernel", "server_kernel_us", |c| c.server_kernel_us, "The server in the kernel."),
     column(
@@ -63,9 +63,10 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         Column::new("unexplained", "% of host", ""),
         Column::new("bound", "%", "5 %, and three standard errors of the host's count of ticks."),
     ]);
-    let note = "CPU of the whole host against the sum over all processes. Beyond the bound, figures of the whole host cannot be \
-                trusted; those of server and client are their own clocks.";
-    let mut grid = Grid::new("Do the parts explain the host?", note, run_columns(step), figures);
+    let note = "CPU of the whole host compared with the sum over all processes. If unexplained \
+                exceeds the bound, do not trust figures of the whole host. Figures of server and \
+                client come from their own clocks.";
+    let mut grid = Grid::new("Host CPU by process", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let Some(check) = &run.host_check else { continue };
         let mut row = run_labels(step, variant, run);

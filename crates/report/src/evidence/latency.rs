@@ -6,8 +6,8 @@ use super::{Column, Grid, kind_of, run_columns, run_labels, runs};
 use crate::number::{duration_us, duration_whole_us};
 
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
-    let note = "Service: from sending to answered. Response: from when the operation was due to answered, so waiting \
-                behind a slow one counts. Clients merged.";
+    let note = "Service time: from sending to answer. Response time: from when the operation was \
+                due to answer, so it includes queueing. All clients merged.";
     let mut labels = run_columns(step);
     labels.push(Column::new("time", "", ""));
     let figures =

@@ -5,19 +5,15 @@ use dbdyno_analyse::{Lookups, StepFindings};
 use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::fixed;
 
-/// No rows where nothing was asked beside the operations.
+/// No rows where nothing was asked outside the operations.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Statements that belong to no operation, of all clients in the whole step. After many deletes the look-up of \
-                the least id walks over rows that are gone, and may take seconds.";
+    let note = "Statements outside operations, of all clients in the whole step. After many \
+                deletes, finding the least id scans deleted rows and may take seconds.";
     let mut labels = run_columns(step);
-    labels.push(Column::new("what", "", "What was asked."));
-    let figures = [
-        ("number", "", ""),
-        ("total", "s", "Time that they took together."),
-        ("mean", "ms", ""),
-        ("longest", "ms", ""),
-    ]
-    .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
+    labels.push(Column::new("what", "", "The look-up."));
+    let figures =
+        [("number", "", ""), ("total", "s", "Total time."), ("mean", "ms", ""), ("longest", "ms", "")]
+            .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Look-ups", note, labels, figures);
     for (variant, run) in runs(step) {
         for found in &run.lookups {

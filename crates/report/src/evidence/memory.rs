@@ -9,8 +9,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 
 /// No rows where no server's memory was limited.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "What the control group of a limited server held. The page cache of its files counts against the limit: what is not in \
-                it is read from the device.";
+    let note = "Memory of a limited server's control group. The page cache of its files counts \
+                against the limit.";
     let figures = [
         ("greatest", "MiB", "The most in any sample of the step, the kernel's own for the group included."),
         ("own", "MiB", "At the end of the window: heaps and buffer pools. PostgreSQL's buffers are shared memory, under page cache."),

@@ -6,7 +6,8 @@ use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::rate;
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Operations over the window. Dropped: due, but given up without being sent. Retried attempts are not failures.";
+    let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
+                failures.";
     let mut labels = run_columns(step);
     labels.push(Column::new("kind", "", ""));
     labels.push(Column::new(
@@ -23,8 +24,8 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("failed", "", "Operations that ended with an error."),
         ("dropped", "", "Operations that became due and were never sent."),
         ("retry", "errors", "May be sent again: deadlock, lock wait, busy file."),
-        ("refused", "errors", "The server answered no to one operation."),
-        ("lost", "errors", "The connection was gone."),
+        ("refused", "errors", "The server refused one operation."),
+        ("lost", "errors", "The connection was lost."),
         ("fatal", "errors", "No operation of this kind could succeed."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));

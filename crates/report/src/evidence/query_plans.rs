@@ -5,8 +5,8 @@ use dbdyno_analyse::{StatementPlans, StepFindings};
 use super::{Column, Grid};
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "As each server explained it when the step was over, without costs, estimates and values. Plans of different \
-                products cannot be compared.";
+    let note = "EXPLAIN output of each server after the step, without costs, estimates and values. \
+                Plans of different products are not comparable.";
     let labels = vec![
         Column::new("statement", "", ""),
         Column::new("variant", "", ""),

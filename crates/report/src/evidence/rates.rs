@@ -9,7 +9,7 @@ use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
 
 /// What is held against the target.
 const JUDGED: &str =
-    "Background rate if each client wrote as little as the slowest: this is held against the target.";
+    "Background rate if every client were as slow as the slowest: this is compared with the target.";
 
 /// Rate, ratio and window of each variant.
 pub(super) fn by_variant(step: &StepFindings) -> Grid {

@@ -27,7 +27,7 @@ pub(super) fn grids(step: &StepFindings) -> [Grid; 3] {
 }
 
 fn grid(step: &StepFindings, title: &str, figures: Vec<Figure>) -> Grid {
-    let note = "Divided by the base's, geometric mean of the blocks; inf where the base has 0. Above 1: more than the base.";
+    let note = "Ratio to the base, geometric mean over the blocks; inf where the base has 0.";
     let known = |(_, figure): &Figure| {
         step.variants
             .iter()

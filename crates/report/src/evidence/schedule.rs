@@ -7,8 +7,8 @@ use crate::number::{NOT_AVAILABLE, duration_whole_us, rate};
 
 /// No rows for steps of closed loops.
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Operations that became due at a rate of their own, whatever the server did. Lag: from due to sent, of those for \
-                which a connection was free; it is the client's own.";
+    let note = "Operations sent on a schedule. Lag: from due to sent, for operations with a free \
+                connection; it is caused by the client.";
     let mut labels = run_columns(step);
     labels.push(Column::new("kind", "", ""));
     labels.push(Column::new("process", "", "constant: at equal distances; poisson: after random gaps."));

@@ -13,11 +13,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("count", "", ""),
         ("rate", "statements/s", ""),
         ("rows", "", "Rows fetched or changed; of a scan, those that it looked at."),
-        (
-            "no row",
-            "",
-            "Statements that neither fetched nor changed a row: what they looked for was not there.",
-        ),
+        ("no row", "", "Statements that neither fetched nor changed a row."),
         ("no row", "%", "The same as a share."),
         ("mean", "", ""),
         ("p50", "", ""),

@@ -6,16 +6,21 @@ use super::{Column, Grid, run_columns, run_labels, runs};
 use crate::number::{fixed, rate};
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Whole seconds of the window. Figures within one run: its seconds depend on each other and are no repetitions.";
+    let note = "Whole seconds of the window, within one run: seconds are not independent repetitions.";
     let figures = [
         ("median second", step.rate_label.as_str(), "Rate of the median second."),
         ("worst second", step.rate_label.as_str(), "Rate of the slowest second."),
         ("of median", "%", "The slowest second's rate, as a share of the median second's."),
-        ("longest gap", "s", "Longest run of whole seconds in which nothing was done."),
+        ("longest gap", "s", "Most consecutive whole seconds without an operation."),
         ("below half", "% of seconds", "Seconds below half of the median rate."),
         ("warm-up", "s", "Seconds before the rate is steady, by MSER-5; at least 40 seconds are needed."),
         ("period", "s", "Time after which the rate repeats itself, by autocorrelation."),
-        ("two levels", "", "Rates between which the run jumps, and its share of seconds at the lower."),
+        (
+            "two levels",
+            "",
+            "The two rates between which the run alternates, and the share of \
+                            seconds at the lower one.",
+        ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Steadiness", note, run_columns(step), figures);

@@ -7,10 +7,16 @@ use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed};
 
 pub(super) fn grid(step: &StepFindings) -> Grid {
-    let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes from it. BCa: bootstrap, too \
-                narrow for few blocks. Hodges–Lehmann: little moved by one wild block.";
+    let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes \
+                from it. BCa: bootstrap, too narrow for few blocks. Hodges–Lehmann: robust against \
+                one outlying block.";
     let figures = [
-        ("verdict", "", "From the adjusted p-values and the margin; with the look at which it was reached."),
+        (
+            "verdict",
+            "",
+            "From the adjusted p-values and the margin; with the interim analysis that \
+                         reached it.",
+        ),
         ("margin", "%", "Differences below it count as none."),
         ("blocks", "", "Blocks in which variant and base are both valid."),
         ("ratio", "", "Geometric mean of the blocks' ratios."),
@@ -18,13 +24,23 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("BCa", "95 %", "Interval of the ratio by the BCa bootstrap."),
         ("Hodges–Lehmann", "", "Median of all pairwise means of log ratios."),
         ("its interval", "", "By the signed-rank distribution; the confidence is exact."),
-        ("p difference", "", "Probability of such a difference if there were none."),
-        ("adjusted", "", "The same for all comparisons of the run together (Benjamini and Hochberg)."),
-        ("p same", "", "Probability of so small a difference if it were as great as the margin."),
-        ("adjusted", "", "The same for all comparisons of the run together."),
+        ("p difference", "", "Probability of such a difference if there is none."),
+        (
+            "adjusted",
+            "",
+            "p of a difference, adjusted over all comparisons of the run (Benjamini \
+                          and Hochberg).",
+        ),
+        ("p same", "", "Probability of so small a difference if the true one equals the margin."),
+        ("adjusted", "", "p of equivalence, adjusted over all comparisons of the run."),
         ("noise", "%", "Standard deviation of a block's ratio."),
         ("detectable", "%", "A difference of this size gets its verdict in 80 % of such studies."),
-        ("needed", "blocks", "Blocks that tell a difference of twice the margin in 80 % of studies."),
+        (
+            "needed",
+            "blocks",
+            "Blocks needed to detect a difference of twice the margin in 80 % of \
+                              studies.",
+        ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let mut grid = Grid::new("Verdict", note, vec![Column::new("variant", "", "")], figures);
@@ -48,7 +64,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
 fn verdict_text(variant: &VariantStep) -> String {
     let word = variant.verdict.map_or("", |verdict| verdict.word());
     match variant.decided {
-        Some(at) => format!("{word}, look {} of {}", at.look, at.of),
+        Some(at) => format!("{word}, interim analysis {} of {}", at.look, at.of),
         None => word.to_owned(),
     }
 }

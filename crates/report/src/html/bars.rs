@@ -1,5 +1,5 @@
 //! The relative rate of each step as bars, as SVG: from zero, with the base as a line at 1, the interval as a thin line over each bar,
-//! and the verdict beside it.
+//! and the verdict next to it.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const WIDTH: f64 = 720.0;
 /// Room for names of steps: at least, and for each letter.
 const LEAST_LEFT: f64 = 92.0;
 const LETTER: f64 = 7.4;
-/// Room for a value behind the longest bar, and for each letter of the verdict or name beside it.
+/// Room for a value after the longest bar, and for each letter of the verdict or name next to it.
 const RIGHT: f64 = 64.0;
 const LABEL_LETTER: f64 = 5.6;
 const TOP: f64 = 22.0;
@@ -124,7 +124,7 @@ fn right_of(cells: &[&Cell], names: &[String]) -> f64 {
     RIGHT + LABEL_LETTER * letters
 }
 
-/// Value and verdict, behind the variant's name where its colour does not say it.
+/// Value and verdict, after the variant's name where its colour does not say it.
 fn label(name: &str, cell: &Cell) -> String {
     let verdict = cell.verdict.filter(|_| cell.value.is_some()).map_or("", Verdict::word);
     let parts = [name, cell.text.as_str(), verdict];

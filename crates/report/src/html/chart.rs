@@ -140,7 +140,7 @@ fn axes(across: &Axis, up: &Axis, out: &mut String) {
 #[derive(Clone, Copy)]
 struct Detail {
     points: usize,
-    /// One stands in the middle, more are spread from end to end.
+    /// One is in the middle, more are spread from end to end.
     markers: usize,
 }
 
@@ -193,7 +193,7 @@ fn crosses(lines: &[Line], across: &Axis, out: &mut String) {
     }
 }
 
-/// One label a variant beside the end of its last block's line, moved apart where they would cover each other. More
+/// One label a variant next to the end of its last block's line, moved apart where they would cover each other. More
 /// variants than fit are left to the legend.
 fn labels(lines: &[Line], up: &Axis, out: &mut String) {
     let mut ends: Vec<(f64, &Line)> = Vec::new();

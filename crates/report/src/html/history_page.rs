@@ -30,7 +30,7 @@ struct SeriesView {
 
 impl HistoryPage {
     pub(super) fn new(history: &History) -> Self {
-        // What the newest run lacks and then the newest change first, as in the answers; what never changed keeps its order behind.
+        // What the newest run lacks and then the newest change first, as in the answers; what never changed keeps its order after.
         let mut order: Vec<&Series> = history.series.iter().collect();
         let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
         order.sort_by_key(|series| std::cmp::Reverse((series.newest.is_some(), newest_change(series))));

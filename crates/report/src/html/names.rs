@@ -1,9 +1,9 @@
-//! Names cut to the room beside a chart, so that they still differ.
+//! Names cut to the room next to a chart, so that they still differ.
 
 use std::collections::HashSet;
 
 /// The names cut to so many characters, in their order: at the end; where two would be the same then, in the middle; where they
-/// still would, behind what all have in common.
+/// still would, after what all have in common.
 pub(super) fn shortened<'a>(names: impl IntoIterator<Item = &'a str>, limit: usize) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let common = common_start(&names);

@@ -16,7 +16,7 @@ use crate::facts::{
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
 
-/// Steps that stand beside each other in a summary table; more of them, with their intervals, are wider than a screen.
+/// Steps that stand next to each other in a summary table; more of them, with their intervals, are wider than a screen.
 const COLUMNS_ABREAST: usize = 6;
 /// Points of a line at most: about one a pixel and a half.
 const LINE_POINTS: usize = 600;

@@ -1,8 +1,8 @@
-//! Pieces of SVG that the charts share: escaping, and what tells one variant from another.
+//! Pieces of SVG that the charts share: escaping, and what distinguishes one variant from another.
 
 use std::fmt::Write;
 
-/// Colours. The eight variants behind the first eight have the same colours again with other dashes and hollow markers, those behind
+/// Colours. The eight variants after the first eight have the same colours again with other dashes and hollow markers, those after
 /// them with other shapes: 64 looks differ.
 pub(super) const COLOURS: usize = 8;
 const DASHES: [&str; COLOURS] = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2", "1 4", "6 2 1 2 1 2"];
@@ -33,7 +33,7 @@ pub(super) fn escaped(text: &str) -> String {
     result
 }
 
-/// Text as element content, with what stands between two backquotes as code. A backquote without a second one stays.
+/// Text as element content, with what is between two backquotes as code. A backquote without a second one stays.
 pub(super) fn coded(text: &str) -> String {
     let parts: Vec<String> = text.split('`').map(escaped).collect();
     let last = parts.len() - 1;

@@ -75,7 +75,7 @@ fn a_history_has_a_chart_for_each_series_those_with_a_change_first_and_its_runs(
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("id=\"s0\"><figcaption>qr100 · dev") < place("id=\"s1\"><figcaption>qp100"));
     assert!(place("qr100 is slower since run 20240104T000000Z-nightly") < place("<table"));
-    assert!(place("Run 5 is not like the first") < place("<table"));
+    assert!(place("Run 5 is not comparable to the first") < place("<table"));
     assert_eq!(page.matches("<td>2024-01-05T00:00:00Z<").count(), 1);
     assert!(page.contains("default-src 'none'") && !page.contains("http:") && !page.contains("<b>dev"));
 }
@@ -210,7 +210,7 @@ fn with_several_blocks_interval_and_verdict_stand_below_the_ratio() {
 #[test]
 fn each_long_step_has_two_charts_of_each_kind_and_a_short_one_says_why_it_has_none() {
     let page = page();
-    // Deletes beside the inserts of two steps, and both beside the queries of six; one chart is that of the ratios.
+    // Deletes next to the inserts of two steps, and both next to the queries of six; one chart is that of the ratios.
     assert_eq!(page.matches("class=\"chart\"").count(), 2 * (9 + 2 + 2 * 6) + 1);
     let folded = |kind: &str| page.matches(&format!("<details><summary>By second: {kind}</summary>")).count();
     assert_eq!([folded("delete"), folded("insert"), folded("query")], [8, 6, 0]);

@@ -39,7 +39,7 @@ pub(super) fn upright(section: &Section<'_>) -> TextTable {
     TextTable { labels: 1, heads, rows: table.rows.iter().map(row).collect() }
 }
 
-/// Characters of what stands behind the values of a column, so that values stay below each other whatever they have.
+/// Characters of what follows the values of a column, so that values stay below each other whatever they have.
 struct Widths {
     interval: usize,
     word: usize,

@@ -21,7 +21,7 @@ impl TextTable {
         let all: usize = labels + figures.clone().map(|column| widths[column] + GAP).sum::<usize>();
         if long > 0 && all > width + GAP {
             let short = figures.clone().filter(|column| !is_long(column)).map(|column| widths[column] + GAP);
-            // Beside each other if that leaves them readable, else each in a part of its own.
+            // Next to each other if that leaves them readable, else each in a part of its own.
             let abreast = (width + GAP).saturating_sub(labels + short.sum::<usize>()) / long;
             let room = if abreast >= NARROWEST + GAP { abreast - GAP } else { width.saturating_sub(labels) };
             for column in figures.filter(is_long) {

@@ -102,13 +102,13 @@ impl Source for Group {
     }
 }
 
-/// The number behind `name` in lines `NAME NUMBER`.
+/// The number after `name` in lines `NAME NUMBER`.
 fn value_of(text: &str, name: &str) -> Option<i64> {
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
     pairs.filter(|(found, _)| *found == name).find_map(|(_, value)| value.trim().parse().ok())
 }
 
-/// Sum over all devices of the numbers behind `key` in lines `8:0 rbytes=1 wbytes=2 ...`.
+/// Sum over all devices of the numbers after `key` in lines `8:0 rbytes=1 wbytes=2 ...`.
 fn sum_of(text: &str, key: &str) -> i64 {
     let words = text.split_whitespace().filter_map(|word| word.strip_prefix(key));
     words.filter_map(|number| number.parse::<i64>().ok()).sum()

@@ -2,7 +2,7 @@
 //! database is embedded, the database too. The sampler's share is known from its own counter file.
 //!
 //! Keys as those of `server`; here context switches are exact, threads that have ended included, because the kernel
-//! tells a process its own (getrusage).
+//! gives a process its own (getrusage).
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU, which tells whether
+//! Source `load`: how long each of the client's load threads ran and how long it waited for a CPU, which says whether
 //! the client was the limit.
 //!
 //! Keys: `cpu_us` and `run_delay_us`, summed over all load threads, and `load-0.cpu_us`, `load-0.run_delay_us`, ... for each of
@@ -200,7 +200,7 @@ mod tests {
         load.read(Moment::Boundary, &mut values).unwrap();
         end.send(()).unwrap();
         thread.join().unwrap();
-        // Tests beside this one may have threads of other numbers, which have no counter.
+        // Tests next to this one may have threads of other numbers, which have no counter.
         assert_eq!(["load-1.polled_us", "polled_us"].map(|key| values.map()[key]), [7_500, 7_500]);
     }
 

@@ -46,7 +46,7 @@ pub const ALL: &[(&str, &str)] = &[
     ("switches", "context switches of the server's threads, and how long they waited for a CPU"),
     ("interrupts", "rescheduling and function-call interrupts of the server's and of the client's CPUs"),
     ("cgroup", "memory, page cache included, of the server's control group, where its memory is limited"),
-    ("client", "the same of dbdyno's own process; of an embedded database too, which lives in it"),
+    ("client", "CPU time, memory and IO of dbdyno's own process, including an embedded database"),
     ("load", "CPU time of each load thread of the client, and how long it waited for a CPU"),
     ("processes", "CPU time of all processes of the machine and of the kernel's own threads"),
     ("disk", "reads, writes and flushes of the block device that holds the data directory"),

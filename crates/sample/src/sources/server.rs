@@ -49,7 +49,7 @@ impl Source for Server {
 
     fn read(&mut self, _moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {
         let at = Instant::now();
-        // The clock goes by number and the file by process: only the file can tell that the number is another's now.
+        // The clock goes by number and the file by process: only the file can show that the number is another's now.
         let cpu_us = self.clock.cpu_us();
         let stat = parse_process_stat(&self.stat.text().map_err(|error| gone(self.pid, error))?);
         let stat = stat.ok_or_else(|| self.stat.format_error("fields up to stime"))?;

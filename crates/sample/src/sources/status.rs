@@ -4,7 +4,7 @@
 //! given up with its connection, and the next sample opens another one. The time of a sample is the middle between
 //! sending the query and having its answer.
 //!
-//! The last sample waits for the load's sessions where they tell what they did only when they end (PostgreSQL), and says in
+//! The last sample waits for the load's sessions where they report what they did only when they end (PostgreSQL), and says in
 //! `load_sessions` how many of them were still there.
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(3);
 const ENDING_LIMIT: Duration = Duration::from_secs(5);
 const ENDING_POLL: Duration = Duration::from_millis(5);
 
-/// Key of the last sample: sessions of the load that had not ended and so not told all they did. Only of servers whose
-/// sessions tell late.
+/// Key of the last sample: sessions of the load that had not ended and so had not reported all they did. Only of servers whose
+/// sessions report late.
 const LOAD_SESSIONS: &str = "load_sessions";
 
 /// The connection for status queries.

@@ -51,7 +51,7 @@ impl Source for ServerSwitches {
         let Self { threads, limit, .. } = self;
         let scheduled = match limit.measure(at, || threads.read()) {
             Ok(scheduled) => scheduled,
-            // `server` tells it.
+            // `server` reports it.
             Err(Error::Gone { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };

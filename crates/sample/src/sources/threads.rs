@@ -45,7 +45,7 @@ pub(crate) struct Scheduling {
     threads: HashMap<u32, Thread>,
     /// Of threads that have ended, as last seen.
     ended: Scheduled,
-    /// Counts readings, to tell threads that were not seen in the last one.
+    /// Counts readings, to find threads that were not seen in the last one.
     reading: u64,
 }
 
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(with.run_delay_us().is_some(), own.cpu_us > 0, "{with:?}");
         drop(stop);
         thread.join().unwrap();
-        // Whoever waits for a thread hears of its end a moment before the kernel lists it no more.
+        // A waiter for a thread hears of its end a moment before the kernel lists it no more.
         let listed = PathBuf::from(format!("/proc/self/task/{tid}"));
         wait_for("the end of the thread", || !listed.exists());
         let without = scheduling.read().unwrap();

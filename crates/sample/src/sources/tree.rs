@@ -14,7 +14,7 @@
 //! Memory cannot be summed, as the processes share most of it. `rss_bytes` is the private memory (RssAnon) of all, plus the
 //! greatest shared memory (RssShmem) and the greatest mapped files (RssFile) of one: an estimate, too high by what children
 //! have in common with the first process since they were forked. `rss_peak_bytes` is the greatest of these samples. Both
-//! are absent before Linux 4.5, which does not tell these parts. `vsz_bytes` is that of the largest process, `threads` the
+//! are absent before Linux 4.5, which does not report these parts. `vsz_bytes` is that of the largest process, `threads` the
 //! number of all.
 //!
 //! Children of children are not looked at while they live: PostgreSQL has none but programs that it runs for archiving.
@@ -44,7 +44,7 @@ const LEAST_TRIES: u32 = 8;
 /// Before it is made again: children that end together need a moment.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Sums that never fall, beside `cpu_us`: they are what was used up to now.
+/// Sums that never fall, as `cpu_us` does: they are what was used up to now.
 const COUNTERS: [&str; 4] = ["cpu_user_us", "cpu_kernel_us", "minor_faults", "major_faults"];
 
 /// The first process of a server, and its children.
@@ -89,7 +89,7 @@ impl ServerTree {
         loop {
             tries += 1;
             // Listed before the first process is read: one that ends in between is in what the first process was given,
-            // and for a moment it may still be seen beside that. It would count twice, but is not listed any more then.
+            // and for a moment it may still be seen in addition to that. It would count twice, but is not listed any more then.
             let pids = self.list()?;
             let (sum, is_whole) = walk(self, &pids)?;
             let after = self.list()?;
@@ -215,7 +215,7 @@ impl Member {
 
     /// CPU time of all its threads, and what its file says of it.
     fn cpu_us(&mut self) -> Result<(i64, ProcessStat), Error> {
-        // The clock goes by number and the file by process: only the file can tell that the number is another's now.
+        // The clock goes by number and the file by process: only the file can show that the number is another's now.
         let cpu_us = self.clock.cpu_us();
         let stat = self.stat()?;
         Ok((cpu_us?, stat))
@@ -258,7 +258,7 @@ struct Sum {
     io: HashMap<&'static str, i64>,
     /// Of private memory the sum, of the others the greatest.
     parts: MemoryParts,
-    /// The kernel tells the parts.
+    /// The kernel reports the parts.
     tells_parts: bool,
     vsz_bytes: i64,
     threads: i64,

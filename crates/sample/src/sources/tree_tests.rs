@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// A shell that does what it is told, and is killed at the end.
+/// A shell that does what it is asked, and is killed at the end.
 struct Shell(Child, BufReader<std::process::ChildStdout>);
 
 impl Shell {

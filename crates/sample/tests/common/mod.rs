@@ -54,7 +54,7 @@ impl Recording {
         self.step.dir().join("counters")
     }
 
-    /// Waits until every source that has a counter file has told its first sample; each is read by a thread of its own.
+    /// Waits until every source that has a counter file has reported its first sample; each is read by a thread of its own.
     pub(crate) fn wait_for_first_samples(&self) {
         wait_for("the first sample of every source", || {
             let files = std::fs::read_dir(self.counter_dir()).unwrap().map(|file| file.unwrap().path());

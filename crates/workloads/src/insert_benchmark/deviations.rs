@@ -10,7 +10,7 @@ use crate::deviations::{binary_logs, deviation, of_state};
 
 /// Keys that set-ups of the original vary too.
 const VARIED: [&str; 5] = ["clients", "load_rows", "write_rows", "read_write_time", "rates"];
-/// Keys whose values are told in words of their own, or whose default is not the original's.
+/// Keys whose values are reported in words of their own, or whose default is not the original's.
 const TOLD: [&str; 11] = [
     "create_table_options",
     "deletes",
@@ -123,7 +123,7 @@ fn of_pacing(pacing: Pacing) -> Deviation {
     )
 }
 
-/// What `auto` sends depends on the product; it is told whichever the run has.
+/// What `auto` sends depends on the product; it is reported whichever the run has.
 fn of_protocol(protocol: Protocol) -> Deviation {
     deviation(
         "protocol",
@@ -188,7 +188,7 @@ fn always() -> Vec<Deviation> {
         deviation(
             "timed interval",
             "drawing parameters, building the text, executing, fetching",
-            "sending to answered; response time, from when the operation was due, is beside it",
+            "from sending to answer; response time (from due to answer) is reported as well",
         ),
         deviation(
             "generator",

@@ -13,7 +13,7 @@ pub(crate) struct Inserted {
     pub(crate) rows_per_statement: u32,
     /// Statements that failed: their rows are not there.
     pub(crate) failed: Vec<u64>,
-    /// How many more of them failed: the rows of so many are not there, and nobody knows which.
+    /// How many more of them failed: the rows of so many are not there, and it is unknown which.
     #[serde(default)]
     pub(crate) unlisted: u64,
 }
@@ -28,9 +28,9 @@ pub(crate) struct TableHistory {
     /// later ones no longer took the oldest rows.
     pub(crate) strays: bool,
     /// Rows that answered DELETEs should have taken since the last check, and rows that they took: less would mean that
-    /// the table grows, which the count of what is left cannot tell.
+    /// the table grows, which the count of what is left cannot show.
     pub(crate) deletes: Deletes,
-    /// A connection was lost while a statement that changes rows was on its way: nobody knows what is in the table.
+    /// A connection was lost while a statement that changes rows was on its way: the content of the table is unknown.
     pub(crate) lost: bool,
     /// An INSERT was rolled back, and the ids it had drawn are lost.
     pub(crate) gaps: bool,
@@ -48,17 +48,13 @@ impl TableHistory {
         self.inserted.iter().map(Inserted::rows).sum()
     }
 
-    /// Why nobody can say what must be in the table.
+    /// Why no one can say what must be in the table.
     pub(crate) fn unknown(&self) -> Option<&'static str> {
         if self.lost {
-            return Some(
-                "a connection was lost while a statement was on its way, and nobody knows what became of it",
-            );
+            return Some("a connection was lost during a statement, so its outcome is unknown");
         }
         let is_unlisted = self.inserted.iter().any(|inserted| inserted.unlisted > 0);
-        is_unlisted.then_some(
-            "so many INSERTs failed that not all of them were noted, and nobody knows which rows are missing",
-        )
+        is_unlisted.then_some("too many INSERTs failed to note all of them, so the missing rows are unknown")
     }
 }
 
@@ -172,7 +168,7 @@ mod tests {
         StepEnd { outcome: Outcome::Completed, message: None, at_us: 1, lanes: vec![lane] }
     }
 
-    /// What is known of the deletes of l.i1 (50 rows each) behind a load of `loaded` statements of 100 rows.
+    /// What is known of the deletes of l.i1 (50 rows each) after a load of `loaded` statements of 100 rows.
     fn deletes(loaded: u64, l_i1: &StepEnd) -> Deletes {
         let steps = steps::plan(&Options { clients: 1, ..Options::default() });
         let mut history = History::new(1);
@@ -209,7 +205,7 @@ mod tests {
         assert_eq!((history.of(1).unknown(), history.in_table(1)), (None, 1_700));
         history.add(2, &steps[2], &unlisted(end(0, 10, 300, &[0, 1, 2]), 1));
         let why = history.of(1).unknown().expect("a reason");
-        assert!(why.contains("so many INSERTs failed"), "{why}");
+        assert!(why.contains("too many INSERTs failed"), "{why}");
         assert_eq!(history.in_table(1), 1_700 + 300);
     }
 

@@ -1,4 +1,4 @@
-//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, queries beside them.
+//! The Insert Benchmark: tables as queues, secondary indexes under random inserts and deletes, concurrent queries.
 //!
 //! Follows mdcallag/mytools, bench/ibench, as of 2026-06 (schema and steps of December 2023). Shapes, distributions,
 //! row counts, step order and formulas are the original's; where this differs, [`deviations`] says so in every record.
@@ -183,7 +183,7 @@ impl Steps for InsertBenchmark {
 impl Workload for InsertBenchmark {
     const NAME: &'static str = "insert-benchmark";
     const PURPOSE: &'static str = "ten steps: load in key order, build indexes, random writes with deletes, then range and point \
-                                   queries beside writes at fixed rates";
+                                   queries with concurrent writes at fixed rates";
     const VERSION: u32 = 3;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(1200), "1200 s between builds of servers"),

@@ -44,7 +44,7 @@ impl RangeKind {
 /// Keys that a session takes from a sequence at once, as in the original.
 const SEQUENCE_CACHE: u32 = 1000;
 
-/// Drop and create one table; `own` stands behind its columns, `first_id` above 1 also moves its next key.
+/// Drop and create one table; `own` follows its columns, `first_id` above 1 also moves its next key.
 pub(crate) fn create_table(
     table: &str,
     capabilities: &Capabilities,

@@ -90,7 +90,7 @@ fn content_parts(expected: &Sums, actual: &[i128]) -> Vec<CheckPart> {
     ]
 }
 
-/// Ids are given out without gaps by a database that nobody else uses: they are known exactly.
+/// Ids are given out without gaps by a database that no other uses: they are known exactly.
 fn id_parts(first_id: u64, inserted: u64, deleted: u64, actual: &[i128]) -> Vec<CheckPart> {
     let (first, last) = if inserted == deleted {
         (0, 0)

@@ -20,12 +20,13 @@ pub(crate) fn words(step: &str) -> Words {
         ),
         "l.i2" => words("random writes as in l.i1, in small transactions", ROW),
         name if name.starts_with("qr") => words(
-            "short range queries that an index answers alone, beside writes at a fixed rate: what is left for reading, and whether the \
-             rate is kept",
+            "short range queries on covering indexes with concurrent writes at a fixed rate: read \
+             throughput, and whether the write rate is kept",
             BESIDE,
         ),
         _ => words(
-            "point queries by the primary key, beside writes at a fixed rate: what is left for reading, and whether the rate is kept",
+            "point queries by primary key with concurrent writes at a fixed rate: read throughput, \
+             and whether the write rate is kept",
             "queries: ids drawn uniformly from the rows of the table. Inserts as in l.i1, and deletes of as many of the oldest rows, at the rate \
              in the step's name for each client",
         ),

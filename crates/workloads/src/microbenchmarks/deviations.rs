@@ -35,7 +35,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     add(
         "rates",
         "statements a second, those that begin and end a transaction too",
-        "operations a second; a transaction is one. Statements are counted by kind beside them",
+        "operations a second; a transaction is one. Statements are also counted, by kind",
     );
     add(
         "scan",
@@ -45,7 +45,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     add(
         "query plans",
         "EXPLAIN of every statement before the clock starts, since March 2025",
-        "EXPLAIN of each statement once, behind the step and its verification; with values from the middle of the tables",
+        "EXPLAIN of each statement once, after the step and its verification; with values from the \
+         middle of the tables",
     );
     match options.protocol {
         Protocol::Auto => {}
@@ -73,8 +74,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         add(
             "verify",
             "nothing is checked",
-            "behind steps that write, row counts and sums of k are read and compared outside the clock; reading brings whole \
-             tables through memory",
+            "after steps that write, row counts and sums of k are read and compared outside the \
+             clock; reading brings whole tables through memory",
         );
     }
     if options.zipfian_exponent != 0.8 {
@@ -104,7 +105,7 @@ fn of_state(options: &Options) -> Vec<Deviation> {
         add("settle", "60 s and 1 s for each million rows, at most 1200 s", &rest);
     }
     if settle.behind() == Some(SettleAfter::EachWrite) {
-        add("settle.after", "behind load and writes", "behind the load and behind each step that writes");
+        add("settle.after", "after load and writes", "after the load and after each step that writes");
     }
     list.extend(deviations::of_state(options.data, &options.cold));
     list

@@ -17,7 +17,7 @@ pub(crate) fn estimate(options: &Microbenchmarks, speed: &Speed, size: &Size) ->
     let mut before: Option<&MicroRung> = None;
     for rung in &rungs {
         if options.settles_between(before, Some(rung)) {
-            // By its name, the rest behind the load can be left out of later blocks.
+            // By its name, the rest after the load can be left out of later blocks.
             let is_again = steps.iter().any(|step| step.name == "settle");
             let name = if is_again { "settle again" } else { "settle" };
             let rest = settle.forecast(options.original_wait());

@@ -65,7 +65,7 @@ pub struct Microbenchmarks {
     contents: Contents,
     /// First id of rows that the client numbers itself.
     first_new_id: i64,
-    /// Rows of each table that somebody else has filled; empty where dbdyno has, and they have `table_size` rows.
+    /// Rows of each table that others have filled; empty where dbdyno has, and they have `table_size` rows.
     found_rows: Arc<[u64]>,
 }
 
@@ -79,12 +79,12 @@ impl Microbenchmarks {
         self.step(index).map(|step| step.rung.step.test)
     }
 
-    /// Step `index` of the sequence; `None` for load and index, and behind the last step.
+    /// Step `index` of the sequence; `None` for load and index, and after the last step.
     fn rung(&self, index: usize) -> Option<&MicroRung> {
         self.rungs.get(index.checked_sub(self.before)?)
     }
 
-    /// Whether the tables are read behind test `index`.
+    /// Whether the tables are read after test `index`.
     fn is_checked(&self, index: usize) -> bool {
         let wanted = match self.options.verify {
             Verify::EachStep => self.test(index).is_some_and(MicroTest::writes),
@@ -94,14 +94,14 @@ impl Microbenchmarks {
         wanted && self.context.endpoint.capabilities.stores_data
     }
 
-    /// Brings the server to rest, as the original does behind the load and behind the steps that write.
+    /// Brings the server to rest, as the original does after the load and after the steps that write.
     async fn settle(&self, index: usize, session: &mut AnySession) -> Result<Work, Error> {
         let settle = (&self.options.settling(), self.options.original_wait());
         let place = format!("after {}", self.steps()[index]);
         cleanup(session, &self.context, &self.tables.shared.tables(), settle, &place).await
     }
 
-    /// Behind the last step of the load, or a later one: whether the server rests before the next one.
+    /// After the last step of the load, or a later one: whether the server rests before the next one.
     fn settles_after(&self, index: usize) -> bool {
         index + 1 >= self.before && self.options.settles_between(self.rung(index), self.rung(index + 1))
     }
@@ -157,7 +157,7 @@ impl Steps for Microbenchmarks {
 impl Workload for Microbenchmarks {
     const NAME: &'static str = "microbenchmarks";
     const PURPOSE: &'static str = "27 small tests on sbtest tables in the order of the published reports, the 42 steps of 2024 or the \
-                                   32 of 2025: what reads runs before the writes and again behind them";
+                                   32 of 2025: read tests run before the writes and again after them";
     const VERSION: u32 = 4;
     const ORIGINAL: Original = Original {
         rest: (Duration::from_secs(600), "600 s between versions of servers"),
@@ -178,10 +178,7 @@ impl Workload for Microbenchmarks {
         });
         Listing {
             steps: MicroSequence::ALL.map(line).concat(),
-            details: format!(
-                "what each microbenchmark is for, and what it sends:\n{}",
-                tests.collect::<String>()
-            ),
+            details: format!("purpose and statements of each microbenchmark:\n{}", tests.collect::<String>()),
         }
     }
 

@@ -57,13 +57,13 @@ pub struct Microbenchmarks {
     /// Exponent of update-zipf.
     #[schemars(range(min = 0.0, max = 100.0))]
     pub zipfian_exponent: f64,
-    /// Rows that a delete step took away are put back behind it, outside of the clock. The original goes on with what is left.
+    /// Rows that a delete step took away are put back after it, outside of the clock. The original goes on with what is left.
     pub delete_refill: bool,
     /// How statements travel; `auto` is prepared, but insert and scan as text. The original's way but for its load, which is text.
     pub protocol: Protocol,
     /// A plain index on `id` in place of the primary key.
     pub secondary: bool,
-    /// Text behind the closing bracket of CREATE TABLE.
+    /// Text after the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Whose tables: `sysbench-0.5` has unsigned numbers and `MAX_ROWS = 1000000` on MySQL and MariaDB. Statements and draws are
     /// the same.
@@ -82,9 +82,9 @@ pub struct Microbenchmarks {
     pub load_connections: u32,
     /// How rows travel to the tables.
     pub load_method: LoadMethod,
-    /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the steps run on them.
+    /// The tables are there and belong to others: nothing is made, loaded or dropped, and the steps run on them.
     pub use_existing: bool,
-    /// How the server is brought to rest behind the load and behind the steps that write. By its state by default; the
+    /// How the server is brought to rest after the load and after the steps that write. By its state by default; the
     /// original waits for a fixed time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settle>,
@@ -115,7 +115,7 @@ pub struct MicroRung {
 }
 
 impl Microbenchmarks {
-    /// Steps behind load and index: those that the patterns choose, each on every rung.
+    /// Steps after load and index: those that the patterns choose, each on every rung.
     pub fn rungs(&self) -> Vec<MicroRung> {
         let is_ladder = self.connections.len() > 1;
         let mut rungs = Vec::new();
@@ -188,7 +188,7 @@ impl Microbenchmarks {
         }
     }
 
-    /// What the classic workload would be told to draw and send as `step` does.
+    /// What the classic workload would be asked to draw and send as `step` does.
     pub fn step_part(&self, step: &MicroStep) -> Oltp {
         let base = Oltp { range_size: step.range, profile: OltpProfile::Sysbench1, ..self.tables_part() };
         let one_range = |simple, sum, order, distinct| Oltp {

@@ -15,7 +15,7 @@ const SPAN: &str =
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         test: Test::RangeCoveredPk,
-        purpose: "a short range of the primary key, of which only the key is asked for",
+        purpose: "a short range of the primary key that fetches only the key",
         parameters: BY_ID,
         trap: SPAN,
         places: |shape| range("id", "id", shape),
@@ -29,7 +29,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         test: Test::RangeCoveredSi,
-        purpose: "a short range of the secondary index that answers alone",
+        purpose: "a short range of a covering secondary index",
         parameters: BY_K,
         trap: SPAN,
         places: |shape| range("k", "k", shape),

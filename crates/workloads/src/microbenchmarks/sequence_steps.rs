@@ -49,12 +49,12 @@ pub struct MicroStep {
     pub range: u32,
     pub length: MicroLength,
     pub connections: MicroConnections,
-    /// The server is brought to rest behind it.
+    /// The server is brought to rest after it.
     pub settles: bool,
 }
 
 impl Moment {
-    /// What the step's name has behind the test's.
+    /// What the step's name has after the test's.
     pub const fn suffix(self) -> &'static str {
         match self {
             Self::Pre => ".pre",
@@ -71,7 +71,7 @@ impl Moment {
 }
 
 impl MicroStep {
-    /// `point-query.pre`, `random-points.pre_range=10`: the published name, without the range where it tells nothing apart.
+    /// `point-query.pre`, `random-points.pre_range=10`: the published name, without the range where it distinguishes nothing.
     pub fn name(&self) -> String {
         if self.test.is_named_by_range() {
             return self.published_name();
@@ -95,7 +95,7 @@ impl MicroStep {
 }
 
 impl MicroSequence {
-    /// All steps behind load and index, in order.
+    /// All steps after load and index, in order.
     pub fn steps(self) -> Vec<MicroStep> {
         let mut steps = vec![
             MicroStep {

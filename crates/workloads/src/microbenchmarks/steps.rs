@@ -20,7 +20,7 @@ use crate::{Context, Explained};
 pub(crate) struct Step<'a> {
     pub(crate) options: &'a Options,
     pub(crate) rung: &'a MicroRung,
-    /// What the classic workload's parts are told.
+    /// What the classic workload's parts get.
     pub(crate) setup: Arc<Setup>,
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn grouped_load(spec: StepSpec) -> StepSpec {
     StepSpec { groups: groups::of_load(), ..spec }
 }
 
-/// Each statement of the test's operation once, with its number, on a database that is told nothing special.
+/// Each statement of the test's operation once, with its number, on a database that has no special configuration.
 pub(crate) fn statements(options: &Options, rung: &MicroRung, context: &Context) -> String {
     let step = Step::new(options, rung, context);
     let text = oltp::steps::statements(&step.places(), &step.setup);

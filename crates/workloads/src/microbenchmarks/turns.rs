@@ -18,10 +18,10 @@ impl Microbenchmarks {
     }
 
     /// Whether the server is brought to rest between two steps that follow each other in the plan, `None` before the first
-    /// one (behind the load) and behind the last.
+    /// one (after the load) and after the last.
     ///
-    /// The original does so behind point-query.warm and behind the last step that writes before the reads. Where loaded data
-    /// come back later, they must be at rest already, so the first rest lies behind the load; and there is none behind
+    /// The original does so after point-query.warm and after the last step that writes before the reads. Where loaded data
+    /// come back later, they must be at rest already, so the first rest lies after the load; and there is none after
     /// writes that are thrown away.
     pub fn settles_between(&self, before: Option<&MicroRung>, after: Option<&MicroRung>) -> bool {
         let (Some(after), Some(behind)) = (after, self.settling().behind()) else { return false };
@@ -44,7 +44,7 @@ impl Microbenchmarks {
     }
 
     /// Whether data may be put back, and the server started anew, before step `index` of [`Microbenchmarks::rungs`]. Not
-    /// behind a step that fills caches for this one, nor between rungs of a step that reads with caches filled so.
+    /// after a step that fills caches for this one, nor between rungs of a step that reads with caches filled so.
     pub fn begins_group(&self, index: usize) -> bool {
         let rungs = self.rungs();
         let Some(rung) = rungs.get(index) else { return true };
@@ -65,7 +65,7 @@ mod tests {
         Microbenchmarks { data, steps, connections: vec![1, 2], ..Microbenchmarks::default() }
     }
 
-    /// Steps behind which the server comes to rest.
+    /// Steps after which the server comes to rest.
     fn settled_with(options: &Microbenchmarks) -> Vec<String> {
         let rungs = options.rungs();
         let before = std::iter::once(None).chain(rungs.iter().map(Some));

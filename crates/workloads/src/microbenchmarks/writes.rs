@@ -18,7 +18,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         test: Test::UpdateInlist,
         purpose: "several rows changed by one statement, without touching the secondary index",
         parameters: "a new c, and update_inlist_ids ids (10), each drawn from 1 to the table's size",
-        trap: "its published name says range=100, but the original's script is never told and takes its own 10",
+        trap: "its published name says range=100, but the original's script does not get that \
+               option and uses its default of 10",
         places: |shape| one(Kind::ListUpdate(shape.options.update_inlist_ids)),
     },
     Entry {
@@ -46,7 +47,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         test: Test::UpdateZipf,
         purpose: "few rows take most of the changes: contention that fades towards rare rows",
         parameters: "a new c, and 1 id by a Zipf law with exponent 0.8, id 1 the most frequent",
-        trap: "the frequent ids lie side by side, as they are not scrambled",
+        trap: "the frequent ids are adjacent, because they are not scrambled",
         places: |_| one(Kind::NonIndexUpdate),
     },
     Entry {
@@ -68,15 +69,16 @@ pub(super) const ENTRIES: &[Entry] = &[
         test: Test::Delete,
         purpose: "one row deleted by its id, and its entry in the secondary index",
         parameters: ID,
-        trap: "the table empties, and more and more deletes find no row: in published runs 10 % to 93 % of them did. Rates \
-               count both. Statements that found no row are counted apart here; delete_refill puts rows back behind the step",
+        trap: "the table empties, and more and more deletes find no row: in published runs 10 % to \
+               93 % of them did. Rates count both. Statements that found no row are counted \
+               separately here; delete_refill puts rows back after the step",
         places: |_| one(Kind::Delete),
     },
     Entry {
         test: Test::Insert,
         purpose: "one row at the end of the table, and its entry anywhere in the secondary index",
         parameters: "k drawn from 1 to the table's size, new c and pad; the server gives the id",
-        trap: "it runs behind delete, on a table that has lost rows",
+        trap: "it runs after delete, on a table that has lost rows",
         places: |shape| places(OltpTest::Insert, shape.oltp, shape.client_ids),
     },
 ];

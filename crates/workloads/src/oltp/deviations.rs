@@ -84,7 +84,8 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
     if options.events.is_some() {
         add(
             "events",
-            "connections take from one number of operations, beginning behind the warm-up; time ends the run if it comes first",
+            "connections take from one number of operations, beginning after the warm-up; time \
+             ends the run if it comes first",
             "each connection has an equal part of the operations, without a warm-up; time is not looked at",
         );
     }
@@ -108,14 +109,14 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
     list
 }
 
-/// What is done between steps, and behind which; `None` where it is nothing, as in the original.
+/// What is done between steps, and after which; `None` where it is nothing, as in the original.
 fn rest(options: &Options) -> Option<String> {
     let settle = options.settling();
     let behind = match (settle.behind()?, options.use_existing) {
         (SettleAfter::Load, true) => return None,
-        (SettleAfter::Load, false) => "behind the load",
-        (SettleAfter::EachWrite, true) => "behind each step that writes",
-        (SettleAfter::EachWrite, false) => "behind the load and each step that writes",
+        (SettleAfter::Load, false) => "after the load",
+        (SettleAfter::EachWrite, true) => "after each step that writes",
+        (SettleAfter::EachWrite, false) => "after the load and each step that writes",
     };
     let length = match settle.in_place_of_a_pause() {
         Some(until_quiet) => format!(", then {until_quiet}"),
@@ -125,7 +126,8 @@ fn rest(options: &Options) -> Option<String> {
         },
     };
     Some(format!(
-        "{behind}: cleanup (InnoDB told to write its pages out, old rows vacuumed, statistics made, a checkpoint, as far as the product has them){length}"
+        "{behind}: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as \
+         the product has them){length}"
     ))
 }
 
@@ -150,7 +152,8 @@ pub(crate) fn always() -> Vec<Deviation> {
         deviation(
             "query plans",
             "not looked at",
-            "EXPLAIN of each statement that looks for rows once, behind the step and its verification",
+            "EXPLAIN of each statement that reads or finds rows once, after the step and its \
+             verification",
         ),
         deviation(
             "errors",
@@ -169,8 +172,8 @@ pub(crate) fn always() -> Vec<Deviation> {
 /// How the tables come to be, or that they were there.
 fn of_tables(options: &Options) -> Vec<Deviation> {
     if options.use_existing {
-        let here =
-            "made and filled by somebody else before the run; no database is claimed, nothing is dropped";
+        let here = "created and filled before the run by other means; no database is claimed, nothing is \
+             dropped";
         return vec![deviation("tables", "made and filled by its own command prepare", here)];
     }
     let mut list = vec![match options.load_method {

@@ -9,7 +9,7 @@ use crate::options::Verify;
 
 /// What a row of 200 bytes costs more than a row of the Insert Benchmark, whose cost is assumed.
 pub(crate) const ROW_FACTOR: f64 = 2.0;
-/// What a row costs that the database streams in, beside one of a multi-row INSERT.
+/// What a row costs that the database streams in, compared with one of a multi-row INSERT.
 const STREAM_FACTOR: f64 = 0.6;
 /// Bytes of a row's columns: two whole numbers, 120 and 60 characters.
 const COLUMN_BYTES: f64 = 188.0;
@@ -117,7 +117,7 @@ fn disk_bytes(oltp: &Oltp, size: &Size) -> u64 {
     table_bytes(oltp, size, lengths.fold(Duration::ZERO, Duration::saturating_add))
 }
 
-/// Tables and logs, behind `writing` of steps that write.
+/// Tables and logs, after `writing` of steps that write.
 pub(crate) fn table_bytes(oltp: &Oltp, size: &Size, writing: Duration) -> u64 {
     if size.row_bytes <= 0.0 || oltp.use_existing {
         return size.log_bytes;

@@ -11,7 +11,7 @@ use crate::oltp::{Setup, sql};
 
 /// Bytes of the original's buffer; an INSERT is never longer.
 const INSERT_BYTES: usize = 512 << 10;
-/// Bytes that are streamed at a time: a commit costs nothing beside so many rows, and there are several in a second.
+/// Bytes that are streamed at a time: a commit costs nothing compared with so many rows, and there are several in a second.
 const STREAM_BYTES: usize = 4 << 20;
 /// Bytes of a row in an INSERT without its numbers: brackets, commas with spaces, quotes, the comma to the next row. A
 /// streamed row has fewer.
@@ -78,7 +78,7 @@ impl LoadPlan {
         let are_shared = !by_tables && !options.tables.is_multiple_of(wanted);
         // A table gives out ids from 1 on.
         // InnoDB does not know how many rows a LOAD DATA has: it reserves ids in powers of two and loses the rest, so that the next
-        // statement's begin behind a gap, and tests would ask for rows that are not there.
+        // statement's begin after a gap, and tests would ask for rows that are not there.
         let skips_ids = form == LoadForm::Stream(RowStream::LocalInfile);
         let with_ids = setup.client_ids() || are_shared || options.first_id != 1 || skips_ids;
         let digits = options.last_id().to_string().len();

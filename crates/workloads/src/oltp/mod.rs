@@ -150,7 +150,7 @@ impl Oltp {
         cleanup(session, context, &self.shared.tables(), settle, &place).await
     }
 
-    /// Behind the load, or behind each step that wrote, if a test follows on what it has left.
+    /// After the load, or after each step that wrote, if a test follows on what it has left.
     fn settles_after(&self, index: usize) -> bool {
         let is_test = |step: &StepPlan| matches!(step.kind, StepKind::Test { .. });
         let tests_follow = self.steps.get(index + 1).is_some_and(is_test);

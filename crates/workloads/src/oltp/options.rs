@@ -79,7 +79,7 @@ pub struct Oltp {
     pub order_ranges: u32,
     #[schemars(range(min = 0, max = 10_000))]
     pub distinct_ranges: u32,
-    /// Ranges that are counted, `SELECT count(c)`, behind the others. Of sysbench.lua; version 1.1 has none.
+    /// Ranges that are counted, `SELECT count(c)`, after the others. Of sysbench.lua; version 1.1 has none.
     #[schemars(range(min = 0, max = 10_000))]
     pub count_ranges: u32,
     /// Whether transactions hold range queries at all.
@@ -108,7 +108,7 @@ pub struct Oltp {
     /// The least id of each table; above 2147483647 it proves that ids of more than 31 bits work.
     #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
     pub first_id: u64,
-    /// Text behind the closing bracket of CREATE TABLE.
+    /// Text after the closing bracket of CREATE TABLE.
     pub create_table_options: String,
     /// Connections that load. Each has an equal part of all rows; where tables are shared between them, the client gives
     /// the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection has whole tables. A
@@ -117,7 +117,7 @@ pub struct Oltp {
     pub load_connections: u32,
     /// How rows travel to the tables.
     pub load_method: LoadMethod,
-    /// The tables are there and belong to somebody else: nothing is made, loaded or dropped, and the tests run on them.
+    /// The tables are there and belong to others: nothing is made, loaded or dropped, and the tests run on them.
     pub use_existing: bool,
     /// How statements travel; `auto` is prepared, but the test insert as text. The original's way but for its load, which is text.
     pub protocol: Protocol,

@@ -83,7 +83,7 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
-    /// Frozen: whoever changes these makes runs before and after incomparable, and must raise the workload's version.
+    /// Frozen: a change of these makes runs before and after incomparable, and must raise the workload's version.
     #[test]
     fn the_first_rows_of_seed_1_are_these() {
         let rows = [row(1, 1, 1), row(1, 1, 2), row(1, 2, 1)].join("\n");

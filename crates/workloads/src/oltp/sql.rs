@@ -215,7 +215,7 @@ pub(crate) fn load_rows(table: &str, form: RowStream, with_ids: bool) -> String 
     }
 }
 
-/// Lets the server's own ids go on behind `greatest`, where rows came with theirs past its sequence.
+/// Lets the server's own ids go on after `greatest`, where rows came with theirs past its sequence.
 pub(crate) fn restart_ids(table: &str, greatest: u64) -> String {
     format!("ALTER SEQUENCE {table}_id_seq RESTART WITH {}", greatest + 1)
 }

@@ -1,4 +1,4 @@
-//! The tables before the first test: made anew, or found as somebody else has left them.
+//! The tables before the first test: made anew, or found as others have left them.
 
 use std::time::Instant;
 
@@ -32,7 +32,7 @@ pub(crate) async fn make(setup: &Setup, session: &mut AnySession) -> Result<Vec<
     Ok(works)
 }
 
-/// A server of ours is told to take LOAD DATA LOCAL INFILE, which MySQL 8.0 and later do not by default; of any other we
+/// A server of ours is asked to take LOAD DATA LOCAL INFILE, which MySQL 8.0 and later do not by default; of any other we
 /// ask whether it does.
 async fn allow_local_infile(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
     const ALLOW: &str = "SET GLOBAL local_infile = ON";
@@ -53,7 +53,7 @@ async fn allow_local_infile(setup: &Setup, session: &mut AnySession) -> Result<O
     Ok(Some(Work { name: "allow local_infile".to_owned(), duration: began.elapsed(), details }))
 }
 
-/// Where the load gave ids that a sequence knows nothing of, the sequence goes on behind them.
+/// Where the load gave ids that a sequence knows nothing of, the sequence goes on after them.
 pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Result<Option<Work>, Error> {
     let has_sequence = setup.context.endpoint.capabilities.key_source == KeySource::Sequence;
     if !has_sequence || setup.client_ids() || !LoadPlan::new(setup).with_ids {
@@ -72,7 +72,7 @@ pub(crate) async fn restart_ids(setup: &Setup, session: &mut AnySession) -> Resu
 pub(crate) struct Found {
     /// What later checks begin with.
     pub(crate) contents: Contents,
-    /// Rows of each table; empty where nobody asked for them.
+    /// Rows of each table; empty where no one asked for them.
     pub(crate) rows: Vec<u64>,
     pub(crate) work: Work,
 }
@@ -87,7 +87,7 @@ pub(crate) async fn find(setup: &Setup, session: &mut AnySession, with_rows: boo
     let mut rows_of_tables = Vec::new();
     for number in 1..=setup.options.tables {
         let [rows, least, greatest, k] = match setup.options.verify {
-            // Then nobody asks for sums, and a large table is not read.
+            // Then no one asks for sums, and a large table is not read.
             Verify::Off => {
                 let greatest = greatest_id(number, session).await?;
                 [greatest, 1, greatest, 0]

@@ -52,7 +52,7 @@ impl Contents {
         // Without a transaction a failure leaves what its operation had done before it.
         let torn = end.lanes.iter().any(|lane| lane.retries > 0 || !lane.failed_numbers.is_empty());
         if end.lanes.iter().any(|lane| !lane.unknown_numbers.is_empty()) {
-            // A connection was lost with an operation on its way: whether it happened nobody knows.
+            // A connection was lost with an operation on its way: its outcome is unknown.
             return Self::default();
         }
         let options = &setup.options;
@@ -125,7 +125,7 @@ fn check(table: String, parts: Vec<CheckPart>, began: Instant) -> Check {
 
 fn loaded_parts(setup: &Setup, number: u32, actual: &[i128; 5]) -> Vec<CheckPart> {
     let rows = i128::from(setup.options.table_size);
-    // Tests draw from all ids between the first and the last: a gap would be rows that are not there, whoever runs the server.
+    // Tests draw from all ids between the first and the last: a gap would be rows that are not there, on any server.
     let (first, last): (i128, i128) = (setup.options.first_id.into(), setup.options.last_id().into());
     vec![
         part("rows", rows, actual[0]),

@@ -21,7 +21,7 @@ pub(crate) fn words(step: &str) -> Words {
             trap: "",
         },
         ("index", _) => {
-            Words { purpose: "the secondary index on k, behind the load", parameters: "none", trap: "" }
+            Words { purpose: "the secondary index on k, after the load", parameters: "none", trap: "" }
         }
         (_, Some(test)) => of_test(test),
         (_, None) => Words { purpose: "", parameters: "", trap: "" },

@@ -102,7 +102,7 @@ impl Lanes<'_> {
     }
 }
 
-/// A row as it stands in a statement, unquoted: dateandtime, cashregisterid, customerid, productid, price, data.
+/// A row as it is in a statement, unquoted: dateandtime, cashregisterid, customerid, productid, price, data.
 pub(crate) type Row = [String; 6];
 
 /// Rows of an INSERT in text form, taken apart without help of the code that made it.

@@ -100,7 +100,7 @@ fn columns_keep_to_their_domains_and_reach_their_ends() {
     assert!(rows.iter().all(|row| row[4].ends_with(".00") && !row[3].contains('.')));
 }
 
-/// floor(len * 0.75 * 50 / 100) random characters behind a run of `a`.
+/// floor(len * 0.75 * 50 / 100) random characters after a run of `a`.
 #[test]
 fn data_is_filler_and_then_a_random_part_of_the_originals_length() {
     const RANDOM: [usize; 11] = [3, 4, 4, 4, 5, 5, 6, 6, 6, 7, 7];

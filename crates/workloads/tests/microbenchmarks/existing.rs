@@ -1,4 +1,4 @@
-//! Tables that somebody else has filled, on a real database (SQLite).
+//! Tables that others have filled, on a real database (SQLite).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -89,7 +89,7 @@ impl<W: Workload> Desk<W> {
         self.journal.take().iter().map(text).collect()
     }
 
-    /// Statements behind the step, in order, without those that drop binary logs.
+    /// Statements after the step, in order, without those that drop binary logs.
     pub(crate) fn after(&mut self, step: &str) -> Vec<String> {
         let index = self.index(step);
         let endpoint = self.endpoint();
@@ -119,7 +119,7 @@ impl<W: Workload> Desk<W> {
         })
     }
 
-    /// Where sessions beside the load go: into the journal.
+    /// Where sessions during the load go: into the journal.
     fn endpoint(&self) -> Endpoint {
         let options = null::Options { journal: Some(self.journal.clone()), ..null::Options::default() };
         Endpoint { target: Target::Null(options), capabilities: null::capabilities() }

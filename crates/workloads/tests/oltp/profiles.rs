@@ -1,4 +1,4 @@
-//! What a profile, and tables of somebody else, change in what is sent.
+//! What a profile, and tables of others, change in what is sent.
 
 use dbdyno_drivers::{mysql, postgres};
 use dbdyno_plan::{Cold, DataMode};
@@ -88,7 +88,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
         let deviations = Oltp::deviations(&options(text));
         deviations.into_iter().find(|one| one.topic == "settle").map(|one| one.here)
     };
-    insta::assert_snapshot!(settle("").unwrap(), @"behind the load: cleanup (InnoDB told to write its pages out, old rows vacuumed, statistics made, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");
+    insta::assert_snapshot!(settle("").unwrap(), @"after the load: cleanup (InnoDB flushes dirty pages, vacuum, ANALYZE, a checkpoint, as far as the product has them), then until the server's state is quiet, 10m at most");
     assert!(settle("settle_wait = \"9s\"").unwrap().ends_with("with a pause at least 9 s long in all"));
     assert!(settle("settle = {}").unwrap().ends_with("then until the server's state is quiet, 10m at most"));
     assert_eq!(settle("use_existing = true"), None);
@@ -105,7 +105,7 @@ fn a_cleanup_before_the_first_test_is_recorded_and_the_originals_nothing_can_be_
 #[test]
 fn tables_of_somebody_else_are_looked_at_and_neither_made_nor_dropped() {
     let tests = vec![OltpTest::PointSelect, OltpTest::ReadWrite];
-    // Without checks nobody reads whole tables.
+    // Without checks no one reads whole tables.
     let verify = Verify::Off;
     let options = Options { use_existing: true, tables: 2, tests, verify, ..Options::default() };
     let mut desk = Desk::new(&options, mysql::capabilities("innodb", false));

@@ -41,8 +41,8 @@ fn modes_and_cold_steps_are_read_and_what_cannot_be_is_named() {
     test.toml:6:8: `fresh` is not a value of this key; it takes preserve, restart, reset, restore, restore-each-step
     restore-each-step Steps(["scan"])
     test.toml:6:8: cold names scan.c1, which is no step after the load; there are: scan, delete
-    test.toml:4:11: variant `a` is run by somebody else, but data = "reset" of microbenchmarks stops and starts the server: leave it out
-    test.toml:4:11: variant `a` is run by somebody else, but data = "restart" of oltp stops and starts the server: leave it out
-    test.toml:4:11: variant `a` is run by somebody else, but cold of oltp stops and starts the server: leave it out
+    test.toml:4:11: variant `a` is an external server, but data = "reset" of microbenchmarks stops and starts the server: leave it out
+    test.toml:4:11: variant `a` is an external server, but data = "restart" of oltp stops and starts the server: leave it out
+    test.toml:4:11: variant `a` is an external server, but cold of oltp stops and starts the server: leave it out
     "#);
 }

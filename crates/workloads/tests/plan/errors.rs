@@ -210,9 +210,9 @@ fn microbenchmarks(variant: &str, options: &str) -> String {
 
 #[test]
 fn tables_that_are_there_already_are_those_of_an_address() {
-    insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
+    insta::assert_snapshot!(oltp("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on an external server; variant a has no address, so it begins with fresh data");
     let address = "address = \"mysql://root@localhost/sbtest\"";
-    insta::assert_snapshot!(microbenchmarks("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on a server that somebody else runs; variant a has no address, so it begins with fresh data");
+    insta::assert_snapshot!(microbenchmarks("server = \"sqlite\"", "use_existing = true"), @"plan.toml:6:16: use_existing is for tables on an external server; variant a has no address, so it begins with fresh data");
     insta::assert_snapshot!(microbenchmarks(address, "use_existing = true\n[workload.oltp]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload oltp of the same plan would make its tables there");
     insta::assert_snapshot!(microbenchmarks(address, "use_existing = true\ndelete_refill = true"), @"plan.toml:7:17: delete_refill puts rows back as the load makes them, and with use_existing there is no load: leave it out");
     insta::assert_snapshot!(oltp(address, "use_existing = true\n[workload.insert-benchmark]"), @"plan.toml:6:16: use_existing makes nothing in the database, but workload insert-benchmark of the same plan would make its tables there");

@@ -1,4 +1,4 @@
-//! Bench `connections`: memory and time that 4096 connections take, beside sysbench on the same server.
+//! Bench `connections`: memory and time that 4096 connections take, compared with sysbench on the same server.
 
 mod page;
 mod peak;
@@ -40,7 +40,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let (mut own_runs, mut peers) = (Vec::new(), Vec::new());
     for round in 1..=setting.rounds {
         terminal::note(&format!("round {round} of {}: {CONNECTIONS} connections", setting.rounds));
-        // Whoever comes second finds a server with threads at hand: they take turns.
+        // The second client finds a server with threads at hand: they take turns.
         if round % 2 == 0 {
             peers.push(peer::measured(&host)?);
         }

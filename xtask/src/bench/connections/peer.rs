@@ -39,7 +39,7 @@ pub(super) fn measured(host: &Host) -> Result<Taken> {
     let reader = thread::spawn(move || read(out));
     let complaints = thread::spawn(move || {
         let mut text = String::new();
-        // What cannot be read is not told.
+        // What cannot be read is not reported.
         let _ = errors.read_to_string(&mut text);
         text
     });

@@ -14,7 +14,7 @@ const ROW_BYTES: u32 = 65;
 const DELETE_BYTES: u32 = 80;
 const SECONDS: u32 = 3;
 
-/// The bare loop's CPU for a row, in microseconds, where INSERTs of `rows` rows, each with a DELETE on a connection beside it,
+/// The bare loop's CPU for a row, in microseconds, where INSERTs of `rows` rows, each with a DELETE on a connection next to it,
 /// make `rows_per_second`. The loop is on the client's CPUs, who answers it on the server's.
 pub(super) fn measured(program: &Path, rows: u32, rows_per_second: f64) -> Result<f64> {
     let (server_cpus, client_cpus) = machine::halves();

@@ -18,9 +18,9 @@ pub(super) struct Case {
     pub(super) what: &'static str,
     /// What is done once for one count of the rate.
     pub(super) unit: &'static str,
-    /// Client CPU for one unit, at most; `None` for figures that are shown beside.
+    /// Client CPU for one unit, at most; `None` for figures that are only shown.
     pub(super) target_us: Option<f64>,
-    /// It is compared with the floor: rows of each INSERT, beside each of which goes a DELETE.
+    /// It is compared with the floor: rows of each INSERT, next to each of which goes a DELETE.
     pub(super) floor_rows: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Bench `load`: the rate of loading sbtest tables and building their indexes beside sysbench's command prepare on the
+//! Bench `load`: the rate of loading sbtest tables and building their indexes compared with sysbench's command prepare on the
 //! same server.
 
 mod page;
@@ -83,8 +83,8 @@ fn wanted(prefix: &str, only: Option<&str>) -> Vec<Vec<&'static Case>> {
     groups.filter(|group| !group.is_empty()).collect()
 }
 
-/// One round of cases with the same number of tables. sysbench comes between two cases and behind a single one, and the order
-/// turns round each time: whoever comes second finds a server with memory and files at hand.
+/// One round of cases with the same number of tables. sysbench comes between two cases and after a single one, and the order
+/// turns round each time: the second client finds a server with memory and files at hand.
 fn measure(setting: &Setting, host: &Host, group: &mut [Figure], round: u32) -> Result<()> {
     let mut turns: Vec<Option<usize>> = vec![Some(0), None];
     turns.extend((1..group.len()).map(Some));

@@ -1,4 +1,4 @@
-//! Bench `sysbench`: client CPU and rate of OLTP transactions beside sysbench on the same server, interleaved, and above
+//! Bench `sysbench`: client CPU and rate of OLTP transactions compared with sysbench on the same server, interleaved, and above
 //! the floor of a bare epoll loop.
 
 mod cases;
@@ -47,7 +47,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
                     fresh()?;
                     figure.floors.push(bare_loop(&floor, &host, case.connections)?);
                 }
-                // Whoever comes second finds warmer caches: they take turns.
+                // The second client finds warmer caches: they take turns.
                 if round % 2 == 0 {
                     fresh()?;
                     figure.peers.push(peers(&host, case)?);

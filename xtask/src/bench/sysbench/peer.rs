@@ -33,7 +33,7 @@ pub(in crate::bench) fn cleanup(host: &Host) -> Result<()> {
     on_table(host, 1, "cleanup")
 }
 
-/// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and whoever measures
+/// Makes sysbench's table anew and has PostgreSQL vacuum it: pages of an old table are full of dead rows, and the client that measures
 /// first leaves an older one to the next.
 pub(super) async fn prepare_anew(host: &Host, rows: u32) -> Result<()> {
     cleanup(host)?;

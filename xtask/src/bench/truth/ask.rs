@@ -41,7 +41,7 @@ pub(super) fn ask(dbdyno: &Path, folder: &Path, name: &str, options: &[&str], lo
     let step = step_name(load);
     let run = runs::any_step(&report, &step)?.clone();
     if run["validity"]["state"] != "valid" {
-        terminal::note(&format!("{name} is not valid, its figures count all the same: {}", run["validity"]));
+        terminal::note(&format!("{name} is not valid, but its figures count: {}", run["validity"]));
     }
     let record = runs::record(folder, name, &step)?;
     Ok(Told { run, record, server: server.stop()? })
@@ -82,7 +82,7 @@ impl Told {
     /// The number at `pointer` of the server's account.
     pub(super) fn server_number(&self, pointer: &str) -> Result<f64> {
         let value = self.server.pointer(pointer).and_then(Value::as_f64);
-        value.with_context(|| format!("the known-answer server does not tell {pointer}"))
+        value.with_context(|| format!("the known-answer server does not report {pointer}"))
     }
 
     /// p99 of how late the load engine was with what a free connection was waiting to send.
@@ -98,7 +98,7 @@ impl Told {
         Ok(sum.value_at_quantile(0.99) as f64)
     }
 
-    /// CPU that the client's process used beside its load threads, as a share of one core: sampling, writing the record
+    /// CPU that the client's process used during its load threads, as a share of one core: sampling, writing the record
     /// and everything else.
     pub(super) fn beside_load_share(&self) -> Result<f64> {
         let (from_us, to_us) = self.window()?;

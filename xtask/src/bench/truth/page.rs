@@ -88,7 +88,7 @@ its report is compared with that truth. Medians over the rounds; the distance is
   thread goes. Truth is the burn and what a query costs without one, over as many connections to a
   client that spins. What a client that sleeps adds is the server's cost of waking it.
 * **Schedule.** *Lag* is how late the load engine was with operations that a free connection was
-  waiting to send. *Beside the load threads* is the CPU of dbdyno's process outside its load
+  waiting to send. *Outside the load threads* is the CPU of dbdyno's process outside its load
   threads: sampling, swapping and writing the record.
 * **Sampling.** In turn on and off (`sampling = false` in `[host]`). It counts as not visible when
   the median with it does not lie beyond the greatest without.

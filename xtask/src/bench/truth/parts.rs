@@ -21,7 +21,7 @@ const TIMES: [(&str, &str, &str, Option<f64>); 6] = [
 /// Queries a second where nothing else is said.
 const RATE: u32 = 10_000;
 
-/// Where a round's runs go, and the numbers that tell it from others.
+/// Where a round's runs go, and the numbers that distinguish it from others.
 pub(super) struct Round<'a> {
     pub(super) dbdyno: &'a Path,
     pub(super) folder: &'a Path,
@@ -115,7 +115,7 @@ pub(super) fn burn(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     Ok(())
 }
 
-/// Whether a constant schedule is kept, and what the process uses beside its load threads meanwhile.
+/// Whether a constant schedule is kept, and what the process uses during its load threads meanwhile.
 pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
     for rate in [1_000, RATE] {
         let load = Load { connections: 16, rate: Some(rate), seconds: 60, sampling: true, wait: None };
@@ -125,7 +125,7 @@ pub(super) fn schedule(round: &Round<'_>, checks: &mut Checks) -> Result<()> {
         checks.add(&part, "rate, per second", bound, told.number("/rate")?);
         checks.add(&part, "lag p99, µs", Bound::AtMost(200.0), told.lag_p99_us()?);
         let beside = told.beside_load_share()? * 100.0;
-        checks.add(&part, "CPU beside the load threads, % of a core", Bound::AtMost(0.5), beside);
+        checks.add(&part, "CPU outside the load threads, % of a core", Bound::AtMost(0.5), beside);
         let sampler = told.number("/cost/sampler_core_share")? * 100.0;
         checks.add(&part, "of it the sampler, % of a core", Bound::Shown, sampler);
     }

@@ -47,7 +47,7 @@ fn of_client(
     checks: &mut Checks,
 ) -> Result<()> {
     let part = format!("closed loop, {connections} connections, client {}s", wait);
-    // A client that sleeps is shown beside: what it adds is the server's cost of waking it.
+    // A client that sleeps is shown as well: what it adds is the server's cost of waking it.
     let near = |truth, share| if wait == SPIN { Bound::Near { truth, share } } else { Bound::Shown };
     let truth = |burn_us: u32| f64::from(burn_us) + own_us;
     let mut all = Vec::new();

@@ -16,7 +16,7 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::variants::prepare;
 use crate::{host, limits, option_files, terminal, time};
 
-/// Goes on with a run: cells that ended are left alone, what others left behind is set aside. With `repeats_failed` cells that
+/// Goes on with a run: cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
 /// failed are run again too.
 ///
 /// # Errors
@@ -78,20 +78,20 @@ pub(super) fn resume(
     let again = record.cells.iter().filter(|cell| cells.contains(&cell.id));
     let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
-    terminal::note(&format!("going on: {} of {} cells are left{repeated}", cells.len(), order.len()));
+    terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
     let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
     Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
 }
 
-/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand beside each other
-/// in every report. What is to be told when it may not and the user goes on anyway; `None` when it is one of them.
+/// Whether this program measures as those did that have measured the run so far: blocks by two clients stand next to each other
+/// in every report. What to report when it may not and the user goes on anyway; `None` when it is one of them.
 fn other_program(record: &Run, plan: &Plan, anyway: bool) -> Result<Option<String>, Ended> {
     let (now, then) = (tool(), &record.manifest.tool);
     let refuse = |what: String| Ended::new(USAGE, what);
     if now.build != then.build {
         return Err(refuse(format!(
-            "the run was begun by a {} build of dbdyno, this is a {} build, whose client has other costs; go on with the build \
-             that began it, or start a new run",
+            "the run was begun by a {} build of dbdyno, and this is a {} build, whose client has \
+             other costs; continue with the build that began it, or start a new run",
             then.build, now.build
         )));
     }
@@ -143,7 +143,7 @@ fn own_option_files(plan: &mut Plan, dir: &Path, manifest: &Manifest) -> Result<
     Ok(())
 }
 
-/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: nobody repeats a load of hours
+/// A cell that was set aside after its snapshot was taken goes on from there, if it is still here: no one repeats a load of hours
 /// unasked. Its load steps are then in no cell of the run.
 fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Option<String> {
     Snapshot::open(&snapshot_dir(data_root, cell))?;
@@ -151,13 +151,13 @@ fn lost_load(record: &Run, cell: &CellId, data_root: &Path, aside: &str) -> Opti
     let is_snapshot = |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "snapshot");
     begun.events.iter().any(is_snapshot).then(|| {
         format!(
-            "the load of {cell} was done before the run was stopped and is not run again; its figures are in {aside} and in \
-             no report"
+            "the load of {cell} was complete before the run was stopped and is not repeated; its \
+             figures are only in {aside}"
         )
     })
 }
 
-/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand beside
+/// What is different about this host when a run goes on that began on one of another class: figures of its blocks stand next to
 /// each other in every report.
 fn other_host(plan: &Plan, dir: &Path, then: &HostInfo) -> Option<String> {
     let now = host_info(plan, dir.parent().unwrap_or(dir));

@@ -36,7 +36,7 @@ fn json_text(all: &[Known], catalogue: &Catalogue) -> Result<String, Ended> {
 
 /// The servers that are here, for `dbdyno list servers`.
 pub(crate) fn here() -> String {
-    // What is wrong with the reader's own catalogue is told by `dbdyno servers`.
+    // What is wrong with the reader's own catalogue is reported by `dbdyno servers`.
     let catalogue = Catalogue::read().unwrap_or_else(|_| Catalogue { entries: catalogue(), own_file: None });
     text(&shown(&catalogue, true), &catalogue)
 }
@@ -50,7 +50,10 @@ fn shown(catalogue: &Catalogue, only_here: bool) -> Vec<Known> {
 fn text(all: &[Known], catalogue: &Catalogue) -> String {
     let folder = servers_dir();
     if all.is_empty() {
-        return format!("no servers in {}; `dbdyno servers list` shows what can be got\n", folder.display());
+        return format!(
+            "no servers in {}; `dbdyno servers list` shows available servers\n",
+            folder.display()
+        );
     }
     let mut text = format!("servers folder: {}\n", folder.display());
     if let Some(file) = &catalogue.own_file {
@@ -59,9 +62,7 @@ fn text(all: &[Known], catalogue: &Catalogue) -> String {
     text.push_str(&format!("\n{}", table::catalogue(all)));
     let abilities = table::abilities(all);
     if !abilities.is_empty() {
-        text.push_str(&format!(
-            "\nwhat those here can do, as they answered when they were started once\n\n{abilities}"
-        ));
+        text.push_str(&format!("\nfeatures of the installed servers, as they reported them\n\n{abilities}"));
     }
     let notes = notes(all);
     if !notes.is_empty() {
@@ -89,7 +90,7 @@ fn notes(all: &[Known]) -> String {
         commands.push(format!("dbdyno servers get {}", names.join(" ")));
     }
     if !commands.is_empty() {
-        text.push_str("not asked yet what they can do, or rebuilt since; this asks them:\n");
+        text.push_str("features unknown, or rebuilt since; to ask the servers:\n");
     }
     for command in commands {
         text.push_str(&format!("  {command}\n"));

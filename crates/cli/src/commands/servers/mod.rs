@@ -31,7 +31,7 @@ fn get(names: &[String]) -> Result<(), Ended> {
     let entries: Vec<&Entry> =
         names.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>().map_err(ended)?;
     check_tools(&entries)?;
-    let cancel = signals::watch("stopping: what is not whole is removed (once more to stop at once)")?;
+    let cancel = signals::watch("stopping; incomplete files are removed (again: stop at once)")?;
     let mut first_failure = None;
     for entry in entries {
         let begun = Instant::now();

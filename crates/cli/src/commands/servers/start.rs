@@ -27,7 +27,7 @@ pub(super) fn start(args: &ServersStartArgs) -> Result<(), Ended> {
         ));
     }
     let base = find_named(&args.name).map_err(ended)?;
-    let cancel = signals::watch("stopping the server (once more to stop at once)")?;
+    let cancel = signals::watch("stopping the server (again: stop at once)")?;
     terminal::note(&format!("starting {} ({}) on fresh data", base.title(), args.name));
     // In this thread, which lives until the end: the server ends with the thread that started it.
     let options = PlayOptions { config: args.config.clone(), engine: None, cancel: Arc::clone(&cancel) };

@@ -137,7 +137,8 @@ pub(crate) fn numa(files: &HostFiles) -> Finding {
     Finding::note(
         "NUMA",
         told.join(", "),
-        "memory of another node is slower, and where it lies differs from start to start; keep the server on CPUs of one node",
+        "memory of another node is slower, and its placement differs from start to start; keep the \
+         server on CPUs of one node",
     )
 }
 
@@ -153,7 +154,7 @@ pub(crate) fn virtualisation(files: &HostFiles) -> Finding {
     }
 }
 
-/// They cost what a real system pays too, so they are told and not judged.
+/// They cost what a real system pays too, so they are reported and not judged.
 pub(crate) fn mitigations(files: &HostFiles) -> Finding {
     const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
     let states: Vec<String> =

@@ -31,11 +31,7 @@ pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
 
 pub(crate) fn free(free: Option<u64>) -> Finding {
     let Some(free) = free else {
-        return Finding::bad(
-            "disk space",
-            "the folder cannot be looked into",
-            "name another with --data-dir",
-        );
+        return Finding::bad("disk space", "the folder cannot be read", "name another with --data-dir");
     };
     let found = time::bytes(free);
     match free {
@@ -43,7 +39,7 @@ pub(crate) fn free(free: Option<u64>) -> Finding {
             Finding::bad("disk space", found, "make room, or name another folder with --data-dir")
         }
         free if free < 10 * GB => {
-            Finding::note("disk space", found, "make room; dbdyno plan says what a plan needs")
+            Finding::note("disk space", found, "make room; dbdyno plan shows the need of a plan")
         }
         _ => Finding::good("disk space", found),
     }
@@ -92,7 +88,7 @@ pub(crate) fn device(files: &HostFiles, device: Option<&Device>) -> Finding {
         return Finding::note(
             "device",
             "no block device is visible under the folder",
-            "reads and writes of the disk will not be seen; name a folder on a local disk with --data-dir",
+            "disk reads and writes cannot be measured; name a folder on a local disk with --data-dir",
         );
     };
     let name = &device.name;
@@ -144,18 +140,18 @@ pub(crate) fn fsync(folder: PathBuf, measured: std::io::Result<Vec<Duration>>) -
     let (median, slow) = (at(50), at(99));
     let found = format!("median {}, p99 {} of {} writes of 4 KiB", micros(median), micros(slow), took.len());
     if median < TOO_FAST {
-        let advice =
-            "that is no disk: a filesystem in memory, or a cache that forgets; durability costs nothing here";
+        let advice = "too fast for a disk: a filesystem in memory or a volatile cache; durability costs \
+             nothing here";
         return Finding::note("fsync", found, advice);
     }
     if median > SLOW {
         let advice =
-            "commits will be slow; is this the disk that you mean, and does something else write to it?";
+            "commits will be slow; check that this is the right disk and that nothing else writes to it";
         return Finding::note("fsync", found, advice);
     }
     if slow > median * UNEVEN {
         let advice =
-            "uneven: something else writes to this disk, or it collects garbage; look again when it is idle";
+            "uneven: other writers, or garbage collection of the SSD; check again when the disk is idle";
         return Finding::note("fsync", found, advice);
     }
     Finding::good("fsync", found)

@@ -59,12 +59,12 @@ pub(crate) fn schedstat(files: &HostFiles) -> Finding {
         _ => Finding::note(
             "run-queue delay",
             "not visible",
-            "threads that wait for a CPU are not seen; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
+            "waiting for a CPU cannot be measured; needs a kernel with schedstats (CONFIG_SCHED_INFO)",
         ),
     }
 }
 
-/// dbdyno does not need perf; whoever looks for the reason of a figure does.
+/// dbdyno does not need perf; a user who looks for the reason of a figure does.
 pub(crate) fn perf(files: &HostFiles) -> Finding {
     let counters = if files.has("/sys/bus/event_source/devices/cpu")
         || files.has("/sys/bus/event_source/devices/cpu_core")

@@ -28,7 +28,7 @@ pub(crate) struct Ticks {
     processes: BTreeMap<u32, (String, u64)>,
 }
 
-/// More than a tenth of the CPUs, and more than half of one, is somebody else's work.
+/// More than a tenth of the CPUs, and more than half of one, is another's work.
 pub(crate) fn average(files: &HostFiles, cpus: usize) -> Finding {
     let text = files.line("/proc/loadavg");
     let minute = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
@@ -61,11 +61,11 @@ pub(crate) fn ticks(files: &HostFiles) -> Ticks {
     }
 }
 
-/// Name and ticks of a process from a line of its `stat`: the name stands in brackets and may hold anything.
+/// Name and ticks of a process from a line of its `stat`: the name is in brackets and may hold anything.
 fn process(stat: &str) -> Option<(String, u64)> {
     let (begin, rest) = (stat.find('(')?, stat.rfind(')')?);
     let mut fields = stat[rest + 1..].split_ascii_whitespace();
-    // State is the first field behind the name; user and kernel ticks are the 12th and 13th.
+    // State is the first field after the name; user and kernel ticks are the 12th and 13th.
     let user: u64 = fields.nth(11)?.parse().ok()?;
     let kernel: u64 = fields.next()?.parse().ok()?;
     Some((stat[begin + 1..rest].to_owned(), user + kernel))
@@ -92,7 +92,11 @@ pub(crate) fn others(before: &Ticks, after: &Ticks) -> Finding {
         let cpus = after.cpus;
         let found = format!("{:.0} % of one CPU, of {cpus}: {}", percent(sum), named.join(", "));
         if share > OTHERS_BAD * cpus as f64 {
-            return Finding::bad("other programs", found, "end them: they take what is to be measured");
+            return Finding::bad(
+                "other programs",
+                found,
+                "end them: they take CPU time from the measurement",
+            );
         }
         return Finding::note("other programs", found, "end them before you measure");
     }
@@ -106,8 +110,8 @@ pub(crate) fn steal(before: &Ticks, after: &Ticks) -> Finding {
     }
     let share = after.steal.saturating_sub(before.steal) as f64 / all as f64;
     let found = format!("{:.1} % of the CPUs' time", 100.0 * share);
-    let advice =
-        "the host gives this virtual machine's CPUs to others; use dedicated CPUs or another machine";
+    let advice = "the hypervisor gives this virtual machine's CPU time to others; use dedicated CPUs or \
+         another machine";
     match share {
         STEAL_BAD.. => Finding::bad("steal", found, advice),
         STEAL_NOTED.. => Finding::note("steal", found, advice),

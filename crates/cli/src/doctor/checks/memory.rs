@@ -31,11 +31,11 @@ pub(crate) fn huge_pages(files: &HostFiles) -> Finding {
     match files.chosen("/sys/kernel/mm/transparent_hugepage/enabled").as_deref() {
         Some("always") => Finding::note(
             "huge pages",
-            "transparent ones always",
+            "transparent: always",
             "servers stall while pages are merged, and use more memory; echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         ),
-        Some(other) => Finding::good("huge pages", format!("transparent ones: {other}")),
-        None => Finding::good("huge pages", "no transparent ones"),
+        Some(other) => Finding::good("huge pages", format!("transparent: {other}")),
+        None => Finding::good("huge pages", "not transparent"),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn swap(files: &HostFiles) -> Finding {
     let told = swappiness.map_or(String::new(), |value| format!(", vm.swappiness = {value}"));
     let found = format!("{} used of {}{told}", time::bytes(used), time::bytes(total));
     if used > 0 || eager {
-        let advice = "a server that is swapped out measures the disk; swapoff -a, or sysctl vm.swappiness=1";
+        let advice = "a swapped-out server measures the disk; swapoff -a, or sysctl vm.swappiness=1";
         return Finding::note("swap", found, advice);
     }
     Finding::good("swap", found)

@@ -29,11 +29,7 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
     let info = dbdyno_sample::host_info(&existing(folder), None, None);
     let found = format!("{} on {}", folder.display(), info.data_filesystem);
     if ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str()) {
-        return Finding::note(
-            "cache folder",
-            found,
-            "it is in memory: what is kept there is lost with the next start",
-        );
+        return Finding::note("cache folder", found, "it is in memory: its content is lost at the next boot");
     }
     Finding::good("cache folder", found)
 }

@@ -15,7 +15,8 @@ pub(crate) fn table(found: &WakeUps) -> String {
             .to_owned();
     };
     let mut text = format!(
-        "What an answer costs (us): the client asleep or spinning, {} us of work of the server for each answer\n\n",
+        "Cost of an answer (us), with the client asleep or spinning and {} us of server work for \
+         each answer\n\n",
         first.deciding().work_us
     );
     let mut rows = HEADS.map(|heads| heads.map(str::to_owned)).to_vec();
@@ -98,7 +99,7 @@ mod tests {
             }),
         };
         insta::assert_snapshot!(table(&found), @r#"
-        What an answer costs (us): the client asleep or spinning, 25 us of work of the server for each answer
+        Cost of an answer (us), with the client asleep or spinning and 25 us of server work for each answer
 
         server  client     asleep:  server's   spinning:  server's   server slowed
         on CPU  on CPU  round trip       CPU  round trip       CPU  by busy client

@@ -41,7 +41,7 @@ impl DeleteLane {
 
     pub(crate) async fn open(&mut self) -> Result<(), Failure> {
         self.connection.open().await?;
-        // After a lost connection nobody knows how far the last delete came.
+        // After a lost connection it is unknown how far the last delete came.
         self.cursor.look_up_next();
         if self.client.setup.prepared.writes {
             let [head, middle, tail] = &self.parts;

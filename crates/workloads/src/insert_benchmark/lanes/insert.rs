@@ -65,7 +65,7 @@ impl InsertLane {
     }
 }
 
-/// Where the time stands in [`InsertBuilder::row_head`].
+/// Where the time is in [`InsertBuilder::row_head`].
 const TIME: std::ops::Range<usize> = 2..21;
 
 /// Writes INSERT `number` of a client in a step as text or as parameters.
@@ -115,7 +115,7 @@ impl InsertBuilder {
             self.rows.write_data(number, row, out);
             out.extend_from_slice(b"'),");
         }
-        // The comma behind the last row.
+        // The comma after the last row.
         out.pop();
     }
 

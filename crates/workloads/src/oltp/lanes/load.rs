@@ -120,7 +120,7 @@ impl LoadLane {
         }
     }
 
-    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that nobody reads.
+    /// Some servers pass over rows of a bulk statement that they do not like, with a warning that no one reads.
     fn all_taken(&self, taken: u64) -> Result<(), Failure> {
         let Portion { table, first, last } = self.portion;
         let rows = self.portion.rows();
