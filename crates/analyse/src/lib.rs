@@ -50,6 +50,7 @@ pub use error::Error;
 pub use history::values::Lapse;
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
 pub use model::failure::words as failure_words;
+pub use model::metrics;
 pub use model::{
     Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, Cell, ClientReach, Colour,
     ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, Effect, Efficiency,

@@ -5,12 +5,13 @@ mod groups;
 mod lookups;
 mod sweeps;
 
+use dbdyno_analyse::metrics::{Cost, DeviceLoad, Efficiency, Figures, MetricRow};
 use dbdyno_analyse::{
     Findings, KindResult, Latency, StepFindings, StepRun, Validity, VariantStep, WorkloadFindings,
 };
 
 use crate::evidence::rates::block_ratio;
-use crate::evidence::{COSTS, DEVICE, DeviceColumn, EFFICIENCY, HOST_CHECK, METRICS, kinds, reason, state};
+use crate::evidence::{HOST_CHECK, kinds, reason, state};
 use crate::number::NOT_AVAILABLE;
 use crate::{Error, Format};
 
@@ -128,20 +129,19 @@ fn all_kinds(findings: &Findings) -> Vec<String> {
 
 fn header(shared: &Shared) -> Vec<String> {
     let mut names: Vec<String> = HEAD.map(str::to_owned).to_vec();
-    names.extend(METRICS.iter().map(|metric| metric.name.to_owned()));
+    names.extend(MetricRow::in_tables().map(|metric| metric.id.to_owned()));
     names.push("tag".to_owned());
-    names.extend(EFFICIENCY.iter().map(|column| column.field.to_owned()));
-    names.extend(COSTS.iter().map(|cost| cost.field.to_owned()));
-    names.extend(DEVICE.iter().map(|column| format!("device_{}", column.field)));
+    let of_unit = || Efficiency::in_tables().chain(Cost::in_tables());
+    names.extend(of_unit().map(|metric| metric.id.to_owned()));
+    names.extend(DeviceLoad::in_tables().map(|metric| format!("device_{}", metric.id)));
     names.extend(HOST_CHECK.iter().map(|column| format!("host_check_{}", column.field)));
     names.extend(["host_check_unexplained_share", "host_check_bound_share"].map(str::to_owned));
     names.push("seconds_on_target".to_owned());
     names.extend(STEADINESS.map(str::to_owned));
     names.push(UNLIKE_BASE.to_owned());
     names.extend(TARGET.map(str::to_owned));
-    names.extend(METRICS.iter().map(|metric| relative_name(metric.name)));
-    names.extend(EFFICIENCY.iter().map(|column| relative_name(column.field)));
-    names.extend(COSTS.iter().map(|cost| relative_name(cost.field)));
+    let compared = MetricRow::in_tables().chain(of_unit());
+    names.extend(compared.map(|metric| format!("{}_to_base_over_blocks", metric.id)));
     groups::push_header(&mut names, &shared.groupings);
     if shared.has_sweeps {
         sweeps::push_header(&mut names);
@@ -181,13 +181,11 @@ fn row(
         number(block_ratio(variant, run.block)),
     ];
     row.extend(over_blocks(variant));
-    row.extend(METRICS.iter().map(|metric| number((metric.value)(&run.metrics))));
+    push_figures(&mut row, &run.metrics);
     row.push(run.metrics.tag.clone());
-    row.extend(EFFICIENCY.iter().map(|column| number((column.value)(&run.efficiency))));
-    row.extend(COSTS.iter().map(|cost| number((cost.value)(&run.cost))));
-    let device =
-        |column: &DeviceColumn| number(run.device.as_ref().and_then(|device| (column.value)(device)));
-    row.extend(DEVICE.iter().map(device));
+    push_figures(&mut row, &run.efficiency);
+    push_figures(&mut row, &run.cost);
+    push_figures(&mut row, &run.device.unwrap_or_default());
     push_host_check(&mut row, run);
     row.push(number(run.seconds_on_target));
     push_steadiness(&mut row, run);
@@ -222,10 +220,6 @@ fn over_blocks(variant: &VariantStep) -> [String; 5] {
     ]
 }
 
-fn relative_name(name: &str) -> String {
-    format!("{name}_to_base_over_blocks")
-}
-
 fn push_host_check(row: &mut Vec<String>, run: &StepRun) {
     let found = run.host_check.as_ref();
     row.extend(HOST_CHECK.iter().map(|column| number(found.and_then(|check| (column.value)(check)))));
@@ -236,11 +230,13 @@ fn push_host_check(row: &mut Vec<String>, run: &StepRun) {
 /// All metrics against the base: the same in each row of a variant's step.
 fn push_relative(row: &mut Vec<String>, variant: &VariantStep) {
     let found = variant.relative.as_ref();
-    row.extend(METRICS.iter().map(|metric| number(found.and_then(|found| (metric.value)(&found.metrics)))));
-    row.extend(
-        EFFICIENCY.iter().map(|column| number(found.and_then(|found| (column.value)(&found.efficiency)))),
-    );
-    row.extend(COSTS.iter().map(|cost| number(found.and_then(|found| (cost.value)(&found.cost)))));
+    push_figures(row, found.map_or(&MetricRow::default(), |found| &found.metrics));
+    push_figures(row, found.map_or(&Efficiency::default(), |found| &found.efficiency));
+    push_figures(row, found.map_or(&Cost::default(), |found| &found.cost));
+}
+
+fn push_figures(row: &mut Vec<String>, figures: &impl Figures) {
+    row.extend(figures.figures().map(|(_, value)| number(value)));
 }
 
 fn push_steadiness(row: &mut Vec<String>, run: &StepRun) {

@@ -29,10 +29,7 @@ use dbdyno_analyse::Findings;
 pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
-pub use evidence::{
-    COSTS, CostColumn, DEVICE, DeviceColumn, EFFICIENCY, EfficiencyColumn, HOST_CHECK, HostCheckColumn,
-    METRICS, MetricColumn,
-};
+pub use evidence::{HOST_CHECK, HostCheckColumn};
 pub use history::{history_json, history_markdown, history_terminal};
 pub use html::{Html, history_html};
 pub use json::{Json, SCHEMA};

@@ -4,8 +4,8 @@ mod comparison;
 mod context;
 mod cost_breakdown;
 pub(crate) mod failure;
-mod figures;
 mod findings;
+pub mod metrics;
 pub(crate) mod runs;
 mod state;
 mod step_run;
@@ -18,13 +18,13 @@ pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKin
 pub use context::{Beside, PlanDifference, SettingDifference, StallDifference, StallFigure, StatementPlans};
 pub use cost_breakdown::{Account, Cause, Part};
 pub use failure::Failure;
-pub use figures::{Cost, DeviceLoad, Efficiency, MetricRow, RelativeMetrics};
 pub use findings::{Budget, Findings, RunSummary, VariantSummary, WorkloadFindings};
+pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, KindResult, Latency, Schedule, SecondPoint, StatementResult, StepRun, Validity,
 };
 pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
-pub use steps::{Standstills, StepFindings, VariantStep};
+pub use steps::{RelativeMetrics, Standstills, StepFindings, VariantStep};
 pub use tables::{Cell, Colour, Summary, Table, TableRow};
 pub use verdict::{CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

@@ -3,7 +3,7 @@
 use dbdyno_record::ErrorCounts;
 use serde::Serialize;
 
-use crate::model::figures::{Cost, DeviceLoad, Efficiency, MetricRow};
+use crate::model::metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 use crate::model::state::{Debt, GroupMemory, HostCheck, Lookups, Steadiness};
 
 /// One execution of one step.

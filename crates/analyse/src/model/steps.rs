@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::model::context::{Beside, StatementPlans};
 use crate::model::cost_breakdown::Account;
-use crate::model::figures::RelativeMetrics;
+use crate::model::metrics::{Cost, Efficiency, MetricRow};
 use crate::model::step_run::StepRun;
 use crate::model::verdict::{Decided, Effect, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
@@ -88,4 +88,15 @@ pub struct Standstills {
     pub base_stalled: Vec<u32>,
     /// Blocks in which both are valid.
     pub blocks: usize,
+}
+
+/// Ratios to the base under the names of the figures: 1.1 in `cpupq` is a tenth more CPU a query.
+#[derive(Debug, Clone, Serialize)]
+pub struct RelativeMetrics {
+    /// Figures of which the base has none and the variant some, as `metrics.rps`. Their ratio is infinite, for which JSON has no
+    /// number: it stands there as `null`, like one that is not known.
+    pub infinite: Vec<String>,
+    pub metrics: MetricRow,
+    pub efficiency: Efficiency,
+    pub cost: Cost,
 }

@@ -4,6 +4,7 @@ mod json;
 
 use std::path::{Path, PathBuf};
 
+use dbdyno_analyse::metrics::{self, Metric};
 use dbdyno_record::{Outcome, Run, RunEvent};
 use dbdyno_workloads::{ALL, Listing};
 
@@ -47,16 +48,8 @@ fn workloads() -> String {
 }
 
 fn metrics() -> String {
-    let columns = dbdyno_report::METRICS
-        .iter()
-        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    let costs = dbdyno_report::COSTS
-        .iter()
-        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    let efficiency = dbdyno_report::EFFICIENCY
-        .iter()
-        .map(|column| (column.name, format!("{} ({})", column.meaning, column.unit)));
-    format!("{}\n{}\n{}", pairs(columns), pairs(efficiency), pairs(costs))
+    let about = |metric: &Metric| (metric.name, format!("{} ({})", metric.meaning, metric.unit));
+    metrics::all().map(|(_, group)| pairs(group.into_iter().map(about))).join("\n")
 }
 
 /// The newest first.

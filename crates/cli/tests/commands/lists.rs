@@ -215,10 +215,8 @@ fn drivers_are_listed() {
 #[test]
 fn every_column_of_the_reports_is_listed() {
     let text = Desk::new().dbdyno(&["list", "metrics"]).expect_ok().out.clone();
-    let metrics = dbdyno_report::METRICS.iter().map(|column| (column.name, column.unit));
-    let costs = dbdyno_report::COSTS.iter().map(|column| (column.name, column.unit));
-    let efficiency = dbdyno_report::EFFICIENCY.iter().map(|column| (column.name, column.unit));
-    for (name, unit) in metrics.chain(efficiency).chain(costs) {
+    for metric in dbdyno_analyse::metrics::all().into_iter().flat_map(|(_, group)| group) {
+        let (name, unit) = (metric.name, metric.unit);
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
         let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
         assert!(line.contains(unit), "{line}");
@@ -235,10 +233,8 @@ fn drivers_metrics_servers_and_runs_are_listed_for_programs_too() {
     };
     assert_eq!(listed("drivers")["drivers"][0]["name"], "sqlite");
     let metrics = listed("metrics");
-    let count = dbdyno_report::METRICS.len()
-        + dbdyno_report::EFFICIENCY.len()
-        + dbdyno_report::COSTS.len()
-        + dbdyno_report::HOST_CHECK.len();
+    let groups = dbdyno_analyse::metrics::all().map(|(_, group)| group.len());
+    let count = groups.iter().sum::<usize>() + dbdyno_report::HOST_CHECK.len();
     assert_eq!((&metrics["schema"], metrics["metrics"].as_array().unwrap().len()), (&1.into(), count));
     assert_eq!(
         (&metrics["metrics"][0]["table"], &metrics["metrics"][0]["unit"]),

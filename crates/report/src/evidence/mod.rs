@@ -3,10 +3,7 @@
 mod account;
 mod buckets;
 mod client;
-mod cost;
 mod debt;
-mod device;
-mod efficiency;
 mod host_check;
 mod latency;
 mod lookups;
@@ -25,11 +22,7 @@ use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, f
 use serde::Serialize;
 
 pub(crate) use account::explanations;
-pub use cost::{COSTS, CostColumn};
-pub use device::{DEVICE, DeviceColumn};
-pub use efficiency::{EFFICIENCY, EfficiencyColumn};
 pub use host_check::{HOST_CHECK, HostCheckColumn};
-pub use metrics::{METRICS, MetricColumn};
 
 /// A table of text: the first `labels` columns say what a row is, the rest are figures.
 #[derive(Debug, Clone, Serialize)]
@@ -79,11 +72,11 @@ pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
     grids.push(verdicts::grid(step));
     grids.push(account::grid(step));
     let [relative_metrics, relative_efficiency, relative_costs] = relative::grids(step);
-    grids.extend([metrics::grid(step), relative_metrics]);
-    grids.extend([efficiency::grid(step), relative_efficiency]);
-    let [costs, wake_ups] = cost::grids(step);
+    grids.extend([metrics::original(step), relative_metrics]);
+    grids.extend([metrics::efficiency(step), relative_efficiency]);
+    let [costs, wake_ups] = metrics::costs(step);
     grids.extend([costs, wake_ups, relative_costs]);
-    grids.push(device::grid(step));
+    grids.push(metrics::device(step));
     grids.push(host_check::grid(step));
     grids.push(client::grid(step));
     for kind in kinds(step) {

@@ -1,46 +1,34 @@
 //! Every metric of a variant divided by the base's.
 
-use dbdyno_analyse::{RelativeMetrics, StepFindings};
+use dbdyno_analyse::metrics::Figures;
+use dbdyno_analyse::{RelativeMetrics, StepFindings, VariantStep};
 
-use super::{COSTS, Column, EFFICIENCY, Grid, METRICS};
+use super::{Column, Grid};
 use crate::number::ratio;
-
-/// One metric's name, and its ratio.
-type Figure = (&'static str, Box<dyn Fn(&RelativeMetrics) -> Option<f64>>);
 
 /// Relative versions of the metric row, of the efficiency and of the costs, without figures that no variant has.
 pub(super) fn grids(step: &StepFindings) -> [Grid; 3] {
-    let metrics = METRICS.iter().map(|column| -> Figure {
-        (column.name, Box::new(|found: &RelativeMetrics| (column.value)(&found.metrics)))
-    });
-    let efficiency = EFFICIENCY.iter().map(|column| -> Figure {
-        (column.name, Box::new(|found: &RelativeMetrics| (column.value)(&found.efficiency)))
-    });
-    let costs = COSTS.iter().map(|column| -> Figure {
-        (column.name, Box::new(|found: &RelativeMetrics| (column.value)(&found.cost)))
-    });
     [
-        grid(step, "Metrics, relative", metrics.collect()),
-        grid(step, "Hardware efficiency, relative", efficiency.collect()),
-        grid(step, "CPU and fsyncs, relative", costs.collect()),
+        grid(step, "Metrics, relative", |found| &found.metrics),
+        grid(step, "Hardware efficiency, relative", |found| &found.efficiency),
+        grid(step, "CPU and fsyncs, relative", |found| &found.cost),
     ]
 }
 
-fn grid(step: &StepFindings, title: &str, figures: Vec<Figure>) -> Grid {
+fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics) -> &G) -> Grid {
     let note = "Ratio to the base, geometric mean over the blocks; inf where the base has 0.";
-    let known = |(_, figure): &Figure| {
-        step.variants
-            .iter()
-            .filter_map(|variant| variant.relative.as_ref())
-            .any(|found| figure(found).is_some())
-    };
-    let figures: Vec<Figure> = figures.into_iter().filter(known).collect();
-    let columns = figures.iter().map(|(name, _)| Column::new(name, "", ""));
-    let mut grid = Grid::new(title, note, vec![Column::new("variant", "", "")], columns);
-    for variant in &step.variants {
-        let Some(found) = &variant.relative else { continue };
-        let ratios = figures.iter().map(|(_, figure)| ratio_text(figure(found)));
-        grid.rows.push(std::iter::once(variant.variant.clone()).chain(ratios).collect());
+    let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
+    let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
+        .map(|(variant, found)| (variant, group(found).figures().map(|(_, ratio)| ratio).collect()))
+        .collect();
+    let is_known = |index: usize| rows.iter().any(|(_, ratios)| ratios[index].is_some());
+    let heads = G::in_tables().enumerate().filter(|(index, _)| is_known(*index));
+    let heads = heads.map(|(_, metric)| Column::new(metric.name, "", ""));
+    let mut grid = Grid::new(title, note, vec![Column::new("variant", "", "")], heads);
+    for (variant, ratios) in &rows {
+        let known = ratios.iter().enumerate().filter(|(index, _)| is_known(*index));
+        let texts = known.map(|(_, value)| ratio_text(*value));
+        grid.rows.push(std::iter::once(variant.variant.clone()).chain(texts).collect());
     }
     grid
 }

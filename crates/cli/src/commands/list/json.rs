@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use dbdyno_analyse::metrics::{self, Metric};
 use dbdyno_record::{Outcome, Run};
-use dbdyno_report::{COSTS, EFFICIENCY, HOST_CHECK, METRICS};
+use dbdyno_report::HOST_CHECK;
 use serde_json::{Value, json};
 
 use super::{completed, ended};
@@ -20,15 +21,17 @@ pub(super) fn drivers() -> Result<String, Ended> {
 
 /// Every column of every table, with its name in JSON and CSV.
 pub(super) fn metrics() -> Result<String, Ended> {
-    let column = |table: &str, name: &str, field: &str, unit: &str, meaning: &str| json!({ "table": table, "name": name, "field": field, "unit": unit, "meaning": meaning });
-    let mut columns: Vec<Value> =
-        METRICS.iter().map(|own| column("metrics", own.name, own.name, own.unit, own.meaning)).collect();
-    columns.extend(
-        EFFICIENCY.iter().map(|own| column("efficiency", own.name, own.field, own.unit, own.meaning)),
-    );
-    columns.extend(COSTS.iter().map(|own| column("cost", own.name, own.field, own.unit, own.meaning)));
-    columns
-        .extend(HOST_CHECK.iter().map(|own| column("host_check", own.name, own.field, "µs/op", own.meaning)));
+    let column = |table: &str, metric: &Metric| {
+        json!({ "table": table, "name": metric.name, "field": metric.id, "unit": metric.unit, "meaning": metric.meaning,
+            "better": metric.better })
+    };
+    let groups = metrics::all().into_iter();
+    let mut columns: Vec<Value> = groups
+        .flat_map(|(table, group)| group.into_iter().map(move |metric| column(table, metric)))
+        .collect();
+    columns.extend(HOST_CHECK.iter().map(|own| {
+        json!({ "table": "host_check", "name": own.name, "field": own.field, "unit": "µs/op", "meaning": own.meaning })
+    }));
     text(&json!({ "schema": SCHEMA, "metrics": columns }))
 }
 
