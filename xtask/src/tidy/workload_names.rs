@@ -10,7 +10,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/workloads/src/lib.rs", "", "the list of all workloads"),
     ("crates/workloads/src/microbenchmarks/", "oltp", "they run on its tables and connections"),
     ("crates/analyse/src/parity/plan_words.rs", "insert-benchmark", "its text protocol by default"),
-    ("crates/report/src/evidence/efficiency.rs", "microbenchmarks", "a word of its caption"),
+    ("crates/report/src/evidence/metrics.rs", "microbenchmarks", "a word of its caption"),
 ];
 
 /// A workload: its folder, and every form of its name.

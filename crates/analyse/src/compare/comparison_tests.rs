@@ -62,8 +62,8 @@ fn a_background_rate_that_only_the_base_kept_is_noted_and_is_no_faster() {
         let note = found.notes.last().unwrap();
         assert_eq!(
             note,
-            "New did not keep the background rate that base kept in qr100: its queries ran with \
-             fewer concurrent writes than planned."
+            "New missed the planned background rate in qr100, which base kept: its queries ran with \
+             fewer concurrent writes."
         );
         assert!(step.ratio.is_some() && found.ratios.is_none(), "a ratio with fewer writes is in no mean");
     }
