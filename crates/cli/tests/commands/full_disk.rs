@@ -86,7 +86,7 @@ fn a_full_disk_under_the_records_stops_the_run_which_goes_on_when_there_is_space
     assert!(error.contains("No space left on device"), "{error}");
     assert!(
         error.ends_with(&format!(
-            "what was measured is in small/{name}; to continue: dbdyno run --resume small/{name}"
+            "results so far: small/{name}; to continue: dbdyno run --resume small/{name}"
         )),
         "{error}"
     );

@@ -84,7 +84,7 @@ fn ctrl_c_keeps_what_was_measured_and_says_how_to_go_on() {
     let ended = running.wait();
     ended.expect_code(130);
     let name = desk.golden(dir.file_name().unwrap().to_str().unwrap());
-    let advice = format!("stopped before the end; to continue: dbdyno run --resume runs/{name}");
+    let advice = format!("stopped early; to continue: dbdyno run --resume runs/{name}");
     assert_eq!(desk.golden(ended.err.trim_end()).lines().last(), Some(advice.as_str()));
     assert!(ended.out.contains("Throughput"), "no summary:\n{}", ended.out);
     let run = Run::open(&dir).unwrap();

@@ -35,7 +35,7 @@ fn a_run_goes_on_only_when_no_link_is_in_the_place_of_its_folders() {
         symlink(theirs, dir.join(name)).unwrap();
         let ended = resume();
         ended.expect_code(3);
-        let link = format!("error: {} is a link, ", dir.join(name).display());
+        let link = format!("error: {} is a symbolic link, ", dir.join(name).display());
         assert!(ended.err.contains(&link) && ended.err.contains("remove the link"), "{}", ended.err);
         assert_eq!(files_below(theirs), 1, "something was written through {name}");
         std::fs::remove_file(dir.join(name)).unwrap();

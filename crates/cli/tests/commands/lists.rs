@@ -46,7 +46,7 @@ fn a_plan_is_explained_without_running_it() {
 
     time: about 82 s in all (steps with a fixed length and pauses are exact, the rest is an estimate)
     disk: about 18 MB at most
-    client: sleeps for answers, since the database works in its threads
+    client: sleeps while waiting for answers: the database works in its threads
 
     power: what 2 blocks detect in 80 % of runs (noise of this host unknown: assumed noise)
       noise  detects  as the only one of 6  same within  margin  blocks for twice the margin  blocks for same
@@ -54,9 +54,9 @@ fn a_plan_is_explained_without_running_it() {
       1.0 %     12 %                  99 %        6.5 %   2.0 %                            3                4
       2.0 %     26 %                >100 %         13 %   2.0 %                            5               11
       5.0 %     76 %                >100 %         36 %   2.0 %                           15               54
-    noise: standard deviation of a block's ratio. detects: a variant so much faster or slower is told to be that, which takes a
-    rate beyond the margin; as the only one: when all other comparisons are equal. same within: so close are two equal
-    variants shown to be.
+    noise: standard deviation of a block's ratio. detects: true difference that gets the verdict faster or slower, beyond
+    the margin; as the only one: if all other comparisons are equal. same within: margin within which two equal variants
+    get the verdict same.
     To measure the noise: dbdyno run PLAN --aa --blocks 5; it is kept for the next plan.
     ");
 }

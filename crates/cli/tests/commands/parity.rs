@@ -23,24 +23,24 @@ fn a_plan_shows_how_its_variants_would_be_set() {
     let ended = desk.dbdyno(&["plan", "p.toml"]);
     ended.expect_ok();
     insta::assert_snapshot!(section(&ended.out), @r"
-    Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
-    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change and
-      read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled in.
+    Configuration differences ━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━
+    • differs: page size: 4 KiB by default (a), 8 KiB (b). Larger pages write more for each small change
+      and read more for each row. Remedy: innodb_page_size; PRAGMA page_size; PostgreSQL's is compiled
+      in.
 
     Settings by class
-    Predicted from the defaults of each version and the plan; no server was started. * = server
-    default.
-    class        what                        a             b  compared
-    ──────────────────────────────────────────────────────────────────
-    commit       commit                synced*       synced*      same
-    binlog       binary log                off           off      same
-    buffer-pool  buffer pool          4000 KiB      4000 KiB      same
-    checksums    page checksums            off           off      same
-    page-size    page size              4 KiB*         8 KiB   DIFFERS
-    io           file I/O           page cache    page cache      same
-    isolation    isolation        serializable  serializable      same
-    charset      character set          UTF-8*        UTF-8*      same
-    autocommit   autocommit                 on            on      same
+    Predicted from the defaults of each version and the plan; no server was started. * = server default.
+    class        what                       a             b  compared
+    ─────────────────────────────────────────────────────────────────
+    commit       commit               synced*       synced*      same
+    binlog       binary log               off           off      same
+    buffer-pool  buffer pool         4000 KiB      4000 KiB      same
+    checksums    page checksums           off           off      same
+    page-size    page size             4 KiB*         8 KiB   DIFFERS
+    io           file I/O          page cache    page cache      same
+    isolation    isolation       serializable  serializable      same
+    charset      character set         UTF-8*        UTF-8*      same
+    autocommit   autocommit                on            on      same
     ");
 }
 
@@ -62,7 +62,7 @@ fn a_refusing_plan_ends_with_what_to_write_and_declared_differences_run() {
     ended.expect_ok();
     assert!(!ended.err.contains("configurations differ"), "{}", ended.err);
     let report = desk.dbdyno(&["report", desk.run_dir().to_str().expect("a path")]);
-    let meant = "meant: page: 4 KiB by default (a), 8 KiB (b); listed in differs";
+    let meant = "intended: page size: 4 KiB by default (a), 8 KiB (b); listed in differs";
     assert!(report.out.contains(meant), "{}", report.out);
 }
 
@@ -72,7 +72,7 @@ fn a_run_warns_before_it_begins_and_its_report_says_what_differs() {
     desk.write("p.toml", &plan(""));
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
-    let warning = "warning: the configurations will differ: page-size; `dbdyno plan` shows how";
+    let warning = "warning: the configurations will differ: page-size; `dbdyno plan` shows the values";
     assert!(ended.err.contains(warning), "{}", ended.err);
     assert!(ended.out.contains("differs: page size: 4 KiB by default (a), 8 KiB (b)"), "{}", ended.out);
     let run = desk.run_dir();

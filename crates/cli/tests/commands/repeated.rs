@@ -19,7 +19,7 @@ fn with_a_failed_cell(desk: &Desk) -> (PathBuf, PathBuf) {
     std::fs::write(strangers.join("letters"), "mine").unwrap();
     let ended = running.wait();
     ended.expect_code(4);
-    let how = "to run what failed once more: dbdyno run --resume runs/RUN --failed\n";
+    let how = "to repeat failed cells: dbdyno run --resume runs/RUN --failed\n";
     assert!(desk.golden(&ended.err).contains(how), "{}", ended.err);
     (dir, strangers)
 }

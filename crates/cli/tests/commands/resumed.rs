@@ -109,7 +109,7 @@ fn a_run_with_a_failed_cell_is_not_complete_when_the_rest_has_run() {
     for left in [1, 0] {
         let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
         ended.expect_code(4);
-        assert!(ended.err.contains(&format!("going on: {left} of 2 cells are left")), "{}", ended.err);
+        assert!(ended.err.contains(&format!("resuming: {left} of 2 cells are left")), "{}", ended.err);
         assert!(ended.err.contains("error: 1 cell failed; the report has the reasons"), "{}", ended.err);
         let run = Run::open(&dir).unwrap();
         assert!(matches!(run.events.last(), Some(RunEvent::Ended { outcome: Outcome::Failed, .. })));
