@@ -231,7 +231,7 @@ fn statements_of_others_in_the_database_are_told() {
     ran(&desk, &plan).expect_ok();
     let warnings = findings(&desk.run_dir()).warnings;
     let told = |text: &String| {
-        text.contains("statements of others were at work") && text.contains("SELECT SLEEP(600)")
+        text.contains("other statements were running in") && text.contains("SELECT SLEEP(600)")
     };
     assert!(warnings.iter().any(told), "{warnings:?}");
 }
