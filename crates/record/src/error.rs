@@ -15,7 +15,7 @@ pub enum Error {
     )]
     Exists { path: PathBuf },
     #[error(
-        "{path} is a link, and no record is written through one; remove the link, then go on with --resume"
+        "{path} is a symbolic link, and no record is written through one; remove the link, then go on with --resume"
     )]
     Link { path: PathBuf },
     #[error("{path} is being written by another dbdyno; wait until it has ended, or stop it")]

@@ -61,7 +61,7 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     let told = findings.warnings.iter().find(|warning| warning.starts_with("Cell repeated: "));
     let told = told.unwrap_or_else(|| panic!("{:?}", findings.warnings));
     assert!(told.starts_with(&format!("Cell repeated: {cell} failed (")), "{told}");
-    let end = format!(") and was run again, later than its block; the records of the failure are in {to}.");
+    let end = format!(") and was run again, later than its block. Records of the failure: {to}.");
     assert!(told.ends_with(&end), "{told}");
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
