@@ -6,6 +6,7 @@ mod side_by_side;
 mod stages;
 mod summary;
 
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -27,16 +28,34 @@ pub(crate) struct Args {
 
 /// Runs the stages and prints the summary. Returns whether all of them passed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    let mut rows: Vec<Row> = Vec::new();
-    for stage in chosen(&args.stages)? {
-        let failed_need = stage.needs.filter(|need| rows.iter().any(|row| row.is_failure_of(need)));
-        rows.push(match failed_need {
-            Some(need) => Row { name: stage.name, outcome: Outcome::Skipped { need }, seconds: 0.0 },
-            None => timed(stage),
-        });
-    }
-    terminal::out(&format!("\n{}", summary::text(&rows)));
+    let begun = Instant::now();
+    let stages = chosen(&args.stages)?;
+    let rows = std::thread::scope(|scope| {
+        let mut rows: Vec<Row> = Vec::new();
+        let mut background = Vec::new();
+        for (at, stage) in stages.iter().enumerate() {
+            if at + 1 == stages.len() {
+                rows.extend(background.drain(..).map(joined));
+            }
+            let failed_need = stage.needs.filter(|need| rows.iter().any(|row| row.is_failure_of(need)));
+            match failed_need {
+                Some(need) => {
+                    rows.push(Row { name: stage.name, outcome: Outcome::Skipped { need }, seconds: 0.0 });
+                }
+                None if stage.in_background => background.push(scope.spawn(|| timed(stage))),
+                None => rows.push(timed(stage)),
+            }
+        }
+        rows.extend(background.into_iter().map(joined));
+        rows
+    });
+    terminal::out(&format!("\n{}", summary::text(&rows, begun.elapsed())));
     Ok(rows.iter().all(|row| matches!(row.outcome, Outcome::Passed)))
+}
+
+/// The row of a stage in the background, when it has ended.
+fn joined(stage: ScopedJoinHandle<'_, Row>) -> Row {
+    stage.join().expect("a stage does not panic")
 }
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Stage>> {
@@ -82,6 +101,9 @@ mod tests {
         for (at, stage) in ALL.iter().enumerate() {
             let before = |need: &str| ALL[..at].iter().any(|earlier| earlier.name == need);
             assert!(stage.needs.is_none_or(before), "{}", stage.name);
+            // What needs it would begin before it has ended.
+            let is_needed = ALL.iter().any(|other| other.needs == Some(stage.name));
+            assert!(!stage.in_background || !is_needed, "{}", stage.name);
         }
     }
 }

@@ -13,34 +13,31 @@ pub(super) struct Stage {
     pub(super) job: &'static str,
     /// Name of a stage without which this one makes no sense.
     pub(super) needs: Option<&'static str>,
+    /// Mostly waits for the network: goes on while later stages run, and ends before the last one begins.
+    pub(super) in_background: bool,
     pub(super) run: fn() -> Result<()>,
+}
+
+impl Stage {
+    const fn new(name: &'static str, job: &'static str, run: fn() -> Result<()>) -> Self {
+        Self { name, job, needs: None, in_background: false, run }
+    }
 }
 
 /// Every stage, in the order in which they run: what is quick to fail comes early.
 pub(super) const ALL: &[Stage] = &[
+    Stage::new("packages", "install the system packages that the servers and their tests need", packages),
     Stage {
-        name: "packages",
-        job: "install the system packages that the servers and their tests need",
-        needs: None,
-        run: packages,
-    },
-    Stage {
-        name: "servers",
-        job: "get the servers that the tests start",
         needs: Some("packages"),
-        run: || servers::get(&servers::ci_set()?),
+        in_background: true,
+        ..Stage::new("servers", "get the servers that the tests start", || servers::get(&servers::ci_set()?))
     },
-    Stage { name: "fmt", job: "format", needs: None, run: || run(&mut cargo(&["fmt", "--all", "--check"])) },
-    Stage { name: "clippy", job: "lints", needs: None, run: clippy },
-    Stage {
-        name: "licences",
-        job: "licences, versions and sources of dependencies",
-        needs: None,
-        run: licences::check,
-    },
-    Stage { name: "doc", job: "documentation of the code, private items too", needs: None, run: doc },
+    Stage::new("fmt", "format", || run(&mut cargo(&["fmt", "--all", "--check"]))),
+    Stage::new("clippy", "lints", clippy),
+    Stage::new("licences", "licences, versions and sources of dependencies", licences::check),
+    Stage::new("doc", "documentation of the code, private items too", doc),
     // After a failed `servers` too: then the tests that start one fail and say which one is absent.
-    Stage { name: "test", job: "all tests, with real servers", needs: None, run: test },
+    Stage::new("test", "all tests, with real servers", test),
 ];
 
 /// The list of stages for `--help`.

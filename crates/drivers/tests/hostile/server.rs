@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-/// Memory of the whole process, server and client.
-const ADDRESS_SPACE: u64 = 512 << 20;
+/// Memory of the whole process, server and client. The limit is one of data that may be written: the allocator reserves 64 MiB
+/// of addresses for each thread, and how many threads run is the machine's affair.
+const MEMORY: u64 = 512 << 20;
 
 /// Longest wait for the client.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,7 +34,7 @@ pub(crate) struct Peer {
 pub(crate) fn serve(act: impl FnOnce(&mut Peer) + Send + 'static) -> Hostile {
     static LIMITED: Once = Once::new();
     LIMITED.call_once(|| {
-        setrlimit(Resource::RLIMIT_AS, ADDRESS_SPACE, ADDRESS_SPACE).expect("the process can limit itself");
+        setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY).expect("the process can limit itself");
     });
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -8,7 +8,7 @@ use dbdyno_drivers::{AnySession, Class, Param, Session};
 use dbdyno_provision::{BaseDir, Server};
 
 use crate::support::{block_on, new_folder, with_my_cnf};
-use crate::talk::{BIG, Place, Talk};
+use crate::talk::{BIG, KEPT, Place, Talk};
 
 const MY_CNF: &str = "[mysqld]\ninnodb_buffer_pool_size = 64M\nmax_allowed_packet = 64M\n\
                       innodb_flush_log_at_trx_commit = 0\ninnodb_use_native_aio = 0\n";
@@ -29,7 +29,7 @@ pub(crate) fn check(name: &str, base: &BaseDir) {
         text(&mut talk).await;
         parameters(&mut talk).await;
         several_results(&mut talk).await;
-        large(&mut talk).await;
+        large(&mut talk, &root).await;
         errors(&mut talk, &root).await;
         statements_end_with_their_session(&mut talk, &root).await;
         logins(&mut talk, &server, base).await;
@@ -107,11 +107,13 @@ async fn several_results(talk: &mut Talk) {
     assert_eq!(talk.session.execute(call, &[]).await.unwrap().rows, 3, "{}", talk.name);
 }
 
-async fn large(talk: &mut Talk) {
+async fn large(talk: &mut Talk, root: &Place) {
     let answer = talk.run(&format!("SELECT REPEAT('x', {BIG}), 1")).await;
     assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{}: {answer:?}", talk.name);
-    let cells = talk.cells(&format!("SELECT REPEAT('x', {BIG})")).await;
-    assert_eq!(cells[0][0].as_ref().map(String::len), Some(BIG), "{}", talk.name);
+    let kept = talk.row(&format!("SELECT REPEAT('x', {KEPT})")).await;
+    assert_eq!(kept[0].len(), KEPT, "{}", talk.name);
+    // A session that refuses an answer is lost.
+    root.connect().await.keeps_no(&format!("SELECT REPEAT('x', {BIG})")).await;
     let up = format!("SELECT LENGTH('{}')", "z".repeat(BIG));
     assert_eq!(talk.number(&up).await, BIG as i64, "{}", talk.name);
     let length = talk.session.prepare("SELECT 1 FROM t WHERE id = 1 AND LENGTH(?) = ?").await.unwrap();

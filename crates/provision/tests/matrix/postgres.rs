@@ -8,7 +8,7 @@ use dbdyno_drivers::{AnySession, Class, Param, Session};
 use dbdyno_provision::{PgBase, PgServer};
 
 use crate::support::{block_on, new_folder, with_conf};
-use crate::talk::{BIG, Place, Talk};
+use crate::talk::{BIG, KEPT, Place, Talk};
 
 const CONF: &str = "shared_buffers = 32MB\nfsync = off\nmax_connections = 20\ndeadlock_timeout = '50ms'\n";
 
@@ -26,7 +26,7 @@ pub(crate) fn check(name: &str, base: &PgBase) {
         greeting(&mut talk, base).await;
         text(&mut talk).await;
         parameters(&mut talk).await;
-        large(&mut talk).await;
+        large(&mut talk, &root).await;
         copy(&mut talk).await;
         errors(&mut talk, &root).await;
         statements_end_with_their_session(&mut talk, &root).await;
@@ -94,11 +94,13 @@ async fn parameters(talk: &mut Talk) {
     }
 }
 
-async fn large(talk: &mut Talk) {
+async fn large(talk: &mut Talk, root: &Place) {
     let answer = talk.run(&format!("SELECT repeat('x', {BIG}), 1")).await;
     assert!(answer.rows == 1 && answer.bytes > BIG as u64, "{}: {answer:?}", talk.name);
-    let cells = talk.cells(&format!("SELECT repeat('x', {BIG})")).await;
-    assert_eq!(cells[0][0].as_ref().map(String::len), Some(BIG), "{}", talk.name);
+    let kept = talk.row(&format!("SELECT repeat('x', {KEPT})")).await;
+    assert_eq!(kept[0].len(), KEPT, "{}", talk.name);
+    // A session that refuses an answer is lost.
+    root.connect().await.keeps_no(&format!("SELECT repeat('x', {BIG})")).await;
     let up = format!("SELECT length('{}')", "z".repeat(BIG));
     assert_eq!(talk.number(&up).await, BIG as i64, "{}", talk.name);
     let length = talk.session.prepare("SELECT 1 WHERE length(?) = ?").await.unwrap();

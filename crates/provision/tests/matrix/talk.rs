@@ -7,6 +7,9 @@ use dbdyno_drivers::{Answer, AnySession, Class, Endpoint, Session, Target, first
 /// A value that takes more than one packet of 16 MiB.
 pub(crate) const BIG: usize = (16 << 20) + 12_345;
 
+/// A value below the 8 MiB that are kept of an answer to a question of dbdyno's own.
+pub(crate) const KEPT: usize = (8 << 20) - 12_345;
+
 /// Longest time that a check waits for what a server does after its answer.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -74,6 +77,17 @@ impl Talk {
             Ok(answer) => panic!("{}: {sql}: {answer:?}", self.name),
             Err(error) => {
                 assert_eq!((error.class, error.code.as_str()), (class, code), "{}: {error}", self.name);
+            }
+        }
+    }
+
+    /// An answer too large to be kept is refused.
+    pub(crate) async fn keeps_no(&mut self, sql: &str) {
+        match self.session.rows(sql).await {
+            Ok(_) => panic!("{}: {sql}: the whole answer was kept", self.name),
+            Err(error) => {
+                assert_eq!(error.class, Class::Lost, "{}: {error}", self.name);
+                assert!(error.message.contains("the answer is larger than the 8 MiB"), "{}: {error}", self.name);
             }
         }
     }

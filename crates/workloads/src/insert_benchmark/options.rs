@@ -75,7 +75,7 @@ pub struct InsertBenchmark {
     /// Secondary indexes, 1 to 3; range queries need one.
     #[schemars(range(min = 1, max = 3))]
     pub secondary_indexes: u32,
-    /// Text behind the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
+    /// Text after the closing bracket of CREATE TABLE, e.g. a row format, a fill factor, an access method.
     pub create_table_options: String,
     /// How statements are sent. `auto` is the original's way: text, but queries to PostgreSQL prepared; SQLite, which the
     /// original does not know, gets all of them prepared.
