@@ -28,7 +28,7 @@ use machine::Moment;
 /// run on the machine meanwhile. Exit status 1 when a target is missed.
 ///
 /// analysis: time that findings and report of a large run take (half a minute).
-/// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (six minutes a round);
+/// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes a round);
 /// needs Debian's sysbench.
 /// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).

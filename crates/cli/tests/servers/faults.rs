@@ -217,3 +217,19 @@ fn a_server_that_hangs_in_a_load_is_told_of() {
     running.signal(Signal::SIGINT);
     running.wait().expect_code(130);
 }
+
+/// Counting so many rows takes longer than a millisecond on any machine.
+#[test]
+fn a_check_of_the_tables_that_exceeds_the_plans_limit_fails_its_cell_and_says_which_setting_it_was() {
+    let desk = Desk::new();
+    let variants = variant("maria", MARIADB_10_11, "") + &variant("pg", POSTGRES_18, "");
+    let workload = "[workload.oltp]\nsettle_wait = \"0s\"\ntests = [\"point-select\"]\ntable_size = 300_000\nevents = 100\n";
+    desk.write("p.toml", &format!("name = \"p\"\n{variants}[host]\nstatement_timeout = \"1ms\"\n{workload}"));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_code(4);
+    for name in ["maria", "pg"] {
+        let start = format!("error: block 1 {name} oltp failed");
+        let error = ended.err.lines().find(|line| line.starts_with(&start)).expect(&ended.err);
+        assert!(error.contains("no answer within 1ms; see what the server does; statement_timeout in [host]"), "{error}");
+    }
+}

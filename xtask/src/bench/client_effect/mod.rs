@@ -14,23 +14,30 @@ use samples::{Sample, Samples};
 
 /// Servers by the beginning of their names; the first is the base of all ratios.
 const SERVERS: [&str; 6] = ["mysql-5.6", "mysql-5.7", "mysql-8.0", "mariadb-10.2", "mariadb-11.4", "pg-15"];
-const CONNECTIONS: u32 = 4;
 const SECONDS: u32 = 2;
 
-/// A kind of operation: dbdyno's test, sysbench's, and the rows of the table it runs on.
+/// A kind of operation: dbdyno's test, sysbench's, the connections that ask, and the rows of the table it runs on.
 struct Test {
     own: &'static str,
     peer: &'static str,
+    connections: u32,
     rows: u32,
     /// It changes the table, which is therefore made anew before each measurement.
     writes: bool,
 }
 
-const TESTS: [Test; 3] = [
-    Test { own: "point-select", peer: "oltp_point_select", rows: 200_000, writes: false },
-    Test { own: "read-only", peer: "oltp_read_only", rows: 200_000, writes: false },
-    Test { own: "insert", peer: "oltp_insert", rows: 10_000, writes: true },
+const TESTS: [Test; 4] = [
+    Test { own: "point-select", peer: "oltp_point_select", connections: 4, rows: 200_000, writes: false },
+    Test { own: "point-select", peer: "oltp_point_select", connections: 16, rows: 200_000, writes: false },
+    Test { own: "read-only", peer: "oltp_read_only", connections: 4, rows: 200_000, writes: false },
+    Test { own: "insert", peer: "oltp_insert", connections: 4, rows: 10_000, writes: true },
 ];
+
+impl Test {
+    fn title(&self) -> String {
+        format!("{}, {} connections", self.own, self.connections)
+    }
+}
 
 /// Who asks.
 struct Client {
@@ -60,7 +67,7 @@ pub(super) fn run(setting: &Setting) -> Result<Measured> {
     let mut samples = Samples::new(hosts.iter().map(|host| host.title.clone()).collect());
     for round in 1..=setting.rounds {
         for (number, test) in TESTS.iter().enumerate() {
-            terminal::note(&format!("round {round} of {}: {}", setting.rounds, test.own));
+            terminal::note(&format!("round {round} of {}: {}", setting.rounds, test.title()));
             // Tests that only read share a table.
             for host in hosts.iter().filter(|_| number == 0) {
                 // The first table of all is not there to be removed.
@@ -110,7 +117,7 @@ fn order(round: u32) -> Vec<(usize, usize)> {
 /// sysbench's rate, and the CPU time of the server over its whole run by the kernel's account.
 fn by_sysbench(host: &Host, test: &Test) -> Result<Sample> {
     let before = host.cpu_time()?;
-    let done = peer::done(host, test.peer, &[], CONNECTIONS, SECONDS, test.rows)?;
+    let done = peer::done(host, test.peer, &[], test.connections, SECONDS, test.rows)?;
     let used = host.cpu_time()?.saturating_sub(before);
     Ok(Sample { rate_per_second: done.rate_per_second, server_cpu_us: used.as_secs_f64() * 1e6 / done.count })
 }
@@ -129,10 +136,10 @@ fn undisturbed(measure: impl Fn(u32) -> Result<Sample>) -> Result<Sample> {
 }
 
 fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str, name: &str) -> Result<Sample> {
-    let folder = setting.folder.join(host.title.replace(' ', "-")).join(test.own);
+    let folder = setting.folder.join(host.title.replace(' ', "-")).join(test.title());
     let text = plan(&host.peer_address, test, lines);
     let report = runs::measured(&setting.dbdyno, &folder, name, &text, &[])?;
-    let run = runs::step(&report, &format!("{}.c{CONNECTIONS}", test.own))?;
+    let run = runs::step(&report, &format!("{}.c{}", test.own, test.connections))?;
     Ok(Sample {
         rate_per_second: runs::number(run, "/rate")?,
         server_cpu_us: runs::number(run, "/cost/server_cpu_us")?,
@@ -142,11 +149,11 @@ fn by_dbdyno(setting: &Setting, host: &Host, test: &Test, lines: &str, name: &st
 fn plan(address: &str, test: &Test, lines: &str) -> String {
     let (server, client) = machine::halves();
     let (server, client) = (machine::list(server.as_deref()), machine::list(client.as_deref()));
-    let Test { own, rows, .. } = test;
+    let Test { own, connections, rows, .. } = test;
     format!(
         "name = \"client-effect\"\n\n[host]\nserver_cpus = \"{server}\"\nclient_cpus = \"{client}\"\n{lines}\n\n\
          [[variant]]\nname = \"server\"\naddress = \"{address}\"\n\n[workload.oltp]\ntests = [\"{own}\"]\n\
-         connections = [{CONNECTIONS}]\nuse_existing = true\ntables = 1\ntable_size = {rows}\ntime = \"{SECONDS}s\"\n\
+         connections = [{connections}]\nuse_existing = true\ntables = 1\ntable_size = {rows}\ntime = \"{SECONDS}s\"\n\
          distribution = \"uniform\"\n"
     )
 }

@@ -1,7 +1,7 @@
 //! The tables for the terminal and the page of the documentation.
 
 use super::samples::{Part, Samples, TOLERANCE};
-use super::{CLIENTS, CONNECTIONS, SECONDS, SLEEP, SPIN, TESTS};
+use super::{CLIENTS, SECONDS, SLEEP, SPIN, TESTS, Test};
 use crate::bench::grid::Grid;
 use crate::bench::machine::{self, Moment};
 use crate::bench::spread::Spread;
@@ -13,7 +13,7 @@ pub(super) fn tables(samples: &Samples, write: fn(&Grid) -> String) -> String {
         format!(
             "## {}\n\nServer CPU an operation, ratio to {}:\n\n{}\n\nRate, ratio to {}:\n\n{}\n\nServer CPU an \
              operation, µs, and what the client adds to it:\n\n{}",
-            test.own,
+            test.title(),
             samples.titles[0],
             write(&ratios(samples, number, |sample| sample.server_cpu_us)),
             samples.titles[0],
@@ -50,8 +50,7 @@ fn cost(samples: &Samples, test: usize) -> Grid {
             |client| format!("{:.1}", samples.median(test, server, client, |sample| sample.server_cpu_us));
         let waking = samples.to_client(test, server, SPIN, SLEEP);
         let added = |client| spread(samples.to_client(test, server, client, SPIN));
-        let is_independent =
-            (SPIN + 1..CLIENTS.len()).all(|client| samples.is_independent(test, server, client));
+        let is_independent = samples.is_independent_of_work(test, server);
         vec![
             samples.titles[server].clone(),
             cpu(0),
@@ -71,6 +70,48 @@ fn spread(Spread { least, median, greatest }: Spread) -> String {
     format!("{median:.3} ({least:.3}–{greatest:.3})")
 }
 
+/// The answer, of all tests together.
+fn shown(samples: &Samples) -> String {
+    let all = || (0..TESTS.len()).flat_map(|test| (0..samples.titles.len()).map(move |server| (test, server)));
+    let waking =
+        Spread::of(all().map(|(test, server)| 1.0 - samples.to_client(test, server, SPIN, SLEEP).median));
+    let ratio = |test, server, client| {
+        samples.to_base(test, server, client, |sample| sample.server_cpu_us).median
+    };
+    let moved = |&(test, server): &(usize, usize)| {
+        (ratio(test, server, SLEEP) / ratio(test, server, SPIN)).ln().abs()
+    };
+    let (test, server) =
+        all().max_by(|one, other| moved(one).total_cmp(&moved(other))).expect("there are tests");
+    let slowest = CLIENTS.len() - 1;
+    let added = |test: usize| {
+        let servers = 0..samples.titles.len();
+        Spread::of(servers.map(|server| samples.to_client(test, server, slowest, SPIN).median))
+    };
+    let added = TESTS.iter().enumerate().map(|(test, Test { own, connections, .. })| {
+        format!("{} in {own} at {connections} connections", spread(added(test)))
+    });
+    let independent = all().filter(|&(test, server)| samples.is_independent_of_work(test, server)).count();
+    format!(
+        "* **A sleeping client costs the server {:.0} to {:.0} % of its CPU an operation**, the median of servers and tests \
+         being {:.0} %. The ratio that depends most on it: {} to {} in {} is {:.2} asleep and {:.2} spinning.\n\
+         * **Work added to a spinning client** leaves {independent} of {} figures within {:.0} %. Server CPU an operation with 5 µs \
+         more, over that with none (median of the servers, least and greatest): {}. A slower client leaves the server without \
+         work more often. Then the server's own threads sleep, and pay for their own wake-ups. More connections keep it busy.",
+        waking.least * 100.0,
+        waking.greatest * 100.0,
+        waking.median * 100.0,
+        samples.titles[server],
+        samples.titles[0],
+        TESTS[test].title(),
+        ratio(test, server, SLEEP),
+        ratio(test, server, SPIN),
+        all().count(),
+        TOLERANCE * 100.0,
+        added.collect::<Vec<_>>().join(", "),
+    )
+}
+
 /// For the documentation.
 pub(super) fn page(samples: &Samples, moment: &Moment, version: &str, rounds: u32) -> String {
     let (server_cpus, client_cpus) = machine::halves();
@@ -79,7 +120,7 @@ pub(super) fn page(samples: &Samples, moment: &Moment, version: &str, rounds: u3
 
 Measured with `cargo xtask bench client-effect --save`, which writes this page. All servers run side by side on CPUs
 {server_cpus}. In each of {rounds} rounds every server is asked by every client on CPUs {client_cpus} for {SECONDS} s, in
-an order that changes from round to round: {CONNECTIONS} connections, prepared statements, unix socket, uniform keys.
+an order that changes from round to round: prepared statements, unix socket, uniform keys.
 sysbench makes the tables; dbdyno runs on them with `use_existing = true`. Cells are medians with the least and the
 greatest of the rounds; ratios are formed within a round.
 
@@ -91,6 +132,10 @@ greatest of the rounds; ratios are formed within a round.
 
 Server CPU is dbdyno's figure for its step; for sysbench it is that of the server's processes over sysbench's whole
 run.
+
+## What it shows
+
+{shown}
 
 {tables}
 
@@ -107,6 +152,7 @@ The servers' settings:
 ",
         base = samples.titles[0],
         tolerance = TOLERANCE * 100.0,
+        shown = shown(samples),
         tables = tables(samples, Grid::markdown),
         date = moment.date,
         load = moment.load,

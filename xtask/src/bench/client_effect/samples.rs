@@ -59,10 +59,13 @@ impl Samples {
     /// [`TOLERANCE`].
     pub(super) fn is_met(&self) -> bool {
         (0..TESTS.len()).all(|test| {
-            (0..self.titles.len()).all(|server| {
-                (SPIN + 1..CLIENTS.len()).all(|client| self.is_independent(test, server, client))
-            })
+            (0..self.titles.len()).all(|server| self.is_independent_of_work(test, server))
         })
+    }
+
+    /// As [`Samples::is_met`], of one test and one server.
+    pub(super) fn is_independent_of_work(&self, test: usize, server: usize) -> bool {
+        (SPIN + 1..CLIENTS.len()).all(|client| self.is_independent(test, server, client))
     }
 
     /// As [`Samples::is_met`], of one server and one client with added work.
