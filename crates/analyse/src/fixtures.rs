@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use serde_json::Map;
 
 use crate::measure::counters::Counters;
-use crate::model::{Cost, MetricRow, StepRun, Validity};
+use crate::model::{Cost, Findings, MetricRow, StepRun, Validity};
 
 const AT: &str = "2024-05-15T12:00:00Z";
 
@@ -364,4 +364,9 @@ pub(crate) fn run_of_pairs(id: &str, blocks: &[(u64, u64)]) -> Run {
     let mut run = run(&["a", "b"], blocks.len() as u32, cells.collect());
     run.manifest.run_id = id.to_owned();
     run
+}
+
+/// The warnings of a run, as they are read.
+pub(crate) fn texts(findings: &Findings) -> Vec<String> {
+    findings.warnings.iter().map(ToString::to_string).collect()
 }

@@ -55,10 +55,11 @@ pub use model::{
     Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, Cell, ClientReach, Colour,
     ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, Effect, Efficiency,
     Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut,
-    LeftOutKind, Lookups, MetricRow, Paired, Part, PlanDifference, RateOf, Ratio, RelativeMetrics,
-    RunSummary, Schedule, SecondPoint, SettingDifference, Side, StallDifference, StallFigure, Standstills,
-    StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Summary, Sweep, SweepRung,
-    SweepVariant, Table, TableRow, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference, RateOf, Ratio,
+    RelativeMetrics, RunSummary, Schedule, SecondPoint, SettingDifference, Severity, Side, StallDifference,
+    StallFigure, Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Summary,
+    Sweep, SweepRung, SweepVariant, Table, TableRow, Validity, VariantStep, VariantSummary, Verdict,
+    WorkloadFindings,
 };
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;
@@ -117,6 +118,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
     let mut all: Vec<&mut StepFindings> =
         steps.iter_mut().flatten().filter(|step| !step.is_warm_up).collect();
     compare::verdicts::judge(&mut all, rules);
+    compare::latency_verdicts::judge(&mut all, rules);
     let twin = manifest.experiment.again.as_deref();
     let twin = if twin == Some(base) { Some(manifest.base.as_str()) } else { twin };
     let design = compare::factorial::Design::of(&manifest.variants, base, twin);
@@ -140,10 +142,13 @@ fn findings_against(run: &Run, base: &str) -> Findings {
             .iter()
             .map(|variant| assemble::overview::variant_summary(run, variant))
             .collect(),
-        warnings: notices::warnings(run, &workloads, base, parity.as_ref())
-            .into_iter()
-            .chain(compare::factorial::warning(design))
-            .collect(),
+        warnings: notices::notices(&notices::Facts {
+            run,
+            workloads: &workloads,
+            base,
+            parity: parity.as_ref(),
+            design: design.err(),
+        }),
         failures: model::failure::failures(run),
         parity,
         workloads,

@@ -8,10 +8,14 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 use dbdyno_plan::PlanDuration;
+use dbdyno_report::Part;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
+
+/// Folder in which run directories are made.
+pub(crate) const DEFAULT_OUT: &str = "runs";
 
 /// A dynamometer for database engines: runs the same workload on servers, versions and
 /// configurations, attributes CPU and IO to the processes that used them, and compares the results.
@@ -55,7 +59,7 @@ pub(crate) struct RunArgs {
     /// with a write-ahead log. It takes about a minute and needs no server.
     pub(crate) plan: Option<PathBuf>,
     /// Folder in which the run directory is made.
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
     /// Change a value of the plan: `blocks=5`, `workload.insert-benchmark.clients=4`, `variant.NAME.KEY=VALUE`. May be given
     /// more than once.
@@ -127,24 +131,52 @@ pub(crate) struct PlanArgs {
     pub(crate) resolved: bool,
 }
 
-/// Report on a run: tables, charts and detailed evidence.
+/// Report on a run: the answer, and on request the evidence behind it.
 ///
-/// Everything is computed from the records in the run directory: the same run gives the same report
-/// on any machine. It also works for a run that is going on or was cut off.
+/// Without further flags it prints what was compared, what makes figures invalid, and one table: the
+/// rate of each step, its ratio to the base with interval and verdict, p99 response times, and the
+/// main cause of each difference. Everything is computed from the records in the run directory: the
+/// same run gives the same report on any machine. It also works for a run that is going on or was
+/// cut off.
 #[derive(Debug, Parser)]
 pub(crate) struct ReportArgs {
-    /// Run directory.
+    /// Run directory; `latest` for the newest one in the folder `runs`.
     pub(crate) run: PathBuf,
     /// Variant that the others are compared with, instead of the plan's base.
     #[arg(long, value_name = "VARIANT")]
     pub(crate) base: Option<String>,
+    /// One part: `answer`, `warnings`, `tables` (rates, ratios, groups, sweeps), `latency`, `cost` (CPU
+    /// by who used it), `io`, `sql` (statements and query plans), `statistics`, `config` or `all`.
+    #[arg(long, value_name = "PART", value_parser = part)]
+    pub(crate) section: Option<Section>,
+    /// Only this step; its whole evidence, unless --section says less. May be given more than once.
+    #[arg(long = "step", value_name = "NAME")]
+    pub(crate) steps: Vec<String>,
+    /// All warnings in full; short for --section warnings.
+    #[arg(long, conflicts_with = "section")]
+    pub(crate) warnings: bool,
+    /// Everything; short for --section all.
+    #[arg(long, conflicts_with_all = ["section", "warnings"])]
+    pub(crate) all: bool,
     /// `terminal`, `md`, `html`, `csv` or `json`. When left out, the ending of --output decides; without --output it is
-    /// `terminal`.
+    /// `terminal`. Files always hold the whole report.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     /// File to write, instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// A part of the report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section(pub(crate) Part);
+
+fn part(word: &str) -> Result<Section, String> {
+    let found = Part::ALL.into_iter().find(|(name, _)| *name == word);
+    found.map(|(_, part)| Section(part)).ok_or_else(|| {
+        let names: Vec<&str> = Part::ALL.iter().map(|(name, _)| *name).collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 /// Compare two variants, of one run or of two, and end with status 1 if the new one is slower.

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
+use dbdyno_report::TerminalOptions;
+
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::fold::folded;
 use crate::shown::{COLOURS, cut, shown};
@@ -110,6 +112,11 @@ pub(crate) fn can_draw() -> bool {
 /// Colours are wanted: a terminal, and no NO_COLOR (no-color.org).
 pub(crate) fn wants_colour() -> bool {
     is_interactive() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// For the width and the colours of this terminal.
+pub(crate) fn options() -> TerminalOptions {
+    TerminalOptions { width: width(), colour: wants_colour(), ..TerminalOptions::PLAIN }
 }
 
 /// Columns of the terminal that progress is drawn on; 80 where it does not report.

@@ -91,7 +91,10 @@ async fn check_all(bases: Vec<PathBuf>) {
         let capped = settled(&mut session, quiet(1, BOUNDS)).await.unwrap();
         assert!(!capped.is_quiet && capped.took >= capped.cap, "{}: {capped:?}", server.name);
         let bound = capped.bounds[DIRTY];
-        assert!(capped.before[DIRTY] > bound, "{}: {capped:?}", server.name);
+        // Which level is too high depends on how far the server came while it was loaded.
+        let is_over =
+            |(level, value): (&String, &i64)| capped.bounds.get(level).is_some_and(|bound| value > bound);
+        assert!(capped.before.iter().any(is_over), "{}: {capped:?}", server.name);
 
         // Enough was seen of a slow server: faster, the rest is a matter of seconds.
         run(&mut session, "SET GLOBAL innodb_io_capacity = 2000").await;
@@ -117,6 +120,7 @@ async fn loaded(server: &Server) -> AnySession {
     for sql in [
         "SET GLOBAL innodb_max_dirty_pages_pct = 90",
         "SET GLOBAL innodb_io_capacity = 100",
+        "SET GLOBAL innodb_adaptive_flushing = OFF",
         "CREATE TABLE pi1 (id bigint auto_increment primary key, data varchar(600)) ENGINE=InnoDB",
         "INSERT INTO pi1 (data) VALUES (repeat('x', 600))",
     ] {

@@ -19,7 +19,7 @@ const VERDICT: usize = 6;
 const LEFT_OUT: &str = "Left out:";
 
 /// The comparison for a terminal.
-pub fn comparison_terminal(comparison: &Comparison, options: TerminalOptions) -> String {
+pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
     let mut lines = vec![title(comparison)];
     for note in &comparison.notes {
         lines.extend(wrapped(&one_line(&format!("Note: {note}")), options.width, "  "));

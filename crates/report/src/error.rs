@@ -6,6 +6,9 @@ pub enum Error {
     #[error("no report format is called `{name}`; use one of: {known}")]
     UnknownFormat { name: String, known: String },
 
+    #[error("the run has no step called `{asked}`; its steps: {known}")]
+    UnknownStep { asked: String, known: String },
+
     /// A fault of this crate's own template, never of the findings.
     #[error(
         "the HTML page's template failed on run {run_id}: {source}; try another format and report this as a bug"

@@ -18,15 +18,7 @@ pub(crate) fn title(findings: &Findings) -> String {
 
 /// When, with which build, from which seed, and how much of it there is.
 pub(crate) fn run_line(run: &RunSummary) -> String {
-    let mut blocks = numbered(run.blocks_planned, "block");
-    if let Some(budget) = &run.budget {
-        blocks.push_str(&format!(
-            " and {} further within {}, analysed {}",
-            budget.further_blocks,
-            seconds_text(budget.seconds),
-            if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
-        ));
-    }
+    let blocks = blocks_text(run);
     let unchecked = match run.unchecked_steps {
         None => String::new(),
         Some(steps) => format!(" · {} without checksums", numbered(steps, "step")),
@@ -42,6 +34,20 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
         run.tool.commit,
         run.tool.build
     )
+}
+
+/// The blocks of the plan, and those that a budget added.
+pub(crate) fn blocks_text(run: &RunSummary) -> String {
+    let mut blocks = numbered(run.blocks_planned, "block");
+    if let Some(budget) = &run.budget {
+        blocks.push_str(&format!(
+            " and {} further within {}, analysed {}",
+            budget.further_blocks,
+            seconds_text(budget.seconds),
+            if budget.looks == 1 { "once".to_owned() } else { format!("{} times", budget.looks) }
+        ));
+    }
+    blocks
 }
 
 /// `90 s`, `45 min`, `2 h`, `2.5 h`.
@@ -121,26 +127,28 @@ fn has_answered(findings: &Findings, variant: &str) -> bool {
     steps.any(|step| step.variants.iter().any(|of| of.variant == variant && of.runs.iter().any(answered)))
 }
 
-/// The answer first: for each variant that is not the base, in how many steps it is above, below and near the base; then
-/// what the greatest differences are made of.
-pub(crate) fn answers(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
-    let relative = &workload.summary.relative;
-    let mut cells = relative.rows.iter().flat_map(|row| &row.cells);
-    // Steps whose rate is the plan's have no interval, however many blocks there are.
-    if cells.any(|cell| cell.interval.is_some()) || workload.most_ratio_blocks(&run.base) > 1 {
-        let lines = verdicts(run, workload).into_iter().chain(explanations(workload));
-        return lines.chain(opposite(run, workload)).collect();
+/// For each variant that is not the base, in how many steps it is faster, slower and the same.
+pub(crate) fn sentences(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
+    if has_verdicts(run, workload) {
+        return verdicts(run, workload);
     }
-    let mut lines: Vec<String> = relative
-        .rows
-        .iter()
-        .filter(|row| row.label != run.base && !row.is_target)
-        .map(|row| answer(run, workload, row))
-        .collect();
-    if !lines.is_empty() && workload.most_ratio_blocks(&run.base) == 1 {
-        lines.push("One block only: no difference was repeated.".to_owned());
+    let rows = workload.summary.relative.rows.iter();
+    let rows = rows.filter(|row| row.label != run.base && !row.is_target);
+    rows.map(|row| answer(run, workload, row)).collect()
+}
+
+/// What the greatest differences are made of, and where medians and ratio disagree.
+pub(crate) fn reasons(run: &RunSummary, workload: &WorkloadFindings) -> Vec<String> {
+    if !has_verdicts(run, workload) {
+        return Vec::new();
     }
-    lines
+    explanations(workload).into_iter().chain(opposite(run, workload)).collect()
+}
+
+/// Steps whose rate is the plan's have no interval, however many blocks there are.
+fn has_verdicts(run: &RunSummary, workload: &WorkloadFindings) -> bool {
+    let mut cells = workload.summary.relative.rows.iter().flat_map(|row| &row.cells);
+    cells.any(|cell| cell.interval.is_some()) || workload.most_ratio_blocks(&run.base) > 1
 }
 
 /// The steps of each verdict, by name where something differs. Verdicts that no step has are left out.
@@ -188,9 +196,13 @@ fn verdicts_of(run: &RunSummary, workload: &WorkloadFindings, row: &TableRow) ->
     text + &set_apart::base_stalled(run, workload, row) + &other_misses(run, workload, row)
 }
 
-/// `faster in 2 steps (l.i1 2.50, l.i2 9.87)`; nothing without a step.
+/// `faster in 2 steps (l.i1 2.50, l.i2 9.87)`; of many only some are named. Nothing without a step.
 fn named(word: &str, steps: &[String]) -> Option<String> {
-    (!steps.is_empty()).then(|| format!("{word} in {} ({})", numbered(steps.len(), "step"), steps.join(", ")))
+    const NAMED: usize = 3;
+    let shown = &steps[..steps.len().min(NAMED)];
+    let more = if steps.len() > NAMED { ", …" } else { "" };
+    let count = numbered(steps.len(), "step");
+    (!steps.is_empty()).then(|| format!("{word} in {count} ({}{more})", shown.join(", ")))
 }
 
 /// `same in 3 steps`; nothing without a step.
@@ -291,20 +303,16 @@ mod tests {
     #[test]
     fn the_answer_counts_steps_and_names_the_extremes() {
         let findings = fixture::findings();
-        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
+        insta::assert_snapshot!(sentences(&findings.run, &findings.workloads[0]).join("\n"), @r#"
         <b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps.
-        One block only: no difference was repeated.
         "#);
     }
 
     #[test]
     fn with_several_blocks_the_answer_is_made_of_verdicts() {
         let findings = fixture::with_blocks(3);
-        insta::assert_snapshot!(answers(&findings.run, &findings.workloads[0]).join("\n"), @r#"
+        insta::assert_snapshot!(sentences(&findings.run, &findings.workloads[0]).join("\n"), @r#"
         <b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps.
-        Cost breakdown of <b>&", l.i2 9.87: user CPU an operation ×10.07, idle ×0.99, IO wait ×0.99.
-        Cost breakdown of <b>&", l.i1 2.50: user CPU an operation ×2.55, idle ×0.99, IO wait ×0.99.
-        Cost breakdown of <b>&", qp100 1.30: user CPU an operation ×1.33, idle ×0.99, IO wait ×0.99.
         "#);
     }
 
@@ -318,7 +326,7 @@ mod tests {
                 workload.summary.relative.rows[1].cells[*step].verdict = Some(Verdict::Missed);
             }
         }
-        answers(&findings.run, workload)[0].clone()
+        sentences(&findings.run, workload)[0].clone()
     }
 
     #[test]
@@ -328,21 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ended_in_its_second_block_says_that_there_is_one() {
-        let mut findings = fixture::findings();
-        findings.run.blocks_planned = 5;
-        let told = answers(&findings.run, &findings.workloads[0]);
-        assert_eq!(told[1], "One block only: no difference was repeated.");
-    }
-
-    #[test]
     fn steps_of_one_block_among_steps_of_several_are_counted() {
         let mut findings = fixture::with_blocks(3);
         for (row, own) in findings.workloads[0].summary.relative.rows.iter_mut().enumerate() {
             (own.cells[0].interval, own.cells[0].verdict) = (None, None);
             assert_eq!(own.cells.len(), 10, "row {row}");
         }
-        let told = answers(&findings.run, &findings.workloads[0]);
+        let told = sentences(&findings.run, &findings.workloads[0]);
         assert!(told[0].ends_with("; one block only in 1 step; no ratio in 2 steps."), "{}", told[0]);
     }
 

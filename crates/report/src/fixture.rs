@@ -1,8 +1,9 @@
 //! Findings for tests: two variants, ten steps, with a failed, an invalid and a too slow one, and a name that needs escaping.
 
 use dbdyno_analyse::{
-    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Ratio, RunSummary,
-    StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep, VariantSummary, WorkloadFindings,
+    Bucket, Cell, Colour, Cost, Findings, KindResult, Latency, Lookups, MetricRow, Notice, PercentileRatio,
+    Ratio, RunSummary, Severity, StepFindings, StepRun, Summary, Table, TableRow, Validity, VariantStep,
+    VariantSummary, Verdict, WorkloadFindings,
 };
 use dbdyno_record::{Deviation, ErrorCounts, HostInfo, ToolInfo};
 use serde_json::json;
@@ -53,10 +54,14 @@ pub(crate) fn sized(names: &[&str], blocks: u32, seconds: u64) -> Findings {
         parity: Some(parity(names)),
         workloads: vec![judged(workload(names, blocks, seconds), blocks)],
         warnings: vec![
-            "This is a debug build of dbdyno: its numbers are not worth comparing.".to_owned(),
-            "block 1 <b>&\" insert-benchmark failed: server went away".to_owned(),
+            notice(Severity::Invalid, "block 1 <b>&\" insert-benchmark failed: server went away"),
+            notice(Severity::Caution, "Client and server share CPUs 1."),
         ],
     }
+}
+
+fn notice(severity: Severity, text: &str) -> Notice {
+    Notice { code: "test", severity, text: text.to_owned() }
 }
 
 fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
@@ -249,6 +254,11 @@ fn variant_step(step: usize, variant: usize, names: &[&str], blocks: u32, second
             blocks: (1..=blocks).map(|block| (block, ratio(step, variant))).collect(),
             inference: (blocks > 1 && variant > 0).then(|| inference(step, variant)),
         }),
+        latency: usable.then(|| latency(rate as u64 * 30, variant)),
+        p99: (usable && variant > 0).then(|| PercentileRatio {
+            ratio: Ratio { value: 1.25, blocks: vec![(1, 1.25)], inference: None },
+            verdict: (blocks > 1).then_some(if step == 3 { Verdict::Slower } else { Verdict::Undecided }),
+        }),
         account: (blocks > 1 && usable && variant > 0).then(|| account(step, variant)),
         beside: Default::default(),
         query_plans: Vec::new(),
@@ -306,19 +316,24 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
     }
 }
 
-fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
-    let rows = if kind == "query" { per_second * 10.0 } else { per_second };
-    let operations = if kind == "query" { per_second } else { per_second / 50.0 };
-    let latency = Latency {
-        count: (operations * 30.0) as u64,
+/// Of the second variant p99 is a quarter higher.
+fn latency(count: u64, variant: usize) -> Latency {
+    Latency {
+        count,
         mean_us: 104.25,
         p50_us: 96,
         p90_us: 151,
         p95_us: 203,
-        p99_us: 1_520,
+        p99_us: if variant == 0 { 1_520 } else { 1_900 },
         p999_us: 15_230,
         max_us: 2_314_000,
-    };
+    }
+}
+
+fn kind_result(kind: &str, per_second: f64, connections: u32) -> KindResult {
+    let rows = if kind == "query" { per_second * 10.0 } else { per_second };
+    let operations = if kind == "query" { per_second } else { per_second / 50.0 };
+    let latency = latency((operations * 30.0) as u64, 0);
     let bucket = |label: &str, count, percent| Bucket { label: label.into(), count, percent };
     KindResult {
         kind: kind.into(),

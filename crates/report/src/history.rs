@@ -19,7 +19,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 const COURSE_RUNS: usize = 40;
 
 /// The history for a terminal.
-pub fn history_terminal(history: &History, options: TerminalOptions) -> String {
+pub fn history_terminal(history: &History, options: &TerminalOptions) -> String {
     let mut lines = vec![title(history)];
     for note in &history.notes {
         lines.extend(wrapped(&one_line(&format!("Note: {note}")), options.width, "  "));

@@ -49,7 +49,7 @@ pub(crate) fn history() -> History {
 
 #[test]
 fn a_terminal_gets_the_table_and_the_changes_last() {
-    insta::assert_snapshot!(history_terminal(&history(), TerminalOptions::PLAIN), @r"
+    insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
     Note: Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if

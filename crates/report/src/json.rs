@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{Error, Format};
 
 /// Version of the JSON report's shape. It rises when a key is removed or changes its meaning; new keys do not raise it.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The JSON report: the findings as they are, with `schema` as first key. No number is rounded.
 #[derive(Debug, Clone, Copy)]

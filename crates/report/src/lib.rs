@@ -4,6 +4,7 @@
 //! computes a rate, a ratio or a percentile. What formats share is made once: `evidence` turns a step into
 //! tables of text, `summary` explains the marks of the coloured tables, `facts` puts run, host and variants into words.
 
+mod answer;
 mod comparison;
 mod csv;
 mod error;
@@ -29,12 +30,12 @@ use dbdyno_analyse::Findings;
 pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
-pub use evidence::{HOST_CHECK, HostCheckColumn};
+pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
 pub use history::{history_json, history_markdown, history_terminal};
 pub use html::{Html, history_html};
 pub use json::{Json, SCHEMA};
 pub use markdown::Markdown;
-pub use terminal::{Terminal, TerminalOptions, parity_terminal};
+pub use terminal::{Part, Terminal, TerminalOptions, parity_terminal};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {
@@ -51,7 +52,7 @@ pub trait Format: Sync {
     fn render(&self, findings: &Findings) -> Result<String, Error>;
 }
 
-/// Every format. The terminal one is here with its default options: 100 columns, no colour, with evidence.
+/// Every format. The terminal one is here with the whole report in 100 columns, without colour.
 pub const ALL: &[&dyn Format] =
     &[&Terminal { options: TerminalOptions::PLAIN }, &Markdown, &Html, &Csv, &Json];
 

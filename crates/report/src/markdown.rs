@@ -1,10 +1,11 @@
 //! Findings as Markdown, for a pull request or a blog post.
 
-use dbdyno_analyse::{Findings, StepFindings, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, WorkloadFindings};
 
-use crate::evidence::{Grid, grids, problems};
+use crate::answer::answer;
+use crate::evidence::{Grid, grids, latency_of_all, problems};
 use crate::facts::{
-    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
+    FAILURES, host_line, logs, option_text, reasons, run_line, target_line, title, variant_line,
 };
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, marked, sections};
@@ -26,7 +27,13 @@ impl Format for Markdown {
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
         let mut page = Page::default();
+        page.block(&format!("# {}", escaped(&title(findings))));
+        page.warnings(findings, Severity::Invalid);
+        for workload in &findings.workloads {
+            page.answer(findings, workload);
+        }
         page.head(findings);
+        page.warnings(findings, Severity::Caution);
         for workload in &findings.workloads {
             page.summary(findings, workload);
         }
@@ -86,17 +93,34 @@ impl Page {
         self.block(&table(labels, heads, rows));
     }
 
-    fn head(&mut self, findings: &Findings) {
-        self.block(&format!("# {}", escaped(&title(findings))));
-        let variants = findings.variants.iter().map(|variant| {
-            let base = if variant.name == findings.run.base { " (base)" } else { "" };
-            format!("{}{base}: {}", variant.name, variant_line(findings, variant))
-        });
-        self.items(&variants.collect::<Vec<_>>());
-        self.block(&escaped(&host_line(&findings.run)));
-        self.block(&escaped(&run_line(&findings.run)));
-        for (number, warning) in findings.warnings.iter().enumerate() {
-            let line = format!("> **Warning:** {}", escaped(warning));
+    fn answer(&mut self, findings: &Findings, workload: &WorkloadFindings) {
+        self.block(&format!("## {}", escaped(&workload.name)));
+        let answer = answer(&findings.run, workload);
+        for sentence in &answer.sentences {
+            self.block(&format!("**{}**", escaped(sentence)));
+        }
+        for table in &answer.tables {
+            let heads: Vec<String> = table
+                .columns
+                .iter()
+                .map(|column| match column.unit.as_str() {
+                    "" => escaped(&column.name),
+                    unit => escaped(&format!("{} ({unit})", column.name)),
+                })
+                .collect();
+            let rows: Vec<Vec<String>> =
+                table.rows.iter().map(|row| row.iter().map(|cell| escaped(&cell.text)).collect()).collect();
+            self.table(1, &heads, &rows);
+        }
+        if !answer.note.is_empty() {
+            self.block(&escaped(&answer.note));
+        }
+    }
+
+    fn warnings(&mut self, findings: &Findings, severity: Severity) {
+        let of_severity = findings.warnings.iter().filter(|notice| notice.severity == severity);
+        for (number, notice) in of_severity.enumerate() {
+            let line = format!("> **Warning:** {}", escaped(&notice.text));
             if number == 0 {
                 self.block(&line);
             } else {
@@ -106,12 +130,24 @@ impl Page {
         }
     }
 
+    fn head(&mut self, findings: &Findings) {
+        self.block("## What was compared");
+        let variants = findings.variants.iter().map(|variant| {
+            let base = if variant.name == findings.run.base { " (base)" } else { "" };
+            format!("{}{base}: {}", variant.name, variant_line(findings, variant))
+        });
+        self.items(&variants.collect::<Vec<_>>());
+        self.block(&escaped(&host_line(&findings.run)));
+        self.block(&escaped(&run_line(&findings.run)));
+    }
+
     fn summary(&mut self, findings: &Findings, workload: &WorkloadFindings) {
-        self.block(&format!("## Summary: {}", escaped(&workload.name)));
-        self.items(&answers(&findings.run, workload));
+        self.items(&reasons(&findings.run, workload));
         for section in sections(&workload.summary) {
             self.summary_table(&section);
         }
+        let steps: Vec<&StepFindings> = workload.judged_steps().collect();
+        self.grid(&latency_of_all(&steps));
     }
 
     fn summary_table(&mut self, section: &Section<'_>) {

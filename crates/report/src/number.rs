@@ -54,6 +54,34 @@ pub(crate) fn rate(value: Option<f64>) -> String {
     fixed(value, decimals)
 }
 
+/// The same number with its thousands apart: `189,324`.
+pub(crate) fn grouped(number: &str) -> String {
+    let (whole, rest) = number.split_once('.').map_or((number, None), |(whole, rest)| (whole, Some(rest)));
+    let digits = whole.trim_start_matches('-').len();
+    let mut text = String::new();
+    for (at, character) in whole.chars().enumerate() {
+        let left = whole.len() - at;
+        if at > whole.len() - digits && left % 3 == 0 {
+            text.push(',');
+        }
+        text.push(character);
+    }
+    rest.map_or(text.clone(), |rest| format!("{text}.{rest}"))
+}
+
+/// Microseconds as milliseconds with three figures: `0.812`, `15.2`, `2310`.
+#[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
+pub(crate) fn milliseconds(us: u64) -> String {
+    let ms = us as f64 / 1e3;
+    let decimals = match ms {
+        ms if ms < 0.9995 => 3,
+        ms if ms < 9.995 => 2,
+        ms if ms < 99.95 => 1,
+        _ => 0,
+    };
+    grouped(&format!("{ms:.decimals$}"))
+}
+
 /// `2.0 %`, or `2.0 % (scan 5.0 %, scan.post 5.0 %)` where steps have a margin of their own; each is named once.
 pub(crate) fn margins_text<'a>(general: f64, of_steps: impl Iterator<Item = (&'a str, f64)>) -> String {
     let percent = |margin: f64| format!("{} %", fixed(Some(100.0 * margin), 1));
@@ -171,6 +199,14 @@ mod tests {
         let texts: Vec<_> =
             [0.123, 9.994, 9.996, 99.94, 99.96, 123_456.7].into_iter().map(|v| rate(Some(v))).collect();
         assert_eq!(texts, ["0.12", "9.99", "10.0", "99.9", "100", "123457"]);
+    }
+
+    #[test]
+    fn thousands_are_apart_and_milliseconds_keep_three_figures() {
+        let texts = ["1", "999", "1000", "189324", "-1234567", "1234.5"].map(grouped);
+        assert_eq!(texts, ["1", "999", "1,000", "189,324", "-1,234,567", "1,234.5"]);
+        let texts = [3, 812, 1_520, 15_230, 152_300, 2_314_000].map(milliseconds);
+        assert_eq!(texts, ["0.003", "0.812", "1.52", "15.2", "152", "2,314"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 
-use crate::evidence::{Column, Grid};
+use crate::evidence::{Column, Grid, Topic};
 
 /// Heading of the section.
 pub(crate) const TITLE: &str = "Configuration differences";
@@ -57,6 +57,7 @@ pub(crate) fn grid(parity: &Parity) -> Grid {
     Grid {
         title: "Settings by class".to_owned(),
         note: note(parity),
+        topic: Topic::Statistics,
         labels: 2,
         columns,
         rows: parity.classes.iter().map(row).collect(),

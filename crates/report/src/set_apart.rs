@@ -105,7 +105,7 @@ fn times(run: &RunSummary, step: &StepFindings, variant: &VariantStep) -> String
 mod tests {
     use dbdyno_analyse::{Colour, Findings, Standstills};
 
-    use crate::facts::answers;
+    use crate::facts::sentences;
     use crate::fixture;
 
     use super::*;
@@ -117,7 +117,7 @@ mod tests {
         workload.steps[step].variants[1].standstills = standstills;
         let cell = &mut workload.summary.relative.rows[1].cells[step];
         (cell.verdict, cell.colour) = (Some(Verdict::Stalled), Colour::Red);
-        answers(&findings.run, workload)[0].clone()
+        sentences(&findings.run, workload)[0].clone()
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
             let standstills = Standstills { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
             workload.steps[step].variants[1].standstills = standstills;
         }
-        let told = answers(&findings.run, workload)[0].clone();
+        let told = sentences(&findings.run, workload)[0].clone();
         let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of \
                         qp100: no verdict of faster or same there.";
         assert!(told.ends_with(expected), "{told}");
@@ -145,6 +145,6 @@ mod tests {
         let mut findings = fixture::with_blocks(3);
         let workload = &mut findings.workloads[0];
         workload.summary.relative.rows[1].cells[5].verdict = Some(Verdict::Paced);
-        insta::assert_snapshot!(answers(&findings.run, workload)[0], @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps."#);
+        insta::assert_snapshot!(sentences(&findings.run, workload)[0], @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps."#);
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Section<'a> {
     pub(crate) turns: bool,
     /// Its columns are figures of variants.
     pub(crate) has_figures: bool,
+    /// It is the base against itself.
+    pub(crate) is_control: bool,
     /// Colours that the table uses, each with what it says there.
     pub(crate) legend: Vec<(Colour, &'static str)>,
     /// Why cells have no value, unless an earlier table said the same.
@@ -79,7 +81,8 @@ pub(crate) fn sections(summary: &Summary) -> Vec<Section<'_>> {
             _ => (["variant", "step"], true),
         };
         let (legend, has_figures) = (legend(kind, table), kind == TableKind::Sweep);
-        sections.push(Section { table, heads, turns, has_figures, legend, missing });
+        let is_control = kind == TableKind::Control;
+        sections.push(Section { table, heads, turns, has_figures, is_control, legend, missing });
     }
     sections
 }

@@ -3,36 +3,73 @@
 mod summary_table;
 
 use dbdyno_analyse::parity::Parity;
-use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
+use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, Verdict, WorkloadFindings, numbered};
 
 use self::summary_table::{turned, upright};
-use crate::evidence::{Grid, grids, problems};
+use crate::answer::{AnswerCell, AnswerTable, answer};
+use crate::evidence::{Grid, Topic, grids, latency_of_all, problems};
 use crate::facts::{
-    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
+    FAILURES, blocks_text, host_line, logs, option_text, reasons, run_line, target_line, title, variant_line,
 };
 use crate::parity::{TITLE, grid, lines, short_lines};
 use crate::summary::{Section, sections};
-use crate::text_table::{Paint, TextCell, TextTable, one_line, wrapped};
+use crate::text_table::{Paint, TextCell, TextTable, cut, one_line, wrapped};
 use crate::{Error, Format};
 
 /// How the terminal's report is laid out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TerminalOptions {
     /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
     pub width: usize,
     /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs stand next to them in any case.
     pub colour: bool,
-    /// Also the evidence of each step and the conditions; without it only what was compared and the summary.
-    pub evidence: bool,
+    pub part: Part,
+    /// Only these steps, by name; every one where none is named.
+    pub steps: Vec<String>,
+    /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of it.
+    pub run: String,
+}
+
+/// Which part of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What was compared, what makes figures invalid, and the answer, last.
+    Answer,
+    /// Every warning in full.
+    Warnings,
+    /// The tables of rates: absolute, relative, groups, sweeps, targets.
+    Tables,
+    /// One topic of the evidence, step by step.
+    Evidence(Topic),
+    /// Configuration differences, configurations, and how the workloads were run.
+    Config,
+    All,
+}
+
+impl Part {
+    /// Every part with the word that selects it.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("answer", Self::Answer),
+        ("warnings", Self::Warnings),
+        ("tables", Self::Tables),
+        ("latency", Self::Evidence(Topic::Latency)),
+        ("cost", Self::Evidence(Topic::Cost)),
+        ("io", Self::Evidence(Topic::Io)),
+        ("sql", Self::Evidence(Topic::Sql)),
+        ("statistics", Self::Evidence(Topic::Statistics)),
+        ("config", Self::Config),
+        ("all", Self::All),
+    ];
 }
 
 impl TerminalOptions {
-    /// 100 columns, no colour, everything: what a pipe gets.
-    pub const PLAIN: Self = Self { width: 100, colour: false, evidence: true };
+    /// 100 columns, no colour, everything: what a file gets.
+    pub const PLAIN: Self =
+        Self { width: 100, colour: false, part: Part::All, steps: Vec::new(), run: String::new() };
 }
 
 /// The terminal's report. Its summary has a row a step and a column a variant, because terminals are higher than wide.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Terminal {
     pub options: TerminalOptions,
 }
@@ -47,45 +84,207 @@ impl Format for Terminal {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let mut screen = Screen { text: String::new(), options: self.options };
-        screen.head(findings);
-        for workload in &findings.workloads {
-            screen.summary(findings, workload);
-        }
-        if let Some(parity) = &findings.parity {
-            screen.parity(parity);
-        }
-        if self.options.evidence {
-            for workload in &findings.workloads {
-                for step in &workload.steps {
-                    screen.step(workload, step);
-                }
-                screen.conditions(workload);
-            }
-            screen.logs(findings);
-            screen.configurations(findings);
-            screen.part("Order of cells");
-            for cell in &findings.run.order {
-                screen.item(cell);
-            }
+        self.known_steps(findings)?;
+        let mut screen = Screen { text: String::new(), options: &self.options };
+        match self.options.part {
+            Part::Answer => screen.short(findings),
+            Part::Warnings => screen.warnings(findings),
+            Part::Tables => screen.tables(findings),
+            Part::Evidence(topic) => screen.evidence(findings, Some(topic)),
+            Part::Config => screen.config(findings),
+            Part::All if !self.options.steps.is_empty() => screen.evidence(findings, None),
+            Part::All => screen.everything(findings),
         }
         Ok(screen.text)
     }
 }
 
+impl Terminal {
+    fn known_steps(&self, findings: &Findings) -> Result<(), Error> {
+        let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+        let known: Vec<&str> = steps.map(|step| step.name.as_str()).collect();
+        match self.options.steps.iter().find(|asked| !known.contains(&asked.as_str())) {
+            Some(asked) => Err(Error::UnknownStep { asked: asked.clone(), known: known.join(", ") }),
+            None => Ok(()),
+        }
+    }
+}
+
 /// How the variants of a plan would be configured, for a terminal: remarks and the table of classes.
-pub fn parity_terminal(parity: &Parity, options: TerminalOptions) -> String {
-    let mut screen = Screen { text: String::new(), options: TerminalOptions { evidence: true, ..options } };
+pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
+    let mut screen = Screen { text: String::new(), options };
     screen.parity(parity);
     screen.text
 }
 
-struct Screen {
+struct Screen<'a> {
     text: String,
-    options: TerminalOptions,
+    options: &'a TerminalOptions,
 }
 
-impl Screen {
+impl Screen<'_> {
+    /// The answer and what must be known with it, and no more.
+    fn short(&mut self, findings: &Findings) {
+        self.short_head(findings);
+        self.doubts(findings);
+        for workload in &findings.workloads {
+            let sections = sections(&workload.summary);
+            for section in sections.iter().filter(|section| section.is_control) {
+                self.summary_table(section);
+            }
+        }
+        self.answers(findings);
+    }
+
+    fn everything(&mut self, findings: &Findings) {
+        self.head(findings);
+        self.answers(findings);
+        for workload in &findings.workloads {
+            self.summary(findings, workload);
+        }
+        if let Some(parity) = &findings.parity {
+            self.parity(parity);
+        }
+        self.evidence(findings, None);
+        for workload in &findings.workloads {
+            self.conditions(workload);
+        }
+        self.logs(findings);
+        self.configurations(findings);
+        self.part("Order of cells");
+        for cell in &findings.run.order {
+            self.item(cell);
+        }
+    }
+
+    /// Title, run, and a line a variant.
+    fn short_head(&mut self, findings: &Findings) {
+        let run = &findings.run;
+        let cells = match run.cells_completed == run.cells_planned {
+            true => String::new(),
+            false => format!(" · {} of {} cells completed", run.cells_completed, run.cells_planned),
+        };
+        let blocks = blocks_text(run);
+        self.heading(&format!("{} · {blocks}{cells} · {}", title(findings), run.run_id));
+        let name_width = findings.variants.iter().map(|variant| variant.name.chars().count()).max();
+        for variant in &findings.variants {
+            let base = if variant.name == run.base { "base" } else { "    " };
+            let name = format!("{:width$}", one_line(&variant.name), width = name_width.unwrap_or(0).min(24));
+            let line = format!("{base}  {name}  {}", one_line(&version(variant)));
+            let line = cut(&line, self.options.width);
+            self.line(line.trim_end());
+        }
+    }
+
+    /// A line for each warning that makes figures invalid; the others are counted.
+    fn doubts(&mut self, findings: &Findings) {
+        let (invalid, others): (Vec<_>, Vec<_>) =
+            findings.warnings.iter().partition(|notice| notice.severity == Severity::Invalid);
+        let differences = findings.parity.as_ref().map_or(0, |parity| short_lines(parity).len());
+        if !findings.warnings.is_empty() || differences > 0 {
+            self.line("");
+        }
+        for notice in invalid {
+            let line = cut(&one_line(&format!("! {notice}")), self.options.width);
+            let line = self.painted(Paint::Red, &line);
+            self.line(&line);
+        }
+        let more = |count: usize, what: &str, part: &str| {
+            let run = &self.options.run;
+            let shown = if run.is_empty() { part.to_owned() } else { format!("dbdyno report {run} {part}") };
+            (count > 0).then(|| format!("{}: {shown}", numbered(count, what)))
+        };
+        let lines = [
+            more(others.len(), "warning", "--warnings"),
+            more(differences, "configuration difference", "--section config"),
+        ];
+        for line in lines.into_iter().flatten() {
+            self.paragraph(Paint::Yellow, &line, "  ");
+        }
+    }
+
+    fn answers(&mut self, findings: &Findings) {
+        for workload in &findings.workloads {
+            let answer = answer(&findings.run, workload);
+            self.line("");
+            for sentence in &answer.sentences {
+                self.paragraph(Paint::Bold, sentence, "  ");
+            }
+            for (number, table) in answer.tables.iter().enumerate() {
+                if number > 0 {
+                    self.line("");
+                }
+                let table = self.fitted(table);
+                self.table(&table);
+            }
+            if !answer.note.is_empty() {
+                self.paragraph(Paint::Dim, &answer.note, "");
+            }
+        }
+    }
+
+    /// Without the columns that there is no room for.
+    fn fitted(&self, answer: &AnswerTable) -> TextTable {
+        let widest_rank = answer.columns.iter().map(|column| column.rank).max().unwrap_or(0);
+        let upto = |rank: u8| {
+            let kept: Vec<usize> =
+                (0..answer.columns.len()).filter(|&column| answer.columns[column].rank <= rank).collect();
+            let heads = kept.iter().map(|&column| &answer.columns[column]);
+            let cell =
+                |cell: &AnswerCell| TextCell { text: one_line(&cell.text), paint: paint(cell.verdict) };
+            TextTable {
+                labels: 1,
+                heads: heads.map(|column| (one_line(&column.name), column.unit.clone())).collect(),
+                rows: answer.rows.iter().map(|row| kept.iter().map(|&at| cell(&row[at])).collect()).collect(),
+            }
+        };
+        let fits = |rank: &u8| upto(*rank).width() <= self.options.width;
+        (0..=widest_rank).rev().find(fits).map_or_else(|| upto(0), upto)
+    }
+
+    fn warnings(&mut self, findings: &Findings) {
+        if findings.warnings.is_empty() {
+            self.line("No warnings.");
+        }
+        for notice in &findings.warnings {
+            self.item(&notice.text);
+        }
+    }
+
+    fn tables(&mut self, findings: &Findings) {
+        for workload in &findings.workloads {
+            self.summary(findings, workload);
+        }
+    }
+
+    /// Of one topic, or of all.
+    fn evidence(&mut self, findings: &Findings, topic: Option<Topic>) {
+        for workload in &findings.workloads {
+            let steps: Vec<&StepFindings> =
+                workload.steps.iter().filter(|step| self.is_asked(step)).collect();
+            if topic.is_none_or(|topic| topic == Topic::Latency) && !steps.is_empty() {
+                self.grid(&latency_of_all(&steps));
+            }
+            for step in steps {
+                self.step(workload, step, topic);
+            }
+        }
+    }
+
+    fn is_asked(&self, step: &StepFindings) -> bool {
+        self.options.steps.is_empty() || self.options.steps.contains(&step.name)
+    }
+
+    fn config(&mut self, findings: &Findings) {
+        if let Some(parity) = &findings.parity {
+            self.parity(parity);
+        }
+        for workload in &findings.workloads {
+            self.conditions(workload);
+        }
+        self.configurations(findings);
+    }
+
     fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -142,14 +341,14 @@ impl Screen {
         if !findings.warnings.is_empty() {
             self.line("");
         }
-        for warning in &findings.warnings {
-            self.paragraph(Paint::Yellow, &format!("Warning: {warning}"), "  ");
+        for notice in &findings.warnings {
+            self.paragraph(Paint::Yellow, &format!("Warning: {notice}"), "  ");
         }
     }
 
     fn summary(&mut self, findings: &Findings, workload: &WorkloadFindings) {
         self.part(&workload.name);
-        for line in answers(&findings.run, workload) {
+        for line in reasons(&findings.run, workload) {
             self.item(&line);
         }
         for section in sections(&workload.summary) {
@@ -178,20 +377,21 @@ impl Screen {
 
     /// The findings first; the table is evidence.
     fn parity(&mut self, parity: &Parity) {
-        let lines = if self.options.evidence { lines(parity) } else { short_lines(parity) };
-        if lines.is_empty() && !self.options.evidence {
-            return;
-        }
         self.part(TITLE);
-        for line in &lines {
+        for line in &lines(parity) {
             self.item(line);
         }
-        if self.options.evidence {
-            self.grid(&grid(parity));
-        }
+        self.grid(&grid(parity));
     }
 
-    fn step(&mut self, workload: &WorkloadFindings, step: &StepFindings) {
+    /// Tables of one topic, or of all. A step that has none of the topic is left out.
+    fn step(&mut self, workload: &WorkloadFindings, step: &StepFindings, topic: Option<Topic>) {
+        let grids: Vec<Grid> =
+            grids(step).into_iter().filter(|grid| topic.is_none_or(|t| t == grid.topic)).collect();
+        let has_sql = topic.is_none_or(|topic| topic == Topic::Sql) && !step.statements.is_empty();
+        if topic.is_some() && grids.is_empty() && !has_sql {
+            return;
+        }
         self.part(&format!("{} · {} · {}", step.name, workload.name, step.rate_label));
         if let Some(line) = target_line(step) {
             self.paragraph(Paint::Dim, &line, "");
@@ -199,10 +399,10 @@ impl Screen {
         for problem in problems(step) {
             self.paragraph(Paint::Yellow, &format!("• {problem}"), "  ");
         }
-        for grid in grids(step) {
-            self.grid(&grid);
+        for grid in &grids {
+            self.grid(grid);
         }
-        for (kind, statement) in &step.statements {
+        for (kind, statement) in step.statements.iter().filter(|_| has_sql) {
             self.line("");
             self.paragraph(Paint::Plain, &format!("{kind}: {statement}"), "  ");
         }
@@ -261,120 +461,23 @@ impl Screen {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture;
+/// Server and version, without what rarely matters.
+fn version(variant: &VariantSummary) -> String {
+    let mut parts = vec![variant.server.clone(), variant.version_text.clone()];
+    parts.extend(variant.engine.clone());
+    parts.retain(|part| !part.is_empty());
+    parts.join(" · ")
+}
 
-    fn render(findings: &Findings, options: TerminalOptions) -> String {
-        Terminal { options }.render(findings).expect("plain data")
-    }
-
-    #[test]
-    fn the_report_of_the_fixture() {
-        insta::assert_snapshot!("terminal", render(&fixture::findings(), TerminalOptions::PLAIN));
-    }
-
-    #[test]
-    fn the_summary_alone_in_colour() {
-        let options = TerminalOptions { width: 80, colour: true, evidence: false };
-        let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
-        insta::assert_snapshot!("terminal_summary_in_colour", text);
-    }
-
-    #[test]
-    fn with_several_blocks_ratios_have_intervals_and_verdicts_below_each_other() {
-        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
-        let text = render(&fixture::with_blocks(3), options);
-        let table =
-            text.split("\nRelative\n").nth(1).expect("there is one").split("\n\n").next().expect("text");
-        insta::assert_snapshot!(table, @r#"
-        Rate divided by that of rollback.
-        step    rollback                               <b>&"
-        ────────────────────────────────────────────────────
-        l.i0        1.00     1.02   0.969–1.074  undecided
-        l.x         1.00     0.99   0.970–1.010  same
-        l.i1        1.00     2.50   2.450–2.551  faster    +
-        l.i2        1.00     9.87  9.673–10.071  faster    +
-        qr100       1.00     1.04   0.988–1.095  undecided
-        qp100       1.00     1.30   1.274–1.327  faster    +
-        qr500       1.00     0.97   0.921–1.021  undecided
-        qp500       1.00  invalid
-        qr1000      1.00     0.80   0.784–0.816  slower    −
-        qp1000      1.00   failed
-        + more than 5 % above the base · − more than 5 % below the base
-        "#);
-    }
-
-    #[test]
-    fn a_table_of_groups_stands_upright() {
-        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
-        let text = render(&fixture::with_groups(), options);
-        let table = text.split("\nGroups of steps (2024)\n").nth(1).expect("there is one");
-        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r"
-        Relative rates.
-        group          average     max       geometric mean
-        ───────────────────────────────────────────────────
-        writes          3.59 +  9.87 +  2.23  0.970–2.310 +
-        range, part 1   1.17 +  1.30 +  1.16  0.970–2.310 +
-        + more than 5 % above the base
-        ");
-    }
-
-    #[test]
-    fn tests_before_and_behind_the_writes_have_a_row_each_and_a_column_a_variant() {
-        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
-        let text = render(&fixture::with_aging(), options);
-        let table = text.split("\nAfter ÷ before writes\n").nth(1).expect("there is one");
-        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
-        Rate after the steps that write ÷ rate before them.
-        test              rollback                 <b>&"
-        ────────────────────────────────────────────────
-        qr500  0.72  0.710–0.730 −  invalid
-        qp500  1.00  0.980–1.020       1.00  0.980–1.020
-        − more than 5 % below the rate before the writes
-        "#);
-    }
-
-    #[test]
-    fn a_sweep_has_a_row_a_number_of_connections() {
-        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
-        let text = render(&fixture::with_sweep(), options);
-        let table = text.split("\nConnections: read-only\n").nth(1).expect("there is one");
-        insta::assert_snapshot!(table.split("\n\n").next().expect("text"), @r#"
-        By number of connections.
-        connections  rollback  rollback   <b>&"   <b>&"
-                         rate    p95 ms    rate  p95 ms
-        ───────────────────────────────────────────────
-        1                1000      0.50    1200    0.50
-        2                2000      1.00    2400    1.00
-        4                4000      2.00    4800    2.00
-        1024             2000   2000.00  failed  failed
-        "#);
-    }
-
-    #[test]
-    fn nothing_but_configurations_is_wider_than_the_terminal() {
-        for width in [80, 100, 140] {
-            let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });
-            for line in text.lines() {
-                assert!(line.chars().count() <= width, "{width}: {line}");
-            }
-        }
-    }
-
-    #[test]
-    fn without_colour_there_is_no_escape_sequence() {
-        assert!(!render(&fixture::findings(), TerminalOptions::PLAIN).contains('\u{1b}'));
-    }
-
-    #[test]
-    fn many_variants_continue_below() {
-        let names: Vec<String> = (0..12).map(|number| format!("variant-number-{number}")).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let options = TerminalOptions { evidence: false, ..TerminalOptions::PLAIN };
-        let text = render(&fixture::sized(&names, 1, 3), options);
-        assert!(text.lines().all(|line| line.chars().count() <= 100));
-        assert!(names.iter().all(|name| text.contains(name)));
+/// Only what was decided has a colour.
+fn paint(verdict: Option<Verdict>) -> Paint {
+    match verdict {
+        Some(Verdict::Faster) => Paint::Green,
+        Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled) => Paint::Red,
+        Some(Verdict::Invalid) => Paint::Yellow,
+        _ => Paint::Plain,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -74,6 +74,12 @@ impl TextTable {
         lines
     }
 
+    /// Columns that the table takes in one part.
+    pub(crate) fn width(&self) -> usize {
+        let columns = (0..self.heads.len()).map(|column| self.width_of(column) + GAP);
+        columns.sum::<usize>().saturating_sub(GAP)
+    }
+
     fn part_lines(&self, part: &[usize], widths: &[usize], colour: bool, lines: &mut Vec<String>) {
         let head = |second: bool| {
             let cells = part.iter().map(|&column| {
@@ -154,10 +160,7 @@ impl TextTable {
     }
 
     fn shortened(&self, column: usize, text: &str) -> String {
-        if column >= self.labels || columns_of(text) <= LABEL_LIMIT {
-            return text.to_owned();
-        }
-        text.chars().take(LABEL_LIMIT - 1).chain(['…']).collect()
+        if column >= self.labels { text.to_owned() } else { cut(text, LABEL_LIMIT) }
     }
 }
 
@@ -181,6 +184,14 @@ pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
     }
     lines.push(line);
     lines
+}
+
+/// Text of at most `width` characters; the end of a longer one is an ellipsis.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if columns_of(text) <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// One line of text: what would break a line or steer a terminal becomes a space.

@@ -1,6 +1,7 @@
 //! One execution of one step: its records in, its figures out.
 
 use dbdyno_record::{ClientCalibration, Clock, KindSpec, StepRecord};
+use hdrhistogram::Histogram;
 
 use crate::measure::cost::cost;
 use crate::measure::counted::tail_from;
@@ -46,8 +47,14 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) syncs: Option<Binlog>,
 }
 
-/// Figures of a step that did not come to a common window are zero or absent; its validity says why.
+/// The figures of a step, without its response times.
 pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
+    timed_run(step, around).0
+}
+
+/// The figures of a step, and the response times of its headline operations. Figures of a step that did not come to a common
+/// window are zero or absent; its validity says why.
+pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun, Option<Histogram<u64>>) {
     let window = step.window().map_or(Span::new(0, 0), |(from_us, to_us)| Span::new(from_us, to_us));
     let measured = Measured {
         spec: &step.spec,
@@ -59,8 +66,15 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     };
     let of_records = validity(step);
     let is_sound = of_records == Validity::Valid;
-    let (kinds, faults): (Vec<KindResult>, Vec<Vec<String>>) =
-        step.spec.kinds.iter().map(|spec| kind_result(step, spec, window, is_sound)).unzip();
+    let (mut kinds, mut faults, mut times) = (Vec::new(), Vec::new(), None);
+    for spec in &step.spec.kinds {
+        let found = kind_result(step, spec, window, is_sound);
+        if spec.kind == step.spec.headline.kind {
+            times = found.response;
+        }
+        kinds.push(found.result);
+        faults.extend(found.faults);
+    }
     let client_reach = around.calibration.and_then(|found| reach(found, around.driver, &kinds));
     let target = step.spec.target.as_ref();
     let seconds = seconds(&step.spec, &step.intervals, window);
@@ -77,8 +91,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
     };
     let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
     let refused = headline.filter_map(|kind| refused::fault(kind, &step.events));
-    let faults = faults.into_iter().flatten().chain(refused).chain(limited);
-    StepRun {
+    let faults = faults.into_iter().chain(refused).chain(limited);
+    let run = StepRun {
         block: around.block,
         validity: faults.fold(of_records, add_reason),
         window_seconds: window.seconds(),
@@ -106,7 +120,8 @@ pub(crate) fn step_run(step: &StepRecord, around: Surroundings<'_>) -> StepRun {
         tail_from_second,
         debt: debt(&step.counters),
         group_memory: group_memory(&measured),
-    }
+    };
+    (run, times)
 }
 
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of
@@ -135,14 +150,16 @@ pub(crate) fn add_reason(validity: Validity, reason: String) -> Validity {
     }
 }
 
-/// The figures of one kind, and what is wrong with its histograms. Whether they hold a time for each operation is asked where all else
-/// of the records `is_sound`.
-fn kind_result(
-    step: &StepRecord,
-    spec: &KindSpec,
-    window: Span,
-    is_sound: bool,
-) -> (KindResult, Vec<String>) {
+/// What the records of one kind of operation give.
+struct Kind {
+    result: KindResult,
+    response: Option<Histogram<u64>>,
+    /// What is wrong with its histograms.
+    faults: Vec<String>,
+}
+
+/// The figures of one kind. Whether its histograms hold a time for each operation is asked where all else of the records `is_sound`.
+fn kind_result(step: &StepRecord, spec: &KindSpec, window: Span, is_sound: bool) -> Kind {
     let sum = tally(&step.intervals, &spec.kind, window);
     // What failed in a step that did not come to a window is all the same what its reader looks for.
     let wrong = if window.seconds() > 0.0 { sum } else { tally(&step.intervals, &spec.kind, Span::ALWAYS) };
@@ -156,9 +173,14 @@ fn kind_result(
     };
     let service = histogram(Clock::Service);
     let service_latency = latency(service.as_ref());
-    let response_latency = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
-        true => service_latency.clone(),
-        false => latency(histogram(Clock::Response).as_ref()),
+    let buckets = buckets(service.as_ref());
+    let (response, response_latency) = match is_one_on_both_clocks(&step.histograms, &spec.kind, window) {
+        true => (service, service_latency.clone()),
+        false => {
+            let response = histogram(Clock::Response);
+            let found = latency(response.as_ref());
+            (response, found)
+        }
     };
     let lag = histogram(Clock::Lag);
     if faults.is_empty() && is_sound {
@@ -181,15 +203,14 @@ fn kind_result(
         service: service_latency,
         response: response_latency,
         schedule: schedule(step, &spec.kind, window, latency(lag.as_ref())),
-        buckets: buckets(service.as_ref()),
+        buckets,
     };
-    (result, faults)
+    Kind { result, response, faults }
 }
 
 #[cfg(test)]
 mod tests {
     use dbdyno_record::{HistogramSpan, Outcome, StepEvent};
-    use hdrhistogram::Histogram;
 
     use super::*;
     use crate::fixtures::{calibration, ended, read_write_step, series};

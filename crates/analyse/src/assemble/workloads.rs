@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use dbdyno_record::{CellRecord, Manifest, Run, StepRecord, StepSpec, VariantInfo, WorkloadInfo, parallel};
 
-use crate::assemble::steps::{Surroundings, add_reason, step_run};
+use hdrhistogram::Histogram;
+
+use crate::assemble::steps::{Surroundings, add_reason, step_run, timed_run};
 use crate::compare::before_after_writes::aging;
 use crate::compare::cost_breakdown::{account, cpus};
 use crate::compare::groups::groups;
+use crate::compare::latency_verdicts::p99_ratio;
 use crate::compare::query_plans::plans_of;
 use crate::compare::ratio::ratio;
 use crate::compare::relative_metrics::relative_metrics;
@@ -15,12 +18,13 @@ use crate::compare::sweep::sweeps;
 use crate::compare::verdicts::Rules;
 use crate::measure::fsyncs::syncs_of;
 use crate::measure::hosts::{client_has_own_cpus, hosting_of};
+use crate::measure::latency::pooled;
 use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Beside, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Summary, Validity, VariantStep,
-    WorkloadFindings,
+    Beside, Latency, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Summary, Validity,
+    VariantStep, WorkloadFindings,
 };
 use crate::statistics::describe::median;
 use crate::tables::{before_after_writes, summary};
@@ -88,12 +92,12 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
     let is_whole = |step: &&StepRecord| step.damaged.is_none() && !step.events.is_empty();
     let described = records().find(is_whole).or_else(|| records().next());
     let spec = described.map(|step| &step.spec);
-    let runs: Vec<(&VariantInfo, Vec<StepRun>)> =
-        run.manifest.variants.iter().map(|variant| (variant, runs_of(run, cells, variant, name))).collect();
-    let of_base = runs.iter().find(|(variant, _)| variant.name == rules.base);
-    let base_runs = of_base.map_or(&[][..], |(_, runs)| runs);
+    let runs: Vec<VariantRuns<'_>> =
+        run.manifest.variants.iter().map(|variant| runs_of(run, cells, variant, name)).collect();
+    let of_base = runs.iter().find(|of| of.variant.name == rules.base);
+    let base_runs = of_base.map_or(&[][..], |of| &of.runs);
     let account = |variant: &VariantInfo, runs: &[StepRun], ratio: &Ratio| {
-        let (base, _) = of_base.filter(|(base, _)| base.name != variant.name)?;
+        let base = of_base.map(|of| of.variant).filter(|base| base.name != variant.name)?;
         // Of a server and of an embedded database the CPUs are not the same, nor of one that others have started.
         let of = |variant: &VariantInfo| (hosting_of(run, variant), variant.external);
         let (hosting, is_external) = Some(of(variant)).filter(|of_variant| *of_variant == of(base))?;
@@ -114,17 +118,22 @@ fn step_findings(run: &Run, cells: &[&CellRecord], name: &str, rules: Rules<'_>)
             .map(|target| (target.rows_per_second, target.share)),
         variants: runs
             .iter()
-            .map(|(variant, runs)| {
+            .map(|VariantRuns { variant, runs, latency }| {
                 let found = variant_step(&variant.name, runs, base_runs, spec);
                 let account = found.ratio.as_ref().and_then(|ratio| account(variant, runs, ratio));
                 let is_base = variant.name == rules.base;
                 let relative = if is_base { None } else { relative_metrics(runs, base_runs) };
+                let p99 = if is_base { None } else { p99_ratio(runs, base_runs, headline(spec)) };
                 let query_plans = query_plans(cells, &variant.name, name);
-                VariantStep { account, relative, query_plans, ..found }
+                VariantStep { account, relative, query_plans, latency: latency.clone(), p99, ..found }
             })
             .collect(),
         effects: Vec::new(),
     }
+}
+
+fn headline(spec: Option<&StepSpec>) -> &str {
+    spec.map_or("", |spec| &spec.headline.kind)
 }
 
 fn connections(spec: &StepSpec) -> u32 {
@@ -159,23 +168,33 @@ pub fn step_validity(manifest: &Manifest, variant: &str, step: &StepRecord) -> V
     }
 }
 
-/// One run for each block in which the variant began the step, in the order of blocks.
-fn runs_of(run: &Run, cells: &[&CellRecord], variant: &VariantInfo, name: &str) -> Vec<StepRun> {
+/// A variant's runs of one step, in the order of blocks, and the response times of the valid ones.
+struct VariantRuns<'a> {
+    variant: &'a VariantInfo,
+    runs: Vec<StepRun>,
+    latency: Option<Latency>,
+}
+
+/// One run for each block in which the variant began the step.
+fn runs_of<'a>(run: &Run, cells: &[&CellRecord], variant: &'a VariantInfo, name: &str) -> VariantRuns<'a> {
     let figures = |cell: &CellRecord, step: &StepRecord| {
         let around = surroundings(&run.manifest, variant, step);
-        let run = step_run(step, Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around });
+        let around = Surroundings { block: cell.id.block, syncs: syncs_of(cell), ..around };
+        let (run, times) = timed_run(step, around);
         let of_cell = cell.invalid_reasons().map(str::to_owned);
-        StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }
+        (StepRun { validity: of_cell.fold(run.validity, add_reason), ..run }, times)
     };
-    let mut runs: Vec<StepRun> = cells
+    let mut runs: Vec<(StepRun, Option<Histogram<u64>>)> = cells
         .iter()
         .filter(|cell| cell.id.variant == variant.name)
         .flat_map(|cell| cell.steps.iter().map(move |step| (cell, step)))
         .filter(|(_, step)| step.name == name)
         .map(|(cell, step)| figures(cell, step))
         .collect();
-    runs.sort_by_key(|run| run.block);
-    runs
+    runs.sort_by_key(|(run, _)| run.block);
+    let is_valid = |found: &&(StepRun, _)| found.0.validity == Validity::Valid;
+    let latency = pooled(runs.iter().filter(is_valid).filter_map(|(_, times)| times.as_ref()));
+    VariantRuns { variant, runs: runs.into_iter().map(|(run, _)| run).collect(), latency }
 }
 
 /// How the variant's server executed the statements of the step, in the order of blocks.
@@ -205,6 +224,8 @@ fn variant_step(variant: &str, runs: &[StepRun], base: &[StepRun], spec: Option<
         rate_min: rates.iter().copied().reduce(f64::min),
         rate_max: rates.iter().copied().reduce(f64::max),
         ratio: ratio(runs, base),
+        latency: None,
+        p99: None,
         standstills: Standstills::in_pairs(runs, base),
         account: None,
         beside: Beside::default(),

@@ -114,9 +114,8 @@ impl Design {
 }
 
 /// Why factors that the plan names have no effects in the report.
-pub(crate) fn warning(design: Result<Option<Design>, String>) -> Option<String> {
-    let reason = design.err()?;
-    Some(format!("The variants' factors are no full factorial design, so there are no effects: {reason}."))
+pub(crate) fn warning(reason: &str) -> String {
+    format!("The variants' factors are no full factorial design, so there are no effects: {reason}.")
 }
 
 /// Fills in the effects of all steps. They are a family of comparisons of their own.

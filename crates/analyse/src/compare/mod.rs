@@ -13,6 +13,7 @@ pub(crate) mod forecast;
 pub(crate) mod groups;
 pub(crate) mod inference;
 pub(crate) mod interim_analyses;
+pub(crate) mod latency_verdicts;
 pub(crate) mod margins;
 pub(crate) mod noise;
 pub(crate) mod query_plans;

@@ -13,7 +13,11 @@ pub(crate) fn ratio(runs: &[StepRun], base: &[StepRun]) -> Option<Ratio> {
         let base = valid(base).find(|base| base.block == run.block)?;
         (base.rate > 0.0 && run.rate > 0.0).then(|| (run.block, run.rate / base.rate))
     };
-    let blocks: Vec<(u32, f64)> = valid(runs).filter_map(of_block).collect();
+    of_blocks(valid(runs).filter_map(of_block).collect())
+}
+
+/// The geometric mean of the ratios of blocks; `None` without one.
+pub(crate) fn of_blocks(blocks: Vec<(u32, f64)>) -> Option<Ratio> {
     let value = match blocks.as_slice() {
         [] => return None,
         // As it is: through the logarithm 1.1 would come back as 1.1000000000000003.

@@ -136,7 +136,7 @@ fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {
 }
 
 /// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and finds the words.
-fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
+pub(crate) fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
     if !looks.is_empty() {
         return judge_at(looks, all);
     }
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run};
+    use crate::fixtures::{cell, load_step, run, texts};
     use crate::model::Findings;
 
     /// Rates of `a` and `b` in `l.i0`, a pair a block.
@@ -249,8 +249,7 @@ mod tests {
     fn a_trend_that_is_in_all_steps_together_is_told_where_none_shows_it_alone() {
         let rates =
             [(100_000, 100_000), (97_000, 98_000), (98_000, 94_000), (91_000, 95_000), (90_000, 80_000)];
-        let told: Vec<String> = found(&rates)
-            .warnings
+        let told: Vec<String> = texts(&found(&rates))
             .into_iter()
             .filter(|warning| warning.contains("from block to block"))
             .collect();
@@ -263,7 +262,7 @@ mod tests {
             (0..7).map(|block| (100_000 - 3_000 * block, 100_000 - 3_000 * block)).collect();
         let findings = found(&blocks);
         assert_eq!(step(&findings).verdict, Some(Verdict::Same));
-        assert_snapshot!(findings.warnings.join("\n"), @r"
+        assert_snapshot!(texts(&findings).join("\n"), @r"
         All steps together: rates fall from block to block (Kendall's tau -1.00 of the mean over all steps and variants, p below 0.001). The machine has drifted. Ratios are formed within blocks and remain valid.
         a l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.
         b l.i0: the rate falls from block to block (Kendall's tau -1.00, adjusted p below 0.001). Ratios are formed within blocks and remain valid; rates of early and late blocks differ.

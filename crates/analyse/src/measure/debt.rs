@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, query_step, run, series};
+    use crate::fixtures::{cell, load_step, query_step, run, series, texts};
 
     fn counters(after: i64, written: i64) -> Counters {
         let keys = ["dirty_bytes", "history_list_length"];
@@ -195,7 +195,7 @@ mod tests {
 
     fn told(cells: Vec<CellRecord>) -> Option<String> {
         let blocks = cells.len() as u32;
-        let mut told = analyse(&run(&["a"], blocks, cells)).warnings.into_iter();
+        let mut told = texts(&analyse(&run(&["a"], blocks, cells))).into_iter();
         told.find(|text| text.contains("deferred work"))
     }
 

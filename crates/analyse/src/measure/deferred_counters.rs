@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, interval, read_write_step, run, series};
+    use crate::fixtures::{cell, interval, read_write_step, run, series, texts};
     use crate::measure::fsyncs::{self, Binlog};
     use crate::measure::measured::Hosting;
 
@@ -73,7 +73,7 @@ mod tests {
     fn sessions_that_are_left_or_that_nobody_counted_leave_no_figure_and_are_told() {
         assert_eq!((per_commit(&step(Some(1))), per_commit(&step(None))), (None, None));
         let told = |left| {
-            let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step(left)])])).warnings;
+            let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step(left)])])));
             warnings.into_iter().find(|text| text.contains("fsyncs"))
         };
         insta::assert_snapshot!(told(None).unwrap(), @"No fsyncs per commit (a, 1 step): PostgreSQL's sessions report their counts when they end, and some were still open when sampling ended. A pooler keeps sessions open.");

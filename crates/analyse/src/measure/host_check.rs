@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, query_step, run, series};
+    use crate::fixtures::{cell, query_step, run, series, texts};
     use crate::measure::counters::Counters;
     use crate::simulations::close;
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_nobody_did_and_what_the_host_did_not_see_is_warned_of() {
         let told =
-            |counters| findings(counters).warnings.into_iter().find(|line| line.contains("not explained"));
+            |counters| texts(&findings(counters)).into_iter().find(|line| line.contains("not explained"));
         assert_snapshot!(told(counters(4_000_000, 0, 2_000_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: 50 % of the host's CPU belongs to no process that was seen (another container or virtual machine, processes hidden from this user). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
         assert_snapshot!(told(counters(2_000_000, 0, 3_200_000, 0)).unwrap(), @"The host's CPU is not explained by its parts in 1 run of a step, at worst in block 1 a qr100: the processes used 60 % more CPU than the host counted (its ticks miss work that begins and ends between two ticks). Figures of the whole host (cpups, cpupq, rest) are off by as much. Figures of server and client are not affected.");
         assert_eq!(told(counters(2_000_000, 0, 2_000_000, 0)), None);

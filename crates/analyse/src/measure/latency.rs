@@ -74,6 +74,16 @@ pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
     }
 }
 
+/// Percentiles of several histograms together; `None` where they hold nothing.
+pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -> Option<Latency> {
+    let sum = histograms.fold(None, |sum: Option<Histogram<u64>>, histogram| match sum {
+        None => Some(histogram.clone()),
+        // The sum's range grows, so that every value has its place.
+        Some(mut sum) => sum.add(histogram).is_ok().then_some(sum),
+    });
+    sum.map(|sum| latency(Some(&sum))).filter(|latency| latency.count > 0)
+}
+
 /// Counts of the original's disjoint buckets, all ten of them, also the empty ones.
 ///
 /// A histogram keeps three figures: a value within 0.1 % above a bound may count below it.

@@ -159,7 +159,7 @@ mod tests {
             let mut calibration = fixtures::calibration(at, 100.0);
             calibration.rates[0].limit = limit;
             run.manifest.client_calibration = Some(calibration);
-            let mut warnings = crate::analyse(&run).warnings.into_iter();
+            let mut warnings = fixtures::texts(&crate::analyse(&run)).into_iter();
             warnings.find(|text| text.contains("calibration"))
         };
         // 230 queries, 1 insert and no delete a second, over one connection of each.

@@ -62,7 +62,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, query_step, read_write_step, run, series};
+    use crate::fixtures::{cell, query_step, read_write_step, run, series, texts};
     use crate::measure::counters::Counters;
     use crate::measure::span::Span;
 
@@ -119,7 +119,7 @@ mod tests {
         step.counters.extend(read("server", &[(0, 0), (2_000_000, server_mib * MIB)]));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        analyse(&run).warnings.into_iter().find(|warning| warning.contains("Other processes read"))
+        texts(&analyse(&run)).into_iter().find(|warning| warning.contains("Other processes read"))
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::analyse;
-    use crate::fixtures::{cell, query_step, run, series};
+    use crate::fixtures::{cell, query_step, run, series, texts};
 
     /// A step of 2 s on a host with 4 CPUs, of whose time this much was stolen.
     fn told(stolen_us: i64) -> Option<String> {
@@ -42,7 +42,7 @@ mod tests {
             &["cpu_steal_us"],
             &[(0, vec![0]), (2_000_000, vec![stolen_us])],
         ));
-        let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])).warnings;
+        let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", vec![step])])));
         warnings.into_iter().find(|warning| warning.contains("steal"))
     }
 

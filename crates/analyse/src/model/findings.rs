@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::failure::Failure;
+use crate::model::notice::Notice;
 use crate::model::step_sets::{Aging, GroupFindings, Sweep};
 use crate::model::steps::StepFindings;
 use crate::model::tables::Summary;
@@ -18,11 +19,11 @@ pub struct Findings {
     pub run: RunSummary,
     pub variants: Vec<VariantSummary>,
     pub workloads: Vec<WorkloadFindings>,
-    /// What the variants were told and in what they differ all the same; `None` when the plan does not want to know.
+    /// How the variants are configured, and in what they differ; `None` when the plan does not want to know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parity: Option<Parity>,
-    /// What a reader must know before any number: failed cells, invalid steps, debug build, damaged files.
-    pub warnings: Vec<String>,
+    /// What a reader must know before any number, worst first: failed cells, invalid steps, debug build, damaged files.
+    pub warnings: Vec<Notice>,
     /// Cells that failed, each with the end of its server's log.
     pub failures: Vec<Failure>,
 }

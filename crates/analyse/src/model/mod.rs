@@ -6,6 +6,7 @@ mod cost_breakdown;
 pub(crate) mod failure;
 mod findings;
 pub mod metrics;
+mod notice;
 pub(crate) mod runs;
 mod state;
 mod step_run;
@@ -20,11 +21,12 @@ pub use cost_breakdown::{Account, Cause, Part};
 pub use failure::Failure;
 pub use findings::{Budget, Findings, RunSummary, VariantSummary, WorkloadFindings};
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
+pub use notice::{Notice, Severity};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
     Bucket, ClientReach, KindResult, Latency, Schedule, SecondPoint, StatementResult, StepRun, Validity,
 };
 pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
-pub use steps::{RelativeMetrics, Standstills, StepFindings, VariantStep};
+pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
 pub use tables::{Cell, Colour, Summary, Table, TableRow};
 pub use verdict::{CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

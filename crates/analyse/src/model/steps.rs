@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::model::context::{Beside, StatementPlans};
 use crate::model::cost_breakdown::Account;
 use crate::model::metrics::{Cost, Efficiency, MetricRow};
-use crate::model::step_run::StepRun;
+use crate::model::step_run::{Latency, StepRun};
 use crate::model::verdict::{Decided, Effect, Ratio, Verdict};
 use crate::statistics::kendall::Trend;
 
@@ -48,6 +48,12 @@ pub struct VariantStep {
     pub rate_max: Option<f64>,
     /// Against the base, paired by block.
     pub ratio: Option<Ratio>,
+    /// Response times of the headline operations of all valid blocks together; `None` where none was timed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// The 99th percentile against the base's; `None` for the base itself, and without a block in which both had 100 operations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<PercentileRatio>,
     /// What the ratio is made of; `None` for the base itself and where CPU was not sampled.
     pub account: Option<Account>,
     /// What else is not like the base's; nothing for the base itself.
@@ -77,6 +83,14 @@ pub struct VariantStep {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub target_missed_blocks: Vec<u32>,
     pub runs: Vec<StepRun>,
+}
+
+/// A percentile of the response times ÷ the base's, paired by block: below 1 is better.
+#[derive(Debug, Clone, Serialize)]
+pub struct PercentileRatio {
+    pub ratio: Ratio,
+    /// `Faster` where the percentile is lower; `None` for one block.
+    pub verdict: Option<Verdict>,
 }
 
 /// Valid blocks with a rate of zero, of a variant and of the base that it is compared with.

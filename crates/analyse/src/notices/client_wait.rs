@@ -24,7 +24,7 @@ pub(crate) fn warning(workloads: &[WorkloadFindings]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::analyse;
-    use crate::fixtures::{cell, query_step, run, series};
+    use crate::fixtures::{cell, query_step, run, series, texts};
 
     /// A step of 2 s whose only load thread waited so long.
     fn told(waited_us: i64) -> Option<String> {
@@ -37,7 +37,7 @@ mod tests {
         ));
         let mut run = run(&["a"], 1, vec![cell(1, "a", vec![step])]);
         run.manifest.variants[0].driver = "mysql".to_owned();
-        analyse(&run).warnings.into_iter().find(|warning| warning.contains("waited for a CPU"))
+        texts(&analyse(&run)).into_iter().find(|warning| warning.contains("waited for a CPU"))
     }
 
     #[test]

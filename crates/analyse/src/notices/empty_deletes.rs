@@ -59,7 +59,7 @@ mod tests {
     use dbdyno_record::StepEvent;
 
     use crate::analyse;
-    use crate::fixtures::{cell, query_step, run};
+    use crate::fixtures::{cell, query_step, run, texts};
 
     #[test]
     fn deletes_that_found_nothing_are_told_by_variant_from_five_percent_on() {
@@ -77,7 +77,7 @@ mod tests {
                 cell(1, "b", vec![step(statement, empty[1])]),
                 cell(2, "a", vec![step(statement, empty[2])]),
             ];
-            let warnings = analyse(&run(&["a", "b"], 2, cells)).warnings;
+            let warnings = texts(&analyse(&run(&["a", "b"], 2, cells)));
             warnings.into_iter().find(|warning| warning.contains("found no row"))
         };
         assert_eq!(told("delete", [50, 20, 0]), None);

@@ -16,11 +16,11 @@ use dbdyno_record::{CellEvent, CellRecord, Run, RunEvent, StepEvent, StepRecord}
 
 use crate::again_of;
 use crate::compare::verdicts::drift_warnings;
-use crate::compare::{changed, fixed_rate, targets, zero_rate};
+use crate::compare::{changed, factorial, fixed_rate, targets, zero_rate};
 use crate::measure::hosts::host_warnings;
 use crate::measure::{debt, fsyncs, host_check, outages, reach, reads, steal};
-use crate::model::WorkloadFindings;
 use crate::model::runs::judged_runs;
+use crate::model::{Notice, Severity, StepFindings, WorkloadFindings};
 use crate::notices::encryption::unequal;
 use crate::parity::Parity;
 use crate::tables::control;
@@ -29,61 +29,110 @@ use crate::validity::client_pauses;
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.
 const SAMPLER_CORE_SHARE_LIMIT: f64 = 0.005;
 
-pub(crate) fn warnings(
-    run: &Run,
-    workloads: &[WorkloadFindings],
-    base: &str,
-    parity: Option<&Parity>,
-) -> Vec<String> {
-    let mut all = Vec::new();
-    if run.manifest.tool.build != "release" {
-        all.push(format!(
-            "This run was made by a {} build of dbdyno: its client is slow and its numbers are not worth comparing.",
-            run.manifest.tool.build
-        ));
+/// What the rules look at.
+pub(crate) struct Facts<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) workloads: &'a [WorkloadFindings],
+    pub(crate) base: &'a str,
+    pub(crate) parity: Option<&'a Parity>,
+    /// Why a factorial design could not be analysed.
+    pub(crate) design: Option<String>,
+}
+
+impl Facts<'_> {
+    fn steps(&self) -> impl Iterator<Item = &StepFindings> {
+        self.workloads.iter().flat_map(|workload| &workload.steps)
     }
-    if !run.manifest.variants.iter().any(|variant| variant.name == run.manifest.base) {
-        all.push(format!(
-            "The base {:?} is not a variant of this run, so there are no ratios.",
-            run.manifest.base
-        ));
-    }
-    all.extend(cells::warnings(run));
-    all.extend(sessions::warnings(run));
-    all.extend(run.warnings.iter().cloned());
-    all.extend(invalid_runs::warnings(workloads));
-    for step in workloads.iter().flat_map(|workload| &workload.steps) {
-        all.extend(zero_rate::warnings(step, base));
-        all.extend(targets::warnings(step));
-        all.extend(fixed_rate::warnings(step));
-    }
-    all.extend(steps(run).filter_map(|(cell, step)| outages::warning(cell, step)));
-    all.extend(steps(run).filter_map(|(cell, step)| client_pauses::warning(cell, step)));
-    all.extend(short_steps::warnings(workloads));
-    all.extend(empty_deletes::warnings(workloads));
-    all.extend(settling::warnings(run));
-    all.extend(debt::warnings(workloads));
-    all.extend(failed_operations(run));
-    all.extend(recorded_warnings(run));
-    all.extend(changed::warnings(run));
-    all.extend(unequal(run));
-    all.extend(parity.and_then(Parity::warning));
-    all.extend(host_warnings(run));
-    all.extend(fsyncs::warning(run));
-    all.extend(deferred_counters::warning(run));
-    all.extend(reach::warning(workloads));
-    all.extend(sampler_cost(workloads));
-    all.extend(host_check::warning(workloads));
-    all.extend(reads::warning(workloads));
-    all.extend(steal::warning(workloads));
-    all.extend(client_wait::warning(workloads));
-    all.extend(control::warning(
-        workloads.iter().flat_map(|workload| &workload.steps),
-        again_of(&run.manifest, base),
-    ));
-    all.extend(drift_warnings(workloads));
-    all.extend(one_block(run, workloads, base));
+}
+
+/// A kind of warning.
+struct Rule {
+    code: &'static str,
+    severity: Severity,
+    /// The texts of its warnings; none where all is well.
+    find: fn(&Facts<'_>) -> Vec<String>,
+}
+
+const fn invalid(code: &'static str, find: fn(&Facts<'_>) -> Vec<String>) -> Rule {
+    Rule { code, severity: Severity::Invalid, find }
+}
+
+const fn caution(code: &'static str, find: fn(&Facts<'_>) -> Vec<String>) -> Rule {
+    Rule { code, severity: Severity::Caution, find }
+}
+
+/// Every rule, in the order of a report.
+const RULES: &[Rule] = &[
+    invalid("debug-build", debug_build),
+    invalid("unknown-base", unknown_base),
+    invalid("cells", |facts| cells::warnings(facts.run)),
+    invalid("sessions", |facts| sessions::warnings(facts.run)),
+    invalid("damaged-records", |facts| facts.run.warnings.clone()),
+    invalid("invalid-steps", |facts| invalid_runs::warnings(facts.workloads)),
+    invalid("stalled", |facts| {
+        facts.steps().flat_map(|step| zero_rate::warnings(step, facts.base)).collect()
+    }),
+    invalid("target-missed", |facts| facts.steps().flat_map(targets::warnings).collect()),
+    invalid("schedule-missed", |facts| facts.steps().flat_map(fixed_rate::warnings).collect()),
+    caution("outage", |facts| {
+        steps(facts.run).filter_map(|(cell, step)| outages::warning(cell, step)).collect()
+    }),
+    caution("client-pause", |facts| {
+        steps(facts.run).filter_map(|(cell, step)| client_pauses::warning(cell, step)).collect()
+    }),
+    caution("short-steps", |facts| short_steps::warnings(facts.workloads)),
+    caution("empty-deletes", |facts| empty_deletes::warnings(facts.workloads)),
+    caution("settling", |facts| settling::warnings(facts.run)),
+    caution("deferred-work", |facts| debt::warnings(facts.workloads)),
+    caution("failed-operations", |facts| failed_operations(facts.run)),
+    caution("recorded", |facts| recorded_warnings(facts.run)),
+    invalid("settings-changed", |facts| changed::warnings(facts.run)),
+    caution("encryption", |facts| unequal(facts.run).into_iter().collect()),
+    caution("configuration", |facts| facts.parity.and_then(Parity::warning).into_iter().collect()),
+    caution("host", |facts| host_warnings(facts.run)),
+    caution("fsyncs", |facts| fsyncs::warning(facts.run).into_iter().collect()),
+    caution("deferred-counters", |facts| deferred_counters::warning(facts.run).into_iter().collect()),
+    caution("client-reach", |facts| reach::warning(facts.workloads).into_iter().collect()),
+    caution("sampling", |facts| sampler_cost(facts.workloads).into_iter().collect()),
+    caution("host-cpu", |facts| host_check::warning(facts.workloads).into_iter().collect()),
+    caution("other-reads", |facts| reads::warning(facts.workloads).into_iter().collect()),
+    caution("steal", |facts| steal::warning(facts.workloads).into_iter().collect()),
+    caution("client-wait", |facts| client_wait::warning(facts.workloads).into_iter().collect()),
+    caution("control", |facts| {
+        control::warning(facts.steps(), again_of(&facts.run.manifest, facts.base)).into_iter().collect()
+    }),
+    caution("drift", |facts| drift_warnings(facts.workloads)),
+    caution("one-block", |facts| one_block(facts.run, facts.workloads, facts.base).into_iter().collect()),
+    caution("design", |facts| facts.design.iter().map(|why| factorial::warning(why)).collect()),
+];
+
+/// The warnings of a run: those that make figures invalid first.
+pub(crate) fn notices(facts: &Facts<'_>) -> Vec<Notice> {
+    let of_rule = |rule: &'static Rule| {
+        let texts = (rule.find)(facts).into_iter();
+        texts.map(move |text| Notice { code: rule.code, severity: rule.severity, text })
+    };
+    let mut all: Vec<Notice> = RULES.iter().flat_map(of_rule).collect();
+    all.sort_by_key(|notice| notice.severity);
     all
+}
+
+fn debug_build(facts: &Facts<'_>) -> Vec<String> {
+    let build = &facts.run.manifest.tool.build;
+    let text = || {
+        format!(
+            "This run was made by a {build} build of dbdyno: its client is slow and its numbers are not worth comparing."
+        )
+    };
+    (build != "release").then(text).into_iter().collect()
+}
+
+fn unknown_base(facts: &Facts<'_>) -> Vec<String> {
+    let manifest = &facts.run.manifest;
+    let is_there = manifest.variants.iter().any(|variant| variant.name == manifest.base);
+    let text =
+        || format!("The base {:?} is not a variant of this run, so there are no ratios.", manifest.base);
+    (!is_there).then(text).into_iter().collect()
 }
 
 /// Planned so, or measured so far: what one block shows may be chance.
@@ -192,10 +241,10 @@ mod tests {
 
     use super::*;
     use crate::analyse;
-    use crate::fixtures::{cell, failed_cell, load_step, query_step, run, series};
+    use crate::fixtures::{cell, failed_cell, load_step, query_step, run, series, texts};
 
     fn warnings_of(run: &Run) -> String {
-        analyse(run).warnings.join("\n")
+        texts(&analyse(run)).join("\n")
     }
 
     #[test]

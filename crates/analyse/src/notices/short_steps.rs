@@ -56,7 +56,7 @@ mod tests {
     use dbdyno_record::StepRecord;
 
     use crate::analyse;
-    use crate::fixtures::{cell, load_step, run, scan_step};
+    use crate::fixtures::{cell, load_step, run, scan_step, texts};
 
     #[test]
     fn steps_that_answer_less_than_one_operation_a_connection_are_told_with_the_worst() {
@@ -69,7 +69,7 @@ mod tests {
             step
         };
         let told = |steps| {
-            let warnings = analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])).warnings;
+            let warnings = texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
             warnings.into_iter().find(|warning| warning.contains("than there were connections"))
         };
         assert_eq!(told(vec![step("a.c20", 20, 1_000)]), None);
@@ -85,7 +85,7 @@ mod tests {
             step.spec.name = name.to_owned();
             step
         };
-        let told = |steps: Vec<StepRecord>| analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])).warnings;
+        let told = |steps: Vec<StepRecord>| texts(&analyse(&run(&["a"], 1, vec![cell(1, "a", steps)])));
         let about = |text: &String| text.contains("than there were connections");
         assert!(!told(vec![step("scan.c2", 50_000_000, 2)]).iter().any(about));
         let all = told(vec![step("scan.c2", 50_000_000, 2), step("scan.c1", 90_000_000, 1)]);

@@ -6,7 +6,7 @@ use dbdyno_analyse::{
     CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides, numbered,
 };
 use dbdyno_record::Run;
-use dbdyno_report::{TerminalOptions, comparison_json, comparison_markdown, comparison_terminal};
+use dbdyno_report::{comparison_json, comparison_markdown, comparison_terminal};
 
 use crate::args::{CompareArgs, ComparisonFormat, FailOn};
 use crate::exit::{Ended, SLOWER, USAGE};
@@ -23,10 +23,9 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
         side(new_run, new_variant, &args.new)?,
         CompareChoices { margin: args.margin.map(|percent| percent / 100.0), anyway: args.anyway },
     )?;
-    let options =
-        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    let options = terminal::options();
     terminal::out(&match args.format {
-        ComparisonFormat::Terminal => comparison_terminal(&comparison, options),
+        ComparisonFormat::Terminal => comparison_terminal(&comparison, &options),
         ComparisonFormat::Md => comparison_markdown(&comparison),
         ComparisonFormat::Json => comparison_json(&comparison)?,
     })?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{HistoryChoices, Measure, Series, history as history_of};
 use dbdyno_record::Run;
-use dbdyno_report::{TerminalOptions, history_html, history_json, history_markdown, history_terminal};
+use dbdyno_report::{history_html, history_json, history_markdown, history_terminal};
 
 use crate::args::{HistoryArgs, HistoryFailOn, HistoryFormat};
 use crate::commands::report::unknown_ending;
@@ -46,10 +46,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<(), Ended> {
             anyway: args.anyway,
         },
     )?;
-    let options =
-        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+    let options = terminal::options();
     let text = match format {
-        HistoryFormat::Terminal => history_terminal(&found, options),
+        HistoryFormat::Terminal => history_terminal(&found, &options),
         HistoryFormat::Md => history_markdown(&found),
         HistoryFormat::Html => history_html(&found)?,
         HistoryFormat::Json => history_json(&found)?,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dbdyno_analyse::numbered;
 use dbdyno_plan::{Estimate, Plan, QUICKSTART, VariantKind, WaitChoice, cells, estimate};
-use dbdyno_report::{TerminalOptions, parity_terminal};
+use dbdyno_report::parity_terminal;
 use dbdyno_workloads::plans::{json_schema, parse_with, read_with};
 
 use crate::args::PlanArgs;
@@ -48,9 +48,8 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
         terminal::out_folded(&format!("\n{}", power.text(terminal::line_width())))?;
     }
     if let Some(parity) = parity.filter(|parity| !parity.classes.is_empty()) {
-        let options =
-            TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: true };
-        terminal::out(&format!("\n{}", parity_terminal(&parity, options)))?;
+        let options = terminal::options();
+        terminal::out(&format!("\n{}", parity_terminal(&parity, &options)))?;
     }
     Ok(())
 }

@@ -1,15 +1,18 @@
 //! `dbdyno report`: a run's records in, tables and charts out.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::{Choices, analyse_with};
 use dbdyno_record::Run;
-use dbdyno_report::{ALL, Format, Terminal, TerminalOptions, find};
+use dbdyno_report::{ALL, Format, Part, Terminal, TerminalOptions, find};
 
-use crate::args::ReportArgs;
+use crate::args::{DEFAULT_OUT, ReportArgs};
 use crate::exit::{Ended, USAGE};
 use crate::terminal;
+
+/// The word for the newest run.
+const LATEST: &str = "latest";
 
 pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     let name = match &args.format {
@@ -17,14 +20,16 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
         None => from_ending(args.output.as_deref())?,
     };
     let format = find(&name)?;
-    let run = Run::open(&args.run)?;
+    let dir = directory(&args.run)?;
+    let run = Run::open(&dir)?;
     let findings = analyse_with(&run, &Choices { base: args.base.clone() })?;
     let text = match (&args.output, format.name()) {
         (None, "terminal") => {
             let options = TerminalOptions {
-                width: terminal::width(),
-                colour: terminal::wants_colour(),
-                evidence: true,
+                part: part(args),
+                steps: args.steps.clone(),
+                run: dir.display().to_string(),
+                ..terminal::options()
             };
             Terminal { options }.render(&findings)?
         }
@@ -34,6 +39,28 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Ended> {
     // The process ends here. Giving back the millions of pieces of a large run one by one would take a tenth of its time.
     std::mem::forget((run, findings));
     Ok(())
+}
+
+/// The run directory itself, or the newest one of `runs` for the word `latest`.
+fn directory(asked: &Path) -> Result<PathBuf, Ended> {
+    if asked.as_os_str() != LATEST || asked.exists() {
+        return Ok(asked.to_owned());
+    }
+    let entries = std::fs::read_dir(DEFAULT_OUT).into_iter().flatten().flatten().map(|entry| entry.path());
+    // Names begin with the time.
+    entries.filter(|path| path.join("manifest.json").exists()).max().ok_or_else(|| {
+        Ended::new(USAGE, format!("there is no run in the folder {DEFAULT_OUT}; give the run directory"))
+    })
+}
+
+/// What was asked for: the answer, unless a flag says more.
+fn part(args: &ReportArgs) -> Part {
+    match &args.section {
+        Some(section) => section.0,
+        None if args.warnings => Part::Warnings,
+        None if args.all || !args.steps.is_empty() => Part::All,
+        None => Part::Answer,
+    }
 }
 
 /// The format that the ending of a file asks for; text as on a terminal without a file or an ending.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use dbdyno_analyse::margins_without_step;
 use dbdyno_plan::{Plan, QUICKSTART, estimate};
 use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
-use dbdyno_report::{Format, Html, Terminal, TerminalOptions};
+use dbdyno_report::{Format, Html, Part, Terminal, TerminalOptions};
 use dbdyno_workloads::plans::{parse_with, read_with};
 use tokio::runtime::Runtime;
 
@@ -153,7 +153,7 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
     let findings = dbdyno_analyse::analyse(&run);
     power::remember(&run.manifest, &findings);
     let options =
-        TerminalOptions { width: terminal::width(), colour: terminal::wants_colour(), evidence: false };
+        TerminalOptions { part: Part::Answer, run: dir.display().to_string(), ..terminal::options() };
     let shown = terminal::out(&Terminal { options }.render(&findings)?);
     let report = dir.join(REPORT);
     write_anew(&report, &Html.render(&findings)?)

@@ -71,7 +71,7 @@ fn a_damaged_line_makes_its_step_invalid_and_leaves_the_others() {
             && faults[0].contains("intervals.jsonl line 2 is damaged"),
         "{faults:?}"
     );
-    let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
+    let report = desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]);
     report.expect_ok();
     assert!(report.out.contains("qr100, a: invalid"), "{}", report.out);
     let unwrapped = report.out.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -166,7 +166,7 @@ fn garbage_in_the_last_line_of_a_steps_events_is_damage_and_no_interruption() {
 fn a_record_of_an_earlier_dbdyno_is_read_and_said_to_be_unchecked_once() {
     let desk = Desk::new();
     let dir = one_run(&desk);
-    let report = || desk.dbdyno(&["report", dir.to_str().unwrap()]).out;
+    let report = || desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]).out;
     let checked = report();
     let mut steps = 0;
     for entry in std::fs::read_dir(dir.join("cells/1/a/insert-benchmark")).unwrap() {

@@ -41,7 +41,8 @@ fn the_base_runs_twice_on_request_and_its_noise_gives_the_next_plan_its_power() 
     let ended = desk.dbdyno(&["run", "p.toml", "--aa"]);
     ended.expect_ok();
     assert!(ended.out.contains("A/A: rollback against itself"), "{}", ended.out);
-    assert!(words(&ended.out).contains("(5 % in point-select.c1)"), "{}", ended.out);
+    let whole = desk.dbdyno(&["report", "latest", "--all"]);
+    assert!(words(&whole.expect_ok().out).contains("(5 % in point-select.c1)"), "{}", whole.out);
     let run = Run::open(&desk.run_dir()).unwrap();
     assert_eq!(run.manifest.experiment.again.as_deref(), Some("rollback~again"));
     let of_again = run.cells.iter().filter(|cell| cell.id.variant == "rollback~again").count();
@@ -99,7 +100,8 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     let ended = resume();
     ended.expect_ok();
     assert!(ended.err.contains("interim analysis after 4 blocks"), "{}", ended.err);
-    let words = words(&ended.out);
+    let whole = desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]);
+    let words = words(&whole.expect_ok().out);
     assert!(words.contains("3 blocks and 1 further within 1 s, analysed 2 times"), "{words}");
     assert!(words.contains("Interim analyses after 3 and 4 blocks"), "{words}");
     assert!(words.contains("another class of host is: number of CPUs 999 then,"), "{words}");

@@ -3,7 +3,7 @@
 use dbdyno_record::Run;
 use nix::sys::signal::Signal;
 
-use crate::support::{Desk, findings, wait_until_in_step};
+use crate::support::{Desk, findings, texts, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
 #[test]
@@ -16,11 +16,11 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     wait_until_in_step(&mut running, &dir, &format!("1/{}/insert-benchmark/qr100", first.variant));
     let listed = || desk.golden(&desk.dbdyno(&["list", "runs"]).out);
     assert_eq!(listed(), "runs/RUN  0 of 2 cells, going on\n");
-    let warnings = findings(&dir).warnings.join("\n");
+    let warnings = texts(&findings(&dir)).join("\n");
     let told = format!("The run is going on: 0 of 2 cells have ended, {first} is under way.");
     assert!(warnings.contains(&told) && !warnings.contains("did not"), "{warnings}");
     let report = desk.dbdyno(&["report", dir.to_str().unwrap()]);
-    let begin = "Warning: The run is going on: 0 of 2 cells have ended, ";
+    let begin = "! The run is going on: 0 of 2 cells have ended, ";
     assert!(report.expect_ok().out.contains(begin), "{}", report.out);
     let history = desk.dbdyno(&["history", "runs"]);
     assert!(history.err.contains("two runs or more, not 0 (and 1 still going on"), "{}", history.err);
@@ -28,7 +28,7 @@ fn a_run_that_is_going_on_is_told_from_one_that_was_stopped() {
     running.signal(Signal::SIGKILL);
     running.wait();
     assert_eq!(listed(), "runs/RUN  0 of 2 cells, not ended; continue with --resume\n");
-    let warnings = findings(&dir).warnings.join("\n");
+    let warnings = texts(&findings(&dir)).join("\n");
     let told = format!("Cell did not end: {first}; dbdyno was stopped in it.");
     assert!(warnings.contains(&told) && !warnings.contains("going on"), "{warnings}");
 }

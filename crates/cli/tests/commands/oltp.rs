@@ -156,7 +156,8 @@ fn a_ladder_of_connections_is_shown_as_a_sweep_in_every_report() {
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
     let dir = desk.run_dir();
     let report = |format: &str| {
-        let ended = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", format]);
+        let whole: &[&str] = if format == "terminal" { &["--all"] } else { &[] };
+        let ended = desk.dbdyno(&[&["report", dir.to_str().unwrap(), "--format", format], whole].concat());
         ended.expect_ok().out.clone()
     };
     for format in ["terminal", "md", "html"] {

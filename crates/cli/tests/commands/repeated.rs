@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use dbdyno_record::{CellId, Outcome, Run, RunEvent};
 
-use crate::support::{Desk, faults, findings};
+use crate::support::{Desk, faults, findings, texts};
 use crate::{TWO_VARIANTS, plan};
 
 /// A run whose second cell fails, because its data directory is another's; returns its folder and the stranger's.
@@ -58,8 +58,8 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(dir.join(&to).join("events.jsonl").is_file(), "the record of the failure is gone");
     let findings = findings(&dir);
     assert_eq!((findings.run.cells_completed, faults(&findings)), (2, Vec::new()));
-    let told = findings.warnings.iter().find(|warning| warning.starts_with("Cell repeated: "));
-    let told = told.unwrap_or_else(|| panic!("{:?}", findings.warnings));
+    let told = texts(&findings).into_iter().find(|warning| warning.starts_with("Cell repeated: "));
+    let told = told.unwrap_or_else(|| panic!("{:?}", texts(&findings)));
     assert!(told.starts_with(&format!("Cell repeated: {cell} failed (")), "{told}");
     let end = format!(") and was run again, later than its block. Records of the failure: {to}.");
     assert!(told.ends_with(&end), "{told}");

@@ -6,7 +6,7 @@ use dbdyno_record::{Outcome, Run, RunEvent};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::support::{Desk, findings, wait_until_in_step};
+use crate::support::{Desk, findings, texts, wait_until_in_step};
 use crate::{TWO_VARIANTS, plan};
 
 /// A run that was killed in the first of its two cells. Where this process was held up until the cell had ended, the run was too
@@ -75,7 +75,7 @@ fn another_program_does_not_go_on_with_a_run_unless_it_is_told_to_and_the_report
         "a run that cannot go on was written to"
     );
     resume(&["--anyway"]).expect_ok();
-    let told = findings(&dir).warnings.join("\n");
+    let told = texts(&findings(&dir)).join("\n");
     assert!(told.contains("the run went on with another dbdyno than the one that began it: "), "{told}");
     // It is one of the programs that made the run now.
     let again = resume(&[]);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use dbdyno_record::{CellEvent, Outcome, Run, RunEvent};
 
-use crate::support::{Desk, faults, findings};
+use crate::support::{Desk, faults, findings, texts};
 use crate::{TWO_VARIANTS, plan};
 
 const STEPS: [&str; 6] = ["l.i0", "l.x", "l.i1", "l.i2", "qr100", "qp100"];
@@ -16,7 +16,7 @@ fn two_blocks(desk: &Desk) -> PathBuf {
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
     let dir = desk.run_dir();
-    assert!(ended.out.contains("Relative throughput"), "{}", ended.out);
+    assert!(ended.out.contains("wal against rollback: "), "{}", ended.out);
     assert!(ended.out.ends_with(&format!("report: runs/{}/report.html\n", name(&dir))), "{}", ended.out);
     assert_eq!(ended.err.lines().count(), 1 + 4 * STEPS.len(), "a line a step:\n{}", ended.err);
     dir
@@ -121,7 +121,9 @@ fn every_format_is_made_from_the_records_alone(desk: &Desk, dir: &Path) {
         ("html", "<!DOCTYPE html>"),
     ] {
         let report = |dir: &Path| {
-            let ended = desk.dbdyno(&["report", dir.to_str().unwrap(), "--format", format]);
+            let whole: &[&str] = if format == "terminal" { &["--all"] } else { &[] };
+            let ended =
+                desk.dbdyno(&[&["report", dir.to_str().unwrap(), "--format", format], whole].concat());
             ended.expect_ok();
             ended.out
         };
@@ -208,9 +210,34 @@ fn without_sampling_the_cost_columns_are_empty_and_the_report_says_why() {
     assert_eq!(files(&dir).iter().filter(|name| name.contains("/counters/")).count(), 0);
     let findings = findings(&dir);
     let told = |text: &&String| text.starts_with("sampling is off") && text.contains("12 times");
-    assert!(findings.warnings.iter().any(|text| told(&text)), "{:?}", findings.warnings);
+    assert!(texts(&findings).iter().any(|text| told(&text)), "{:?}", texts(&findings));
     assert_eq!(faults(&findings), [""; 0]);
     let run = &findings.workloads[0].steps[0].variants[0].runs[0];
     let cost = serde_json::to_value(&run.cost).unwrap();
     assert!(run.rate > 0.0 && cost.as_object().unwrap().values().all(serde_json::Value::is_null), "{cost}");
+}
+
+#[test]
+fn the_report_is_the_answer_and_parts_of_the_evidence_on_request() {
+    let desk = Desk::new();
+    desk.write("p.toml", &plan(TWO_VARIANTS, "read_write_time = \"1s\""));
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    let (answer, _) = ended.expect_ok().out.split_once("\nreport: ").expect("the page is named last");
+    let lines: Vec<&str> = answer.trim_end().lines().collect();
+    assert!(lines[lines.len() - 2].starts_with("qp100 "), "the table is last but a note: {answer}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 100), "{answer}");
+
+    let report = |more: &[&str]| desk.dbdyno(&[&["report", "latest"], more].concat());
+    let again = report(&[]);
+    let unnamed = |text: &str| text.replace("runs/", "").replace(name(&desk.run_dir()).as_str(), "RUN");
+    assert_eq!(unnamed(again.expect_ok().out.trim_end()), unnamed(answer.trim_end()));
+    let cost = report(&["--section", "cost", "--step", "qr100"]);
+    assert!(cost.expect_ok().out.contains("cpupq") && !cost.out.contains("l.i0"), "{}", cost.out);
+    let latency = report(&["--section", "latency"]);
+    assert!(latency.expect_ok().out.contains("l.i0") && latency.out.contains("p99.9"), "{}", latency.out);
+    assert!(report(&["--warnings"]).expect_ok().out.contains("debug build"), "each warning is there");
+    insta::assert_snapshot!(desk.refusal(&report(&["--step", "qr99"])), @"exit 2: error: the run has no step called `qr99`; its steps: l.i0, l.x, l.i1, l.i2, qr100, qp100");
+    let refused = desk.refusal(&report(&["--section", "costs"]));
+    let parts = "there are answer, warnings, tables, latency, cost, io, sql, statistics, config, all";
+    assert!(refused.starts_with("exit 2: ") && refused.contains(parts), "{refused}");
 }

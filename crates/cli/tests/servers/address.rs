@@ -9,7 +9,7 @@ use dbdyno_record::{Outcome, Run};
 use nix::sys::signal::Signal;
 
 use crate::external::{PASSWORD, address, somebodys_server};
-use crate::support::{Desk, Ended, faults, findings, wait_for, wait_until_in_step};
+use crate::support::{Desk, Ended, faults, findings, texts, wait_for, wait_until_in_step};
 use crate::watch::ask;
 use crate::{MARIADB_10_11, MYSQL_8_0, POSTGRES_9_6, postgres, small_plan};
 
@@ -92,7 +92,7 @@ fn a_lock_that_was_lost_is_taken_again_and_the_record_says_so() {
     let holder = count(&server, "SELECT IS_USED_LOCK('dbdyno:bench')");
     ask(&server.options(None), &[&format!("KILL {holder}")]);
     run.wait().expect_ok();
-    let warnings = findings(&desk.run_dir()).warnings;
+    let warnings = texts(&findings(&desk.run_dir()));
     let lost = |text: &String| text.contains("the connection that had database bench at ");
     assert!(warnings.iter().any(lost), "{warnings:?}");
 }
@@ -229,7 +229,7 @@ fn statements_of_others_in_the_database_are_told() {
         session
     });
     ran(&desk, &plan).expect_ok();
-    let warnings = findings(&desk.run_dir()).warnings;
+    let warnings = texts(&findings(&desk.run_dir()));
     let told = |text: &String| {
         text.contains("other statements were running in") && text.contains("SELECT SLEEP(600)")
     };

@@ -7,7 +7,7 @@ use dbdyno_record::{Outcome, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, faults, findings, wait_for, wait_until_in_step};
+use crate::support::{Desk, faults, findings, texts, wait_for, wait_until_in_step};
 use crate::watch::{server_of, state};
 use crate::{MARIADB_10_1, MARIADB_10_11, MY_CNF, MYSQL_5_5, MYSQL_8_0, POSTGRES_18, small_plan, variant};
 
@@ -149,7 +149,7 @@ fn a_server_that_hangs_at_its_stop_keeps_its_results_and_the_record_says_so() {
     let findings = findings(&dir);
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 2));
     let killed = "the server had to be killed: it did not stop within 2 s (host.stop_timeout)";
-    assert!(findings.warnings.iter().any(|warning| warning.contains(killed)), "{:?}", findings.warnings);
+    assert!(texts(&findings).iter().any(|warning| warning.contains(killed)), "{:?}", texts(&findings));
     assert!(!dir.join("data").exists());
 }
 
@@ -230,6 +230,9 @@ fn a_check_of_the_tables_that_exceeds_the_plans_limit_fails_its_cell_and_says_wh
     for name in ["maria", "pg"] {
         let start = format!("error: block 1 {name} oltp failed");
         let error = ended.err.lines().find(|line| line.starts_with(&start)).expect(&ended.err);
-        assert!(error.contains("no answer within 1ms; see what the server does; statement_timeout in [host]"), "{error}");
+        assert!(
+            error.contains("no answer within 1ms; see what the server does; statement_timeout in [host]"),
+            "{error}"
+        );
     }
 }

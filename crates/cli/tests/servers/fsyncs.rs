@@ -5,7 +5,7 @@ use std::ops::Range;
 use dbdyno_analyse::VariantStep;
 use dbdyno_record::Run;
 
-use crate::support::{Desk, faults, findings};
+use crate::support::{Desk, faults, findings, texts};
 use crate::{
     MARIADB_10_11, MARIADB_11_8, MY_CNF, MYSQL_5_5, MYSQL_5_6, MYSQL_8_0, POSTGRES_15, POSTGRES_18,
     POSTGRESQL_CONF, variant,
@@ -44,7 +44,7 @@ fn measured(desk: &Desk, variants: &str, seconds: u32) -> (Vec<Found>, Vec<Strin
         Found { all: variant.runs[0].cost.fsyncs_per_commit, engine }
     };
     let step = findings.workloads[0].steps.last().unwrap();
-    (step.variants.iter().map(of).collect(), findings.warnings.clone())
+    (step.variants.iter().map(of).collect(), texts(&findings))
 }
 
 /// Without a binary log, and with one that is synced at each commit, at each tenth, and not; and how often the engine syncs its

@@ -6,7 +6,7 @@ use dbdyno_record::{CellEvent, Outcome, Run};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Desk, findings, wait_until_in_step};
+use crate::support::{Desk, findings, texts, wait_until_in_step};
 use crate::watch::{children_of, process_is_there, server_of, wait_until_gone};
 use crate::{MARIADB_10_1, MARIADB_10_11, MYSQL_8_0, POSTGRES_15, POSTGRES_18, small_plan, variant};
 
@@ -52,7 +52,7 @@ fn a_server_killed_in_mid_step_fails_its_cell_and_the_rest_goes_on(prefix: &str)
     let error = ended.err.lines().find(|line| line.starts_with("error: block 1 victim")).unwrap();
     assert!(error.contains("step qr100") && error.contains("the server ended with signal: 9"), "{error}");
     let findings = findings(&dir);
-    assert!(findings.warnings.iter().any(|warning| warning.contains("signal: 9")), "{:?}", findings.warnings);
+    assert!(texts(&findings).iter().any(|warning| warning.contains("signal: 9")), "{:?}", texts(&findings));
     // What the victim finished before stays valid.
     let loaded = &findings.workloads[0].steps[0];
     assert!(loaded.variants.iter().all(|variant| variant.rate.is_some()), "{loaded:?}");
@@ -184,7 +184,7 @@ fn an_option_file_that_changes_during_a_run_changes_none_of_its_cells() {
     };
     let found: Vec<_> = run.cells.iter().map(capacity).collect();
     assert_eq!(found, [Some("300".to_owned()), Some("300".to_owned())]);
-    let warnings = findings(&dir).warnings;
+    let warnings = texts(&findings(&dir));
     assert!(!warnings.iter().any(|warning| warning.contains("changed during the run")), "{warnings:?}");
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use dbdyno_record::Run;
 
-use crate::support::{Desk, Ended, faults, findings};
+use crate::support::{Desk, Ended, faults, findings, texts};
 use crate::watch::server;
 use crate::{POSTGRES_18, variant};
 
@@ -46,7 +46,7 @@ fn where_the_plan_says_so_the_run_goes_on_without_its_limit_and_the_report_says_
     let findings = findings(&dir);
     assert_eq!((faults(&findings), findings.run.cells_completed), (Vec::new(), 1));
     let said = format!("the server ran without the memory limit that the plan asks for: {why}");
-    assert!(findings.warnings.iter().any(|warning| warning.contains(&said)), "{:?}", findings.warnings);
+    assert!(texts(&findings).iter().any(|warning| warning.contains(&said)), "{:?}", texts(&findings));
     let run = Run::open(&dir).unwrap();
     assert_eq!(server(&run.cells[0]).unwrap().memory_limit_bytes, None);
     assert!(!run.cells[0].steps.iter().any(|step| step.counters.contains_key("cgroup")));

@@ -2,7 +2,7 @@
 
 use dbdyno_record::{CellEvent, Run, SETTLING, Settling};
 
-use crate::support::{Desk, findings};
+use crate::support::{Desk, findings, texts};
 use crate::{MARIADB_10_11, MY_CNF, POSTGRES_15, POSTGRESQL_CONF, small_plan, variant};
 
 /// The plan of the other tests, with a rest by state; the device is shared with other tests, so it is not waited for.
@@ -58,7 +58,7 @@ fn servers_settle_before_the_first_query_and_every_step_tells_its_debt() {
     };
     assert!(debt("l.i0", 0, "dirty_bytes") > 0, "a load leaves dirty pages");
     assert!(debt("l.i1", 1, "dead_rows") > 0, "deletes leave dead rows");
-    assert!(!findings.warnings.iter().any(|text| text.contains("did not settle")), "{:?}", findings.warnings);
+    assert!(!texts(&findings).iter().any(|text| text.contains("did not settle")), "{:?}", texts(&findings));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_server_that_does_not_settle_in_time_is_measured_anyway_and_the_report_says_
     let ended = desk.dbdyno(&["run", "p.toml"]);
     ended.expect_ok();
     assert!(ended.err.contains("warning: the server did not settle within 0 s"), "{}", ended.err);
-    let warnings = findings(&desk.run_dir()).warnings;
+    let warnings = texts(&findings(&desk.run_dir()));
     assert!(warnings.iter().any(|text| text.contains("the server did not settle")), "{warnings:?}");
 }
 

@@ -6,7 +6,7 @@ use dbdyno_record::{CellEvent, ConnectionClass, Run};
 #[path = "../../../drivers/tests/mysql_servers/server.rs"]
 mod tcp_server;
 
-use crate::support::{Desk, faults, findings};
+use crate::support::{Desk, faults, findings, texts};
 use crate::watch::ask;
 use crate::{
     MARIADB_10_11, MYSQL_5_6, MYSQL_8_0, POSTGRES_9_6, POSTGRES_15, POSTGRES_18, small_plan, variant,
@@ -57,7 +57,7 @@ fn what_connections_over_tcp_agreed_on_is_recorded_and_a_difference_is_warned_of
     let warning = format!(
         "Encryption of connections differs, which affects every ratio: clear: in clear; tls: {AGREED}."
     );
-    assert!(findings.warnings.contains(&warning), "{:?}", findings.warnings);
+    assert!(texts(&findings).contains(&warning), "{:?}", texts(&findings));
     assert!(ended.out.contains(&format!("connections {AGREED}")), "{}", ended.out);
     let html = std::fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(html.contains(AGREED));

@@ -200,6 +200,11 @@ fn without_debug_warning(text: &str) -> String {
     text.replace("warning: this is a debug build of dbdyno; use --release for numbers that count\n", "")
 }
 
+/// The warnings of a run.
+pub(crate) fn texts(findings: &Findings) -> Vec<String> {
+    findings.warnings.iter().map(ToString::to_string).collect()
+}
+
 /// The findings of a run.
 pub(crate) fn findings(run_dir: &Path) -> Findings {
     dbdyno_analyse::analyse(&Run::open(run_dir).unwrap())

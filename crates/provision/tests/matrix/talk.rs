@@ -87,7 +87,11 @@ impl Talk {
             Ok(_) => panic!("{}: {sql}: the whole answer was kept", self.name),
             Err(error) => {
                 assert_eq!(error.class, Class::Lost, "{}: {error}", self.name);
-                assert!(error.message.contains("the answer is larger than the 8 MiB"), "{}: {error}", self.name);
+                assert!(
+                    error.message.contains("the answer is larger than the 8 MiB"),
+                    "{}: {error}",
+                    self.name
+                );
             }
         }
     }

@@ -63,7 +63,7 @@ pub(super) fn comparison() -> Comparison {
 
 #[test]
 fn a_terminal_gets_the_table_and_the_count_last() {
-    insta::assert_snapshot!(comparison_terminal(&comparison(), TerminalOptions::PLAIN), @r#"
+    insta::assert_snapshot!(comparison_terminal(&comparison(), &TerminalOptions::PLAIN), @r#"
     dbdyno compare: <b>&" against rollback
     Note: Measured with a debug build of dbdyno: its numbers are not worth comparing.
     Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run

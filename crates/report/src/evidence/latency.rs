@@ -2,8 +2,27 @@
 
 use dbdyno_analyse::{Latency, StepFindings};
 
-use super::{Column, Grid, kind_of, run_columns, run_labels, runs};
+use super::{Column, Grid, Topic, kind_of, run_columns, run_labels, runs};
 use crate::number::{duration_us, duration_whole_us};
+
+/// Response times of the headline operations of several steps, a row a variant.
+pub(crate) fn of_all(steps: &[&StepFindings]) -> Grid {
+    let note = "Response time of each step's headline operation: all clients and all valid blocks \
+                together.";
+    let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
+    let figures =
+        ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
+    let mut grid = Grid { topic: Topic::Latency, ..Grid::new("Latency", note, labels, figures) };
+    for step in steps {
+        for variant in &step.variants {
+            let Some(latency) = &variant.latency else { continue };
+            let mut row = vec![step.name.clone(), variant.variant.clone()];
+            row.extend(figures_of(latency));
+            grid.rows.push(row);
+        }
+    }
+    grid
+}
 
 pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
     let note = "Service time: from sending to answer. Response time: from when the operation was \

@@ -23,6 +23,7 @@ use serde::Serialize;
 
 pub(crate) use account::explanations;
 pub use host_check::{HOST_CHECK, HostCheckColumn};
+pub(crate) use latency::of_all as latency_of_all;
 
 /// A table of text: the first `labels` columns say what a row is, the rest are figures.
 #[derive(Debug, Clone, Serialize)]
@@ -30,9 +31,25 @@ pub(crate) struct Grid {
     pub(crate) title: String,
     /// One sentence: what the figures are.
     pub(crate) note: String,
+    pub(crate) topic: Topic,
     pub(crate) labels: usize,
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: Vec<Vec<String>>,
+}
+
+/// What a table of the evidence is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Topic {
+    /// Response times and schedules.
+    Latency,
+    /// CPU by who used it, the original's columns, and the client's share.
+    Cost,
+    /// The device, deferred work, memory.
+    Io,
+    /// Statements, query plans, look-ups.
+    Sql,
+    /// Rates by block, ratios, verdicts, steadiness.
+    Statistics,
 }
 
 /// Head of a column.
@@ -58,6 +75,7 @@ impl Grid {
         Self {
             title: title.to_owned(),
             note: note.to_owned(),
+            topic: Topic::Statistics,
             labels: label_count,
             columns,
             rows: Vec::new(),
@@ -67,32 +85,49 @@ impl Grid {
 
 /// All tables of a step in the order of a report: what was reached first, then why. Tables without a row are left out.
 pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
-    let mut grids = vec![rates::by_variant(step)];
-    grids.extend(rates::by_block(step));
-    grids.push(verdicts::grid(step));
-    grids.push(account::grid(step));
     let [relative_metrics, relative_efficiency, relative_costs] = relative::grids(step);
-    grids.extend([metrics::original(step), relative_metrics]);
-    grids.extend([metrics::efficiency(step), relative_efficiency]);
     let [costs, wake_ups] = metrics::costs(step);
-    grids.extend([costs, wake_ups, relative_costs]);
-    grids.push(metrics::device(step));
-    grids.push(host_check::grid(step));
-    grids.push(client::grid(step));
-    for kind in kinds(step) {
-        grids.push(latency::grid(step, &kind));
-        grids.push(buckets::grid(step, &kind));
-    }
-    grids.push(operations::grid(step));
-    grids.push(lookups::grid(step));
-    grids.push(statements::grid(step));
-    grids.push(query_plans::grid(step));
-    grids.push(schedule::grid(step));
-    grids.push(steadiness::grid(step));
-    grids.push(debt::grid(step));
-    grids.push(memory::grid(step));
-    grids.retain(|grid| !grid.rows.is_empty());
-    grids
+    let latency =
+        kinds(step).into_iter().flat_map(|kind| [latency::grid(step, &kind), buckets::grid(step, &kind)]);
+    let topics = [
+        (
+            Topic::Statistics,
+            std::iter::once(rates::by_variant(step))
+                .chain(rates::by_block(step))
+                .chain([verdicts::grid(step), steadiness::grid(step)])
+                .collect::<Vec<_>>(),
+        ),
+        (Topic::Latency, latency.chain([schedule::grid(step)]).collect()),
+        (
+            Topic::Cost,
+            vec![
+                account::grid(step),
+                metrics::original(step),
+                relative_metrics,
+                metrics::efficiency(step),
+                relative_efficiency,
+                costs,
+                wake_ups,
+                relative_costs,
+                host_check::grid(step),
+                client::grid(step),
+            ],
+        ),
+        (Topic::Io, vec![metrics::device(step), debt::grid(step), memory::grid(step)]),
+        (
+            Topic::Sql,
+            vec![
+                operations::grid(step),
+                lookups::grid(step),
+                statements::grid(step),
+                query_plans::grid(step),
+            ],
+        ),
+    ];
+    let all = topics
+        .into_iter()
+        .flat_map(|(topic, grids)| grids.into_iter().map(move |grid| Grid { topic, ..grid }));
+    all.filter(|grid| !grid.rows.is_empty()).collect()
 }
 
 /// Why runs of a step must not be used or are missing, one line a run.

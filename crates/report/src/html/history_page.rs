@@ -4,7 +4,7 @@ use dbdyno_analyse::{Followed, History, Measure, Series};
 use serde::Serialize;
 
 use super::history_chart::history_chart;
-use crate::evidence::{Column, Grid};
+use crate::evidence::{Column, Grid, Topic};
 use crate::history::{HEADS, answers, method, row, title, unit};
 
 #[derive(Serialize)]
@@ -49,7 +49,14 @@ impl HistoryPage {
 fn series_grid(history: &History) -> Grid {
     let columns: Vec<Column> = HEADS.iter().map(|head| Column::new(head, "", "")).collect();
     let rows = history.series.iter().map(|series| row(history, series)).collect();
-    Grid { title: "Series".to_owned(), note: "One value a run.".to_owned(), labels: 2, columns, rows }
+    Grid {
+        title: "Series".to_owned(),
+        note: "One value a run.".to_owned(),
+        topic: Topic::Statistics,
+        labels: 2,
+        columns,
+        rows,
+    }
 }
 
 fn runs_grid(history: &History) -> Grid {
@@ -65,6 +72,7 @@ fn runs_grid(history: &History) -> Grid {
     Grid {
         title: "Runs".to_owned(),
         note: "In the order of the series.".to_owned(),
+        topic: Topic::Statistics,
         labels: 3,
         columns,
         rows,

@@ -2,16 +2,19 @@
 
 use std::collections::HashSet;
 
-use dbdyno_analyse::{Cell, Findings, StepFindings, TableRow, VariantSummary, WorkloadFindings};
+use dbdyno_analyse::{
+    Cell, Findings, Severity, StepFindings, TableRow, VariantSummary, Verdict, WorkloadFindings,
+};
 use serde::Serialize;
 
 use super::bars::bars;
 use super::second_charts::second_charts;
 use super::svg::swatch;
 use super::sweep_charts::sweep_charts;
-use crate::evidence::{Grid, grids, problems};
+use crate::answer::{AnswerTable, answer};
+use crate::evidence::{Grid, Topic, grids, latency_of_all, problems};
 use crate::facts::{
-    FAILURES, answers, host_line, logs, option_text, run_line, target_line, title, variant_line,
+    FAILURES, host_line, logs, option_text, reasons, run_line, target_line, title, variant_line,
 };
 use crate::parity::{TITLE, grid, lines};
 use crate::summary::{Section, colour_name, judgement, mark, mark_in, sections};
@@ -30,6 +33,8 @@ pub(super) struct Page {
     title: String,
     run_line: String,
     host_line: String,
+    /// Those that make figures invalid.
+    invalid: Vec<String>,
     warnings: Vec<String>,
     variants: Vec<VariantView>,
     parity: Option<ParityView>,
@@ -63,7 +68,11 @@ struct WorkloadView {
     name: String,
     version: u32,
     follows: String,
-    answers: Vec<String>,
+    sentences: Vec<String>,
+    answer: Vec<AnswerView>,
+    answer_note: String,
+    reasons: Vec<String>,
+    latency: Grid,
     summary: Vec<SummaryView>,
     /// SVG; `None` when nothing is compared.
     bars: Option<String>,
@@ -72,6 +81,15 @@ struct WorkloadView {
     steps: Vec<StepView>,
     deviations: Vec<[String; 3]>,
     options: Vec<[String; 2]>,
+}
+
+/// A table of the answer.
+#[derive(Serialize)]
+struct AnswerView {
+    /// Name and unit.
+    columns: Vec<[String; 2]>,
+    /// The step's section, and its cells: text and class.
+    rows: Vec<(Option<String>, Vec<[String; 2]>)>,
 }
 
 #[derive(Serialize)]
@@ -129,8 +147,16 @@ struct StepView {
     no_chart: String,
     /// The rate itself stays open, the rest of the evidence is folded.
     rate: Option<Grid>,
-    evidence: Vec<Grid>,
+    /// By topic; topics without a table are left out.
+    evidence: Vec<TopicView>,
     statements: Vec<[String; 2]>,
+}
+
+#[derive(Serialize)]
+struct TopicView {
+    title: &'static str,
+    has_statements: bool,
+    grids: Vec<Grid>,
 }
 
 #[derive(Serialize)]
@@ -153,6 +179,10 @@ fn chart_views(charts: Vec<(String, String)>) -> Vec<ChartView> {
 impl Page {
     pub(super) fn new(findings: &Findings) -> Self {
         let points = points_a_line(findings);
+        let warnings = |severity: Severity| {
+            let of_severity = findings.warnings.iter().filter(|notice| notice.severity == severity);
+            of_severity.map(|notice| notice.text.clone()).collect::<Vec<_>>()
+        };
         let names: Vec<String> = findings.variants.iter().map(|variant| variant.name.clone()).collect();
         let workloads = findings.workloads.iter().enumerate();
         let mut workloads: Vec<WorkloadView> = workloads
@@ -163,7 +193,8 @@ impl Page {
             title: title(findings),
             run_line: run_line(&findings.run),
             host_line: host_line(&findings.run),
-            warnings: findings.warnings.clone(),
+            invalid: warnings(Severity::Invalid),
+            warnings: warnings(Severity::Caution),
             variants: variants(findings),
             parity: findings.parity.as_ref().map(|parity| ParityView {
                 title: TITLE,
@@ -178,12 +209,38 @@ impl Page {
     }
 }
 
+/// The tables of each topic in a section of its own.
+fn by_topic(grids: Vec<Grid>, has_statements: bool) -> Vec<TopicView> {
+    let mut topics = [
+        (Topic::Latency, "Latency"),
+        (Topic::Cost, "CPU and cost"),
+        (Topic::Io, "IO, device and memory"),
+        (Topic::Sql, "SQL and query plans"),
+        (Topic::Statistics, "Statistics"),
+    ]
+    .map(|(topic, title)| {
+        let has_statements = topic == Topic::Sql && has_statements;
+        (topic, TopicView { title, has_statements, grids: Vec::new() })
+    });
+    for grid in grids {
+        if let Some((_, view)) = topics.iter_mut().find(|(topic, _)| *topic == grid.topic) {
+            view.grids.push(grid);
+        }
+    }
+    let is_shown = |view: &TopicView| !view.grids.is_empty() || view.has_statements;
+    topics.into_iter().map(|(_, view)| view).filter(is_shown).collect()
+}
+
 /// A big run has the same tables some forty times: only the first of each says what its columns mean. The script says it again
 /// in the others.
 fn explain_once(workloads: &mut [WorkloadView]) {
     let mut said = HashSet::new();
     let steps = workloads.iter_mut().flat_map(|workload| &mut workload.steps);
-    for grid in steps.flat_map(|step| step.rate.iter_mut().chain(&mut step.evidence)) {
+    let grids = steps.flat_map(|step| {
+        let of_topics = step.evidence.iter_mut().flat_map(|topic| &mut topic.grids);
+        step.rate.iter_mut().chain(of_topics)
+    });
+    for grid in grids {
         for column in grid.columns.iter_mut().filter(|column| !column.meaning.is_empty()) {
             if !said.insert((grid.title.clone(), column.name.clone(), column.unit.clone())) {
                 column.meaning.clear();
@@ -222,12 +279,17 @@ fn workload_view(
     let step_id = |step: usize| format!("w{number}s{step}");
     let summary = sections(&workload.summary);
     let steps = workload.steps.iter().enumerate();
+    let answer = answer(&findings.run, workload);
     WorkloadView {
         id: format!("w{number}"),
         name: workload.name.clone(),
         version: workload.version,
         follows: workload.follows.clone(),
-        answers: answers(&findings.run, workload),
+        answer: answer.tables.iter().map(|table| answer_view(table, workload, &step_id)).collect(),
+        sentences: answer.sentences,
+        answer_note: answer.note,
+        reasons: reasons(&findings.run, workload),
+        latency: latency_of_all(&workload.judged_steps().collect::<Vec<_>>()),
         summary: summary.iter().map(|section| summary_view(section, workload, &step_id)).collect(),
         bars: bars(&workload.summary.relative, &findings.run.base, names),
         sweeps: chart_views(workload.sweeps.iter().flat_map(|sweep| sweep_charts(sweep, names)).collect()),
@@ -239,6 +301,26 @@ fn workload_view(
             .collect(),
         options: workload.options.iter().map(|(name, value)| [name.clone(), option_text(value)]).collect(),
     }
+}
+
+fn answer_view(
+    table: &AnswerTable,
+    workload: &WorkloadFindings,
+    step_id: &dyn Fn(usize) -> String,
+) -> AnswerView {
+    let class = |verdict: Option<Verdict>| match verdict {
+        Some(Verdict::Faster) => "better",
+        Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled) => "worse",
+        Some(Verdict::Invalid) => "invalid",
+        _ => "",
+    };
+    let rows = table.rows.iter().map(|row| {
+        let name = row.first().map_or("", |cell| &cell.text);
+        let target = workload.steps.iter().position(|step| step.name == name).map(step_id);
+        (target, row.iter().map(|cell| [cell.text.clone(), class(cell.verdict).to_owned()]).collect())
+    });
+    let columns = table.columns.iter().map(|column| [column.name.clone(), column.unit.clone()]);
+    AnswerView { columns: columns.collect(), rows: rows.collect() }
 }
 
 fn summary_view(
@@ -315,7 +397,7 @@ fn step_view(step: &StepFindings, names: &[String], id: String, points: usize) -
         chart_notes: by_second.notes,
         no_chart: by_second.none,
         rate,
-        evidence,
+        evidence: by_topic(evidence, !step.statements.is_empty()),
         statements: step.statements.iter().map(|(kind, text)| [kind.clone(), text.clone()]).collect(),
     }
 }

@@ -91,7 +91,7 @@ impl History {
 
     /// Takes over what step `index` did.
     pub(crate) fn add(&mut self, index: usize, step: &StepPlan, end: &StepEnd) {
-        let kinds = super::lanes::kinds(step);
+        let kinds = super::steps::kinds(step);
         // Deletes may run so far ahead of inserts that a smaller table is found empty.
         let lead = (Coupling::ORIGINAL_LEAD + 1) * u64::from(step.rows_per_commit);
         let never_empty: Vec<bool> =

@@ -7,9 +7,9 @@ use dbdyno_record::{Headline, KindSpec, StepSpec, Target, Unit, WindowRule};
 use serde_json::{Map, json};
 use std::time::Duration;
 
+use crate::insert_benchmark::Setup;
 use crate::insert_benchmark::rows::{Purpose, stream};
 use crate::insert_benchmark::sql::{self, RangeKind};
-use crate::insert_benchmark::{Setup, lanes};
 
 /// What a step does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub(crate) fn spec(index: usize, step: &StepPlan, setup: &Setup) -> StepSpec {
         headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
         window: if step.kind == StepKind::Index { WindowRule::LastEnded } else { WindowRule::FirstEnded },
         target,
-        kinds: lanes::kinds(step)
+        kinds: kinds(step)
             .iter()
             .map(|kind| {
                 let is_paced = matches!(*kind, "insert" | "delete");
@@ -187,6 +187,18 @@ fn statement(kind: &str, step: &StepPlan, capabilities: &Capabilities, options: 
             .join(" | "),
         _ => sql::prepared_point(table, capabilities, options.points_per_query, false),
     }
+}
+
+/// Operation kinds of a step, in the order in which records number them.
+pub(crate) fn kinds(step: &StepPlan) -> Vec<&'static str> {
+    let mut kinds = vec![if step.kind == StepKind::Index { "index" } else { "insert" }];
+    if step.deletes {
+        kinds.push("delete");
+    }
+    if step.rate.is_some() {
+        kinds.push("query");
+    }
+    kinds
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod acceptance;
 mod catalogue;
 mod check;
 mod deviations;
+mod entry;
 mod estimate;
 mod groups;
 mod micro_test;
@@ -47,7 +48,8 @@ use crate::oltp::verify::Contents;
 use crate::oltp::{self, Oltp, verify};
 use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards};
 
-pub use catalogue::{ALL, Entry, entry};
+pub use catalogue::{ALL, entry};
+pub use entry::Entry;
 pub use page::{page, statement};
 
 /// A step gets this much longer than its time cap: connections may be slow to answer once.

@@ -14,7 +14,8 @@ use dbdyno_record::Deviation;
 use crate::Workload;
 use crate::cards::{context, shown};
 use crate::deviations::{Surroundings, of_surroundings};
-use crate::microbenchmarks::catalogue::{ALL, Entry};
+use crate::microbenchmarks::catalogue::ALL;
+use crate::microbenchmarks::entry::Entry;
 use crate::microbenchmarks::{Microbenchmarks, deviations, groups, steps, writes};
 
 const INTRODUCTION: &str = include_str!("page_introduction.txt");

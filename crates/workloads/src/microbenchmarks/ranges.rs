@@ -2,7 +2,7 @@
 
 use crate::microbenchmarks::options::MicroTest as Test;
 
-use crate::microbenchmarks::catalogue::{Entry, Shape};
+use crate::microbenchmarks::entry::{Entry, Shape};
 use crate::microbenchmarks::points::one;
 use crate::oltp::mix::Place;
 use crate::oltp::sql::{Fetch, Kind};

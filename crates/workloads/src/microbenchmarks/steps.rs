@@ -9,7 +9,8 @@ use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
 use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
 use serde_json::{Map, Value, json};
 
-use crate::microbenchmarks::catalogue::{Shape, entry};
+use crate::microbenchmarks::catalogue::entry;
+use crate::microbenchmarks::entry::Shape;
 use crate::microbenchmarks::{groups, writes};
 use crate::oltp::lanes::{AnyLane, LaneFactory, Script, TestLane};
 use crate::oltp::mix::Place;

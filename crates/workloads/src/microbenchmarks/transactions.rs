@@ -3,7 +3,7 @@
 use crate::microbenchmarks::options::MicroTest as Test;
 use crate::oltp::options::OltpTest;
 
-use crate::microbenchmarks::catalogue::{Entry, Shape};
+use crate::microbenchmarks::entry::{Entry, Shape};
 use crate::oltp::mix::{Place, places};
 
 const RANGES: &str = "ids drawn from 1 to the table's size; ranges span as many ids as the name says, a to a + R - 1. The point \

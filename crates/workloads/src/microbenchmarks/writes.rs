@@ -3,7 +3,7 @@
 use crate::microbenchmarks::options::MicroTest as Test;
 use crate::oltp::options::OltpTest;
 
-use crate::microbenchmarks::catalogue::Entry;
+use crate::microbenchmarks::entry::Entry;
 use crate::microbenchmarks::points::one;
 use crate::oltp::mix::places;
 use crate::oltp::sql::Kind;

@@ -11,7 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::Philox;
 use crate::oltp::Setup;
-use crate::oltp::lanes::Script;
 use crate::oltp::load::{LoadForm, LoadPlan};
 use crate::oltp::mix::{Place, places};
 use crate::oltp::rows::{C_LENGTH, PAD_LENGTH};
@@ -55,21 +54,6 @@ impl StepPlan {
 /// The draws of step `name`. They depend on its name, so that a step more or less in a plan leaves the others as they are.
 pub(crate) fn stream(name: &str, seed: u64) -> Philox {
     Philox::new(seed, fnv1a(name.as_bytes()))
-}
-
-/// What the connections of a test do; for a load or an index, see [`StepPlan::test`].
-pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
-    let (test, connections, is_shared) = step.test();
-    Script {
-        kind: kind_name(test),
-        places: places(test, &setup.options, setup.client_ids()),
-        prepared: setup.prepared(test),
-        stream: stream(&step.name, setup.context.seed),
-        connections,
-        is_shared,
-        table_each: false,
-        found_rows: Arc::default(),
-    }
 }
 
 /// The hash of Fowler, Noll and Vo, variant 1a, 32 bits.
@@ -149,7 +133,7 @@ pub(crate) fn paces(step: &StepPlan, setup: &Setup) -> Vec<Pace> {
 }
 
 /// What an operation of `test` is called.
-fn kind_name(test: Test) -> &'static str {
+pub(crate) fn kind_name(test: Test) -> &'static str {
     match test {
         Test::PointSelect => "query",
         Test::ReadOnly | Test::ReadWrite | Test::WriteOnly => "transaction",

@@ -72,12 +72,12 @@ fn spread(Spread { least, median, greatest }: Spread) -> String {
 
 /// The answer, of all tests together.
 fn shown(samples: &Samples) -> String {
-    let all = || (0..TESTS.len()).flat_map(|test| (0..samples.titles.len()).map(move |server| (test, server)));
+    let all =
+        || (0..TESTS.len()).flat_map(|test| (0..samples.titles.len()).map(move |server| (test, server)));
     let waking =
         Spread::of(all().map(|(test, server)| 1.0 - samples.to_client(test, server, SPIN, SLEEP).median));
-    let ratio = |test, server, client| {
-        samples.to_base(test, server, client, |sample| sample.server_cpu_us).median
-    };
+    let ratio =
+        |test, server, client| samples.to_base(test, server, client, |sample| sample.server_cpu_us).median;
     let moved = |&(test, server): &(usize, usize)| {
         (ratio(test, server, SLEEP) / ratio(test, server, SPIN)).ln().abs()
     };

@@ -58,9 +58,8 @@ impl Samples {
     /// Work added to a spinning client changes no server's CPU an operation, and no ratio of two servers, by more than
     /// [`TOLERANCE`].
     pub(super) fn is_met(&self) -> bool {
-        (0..TESTS.len()).all(|test| {
-            (0..self.titles.len()).all(|server| self.is_independent_of_work(test, server))
-        })
+        (0..TESTS.len())
+            .all(|test| (0..self.titles.len()).all(|server| self.is_independent_of_work(test, server)))
     }
 
     /// As [`Samples::is_met`], of one test and one server.

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicI64;
 
 use dbdyno_loadgen::{Coupling, Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role, Side};
 
-use crate::insert_benchmark::steps::{StepKind, StepPlan, writer_pace};
+use crate::insert_benchmark::steps::{StepKind, StepPlan, kinds, writer_pace};
 use crate::insert_benchmark::{Setup, sql};
 
 /// Builds a lane on the thread that will run it.
@@ -46,18 +46,6 @@ pub enum AnyLane {
     Range(range::RangeLane),
     Point(point::PointLane),
     Index(index::IndexLane),
-}
-
-/// Operation kinds of a step, in the order in which records number them.
-pub(crate) fn kinds(step: &StepPlan) -> Vec<&'static str> {
-    let mut kinds = vec![if step.kind == StepKind::Index { "index" } else { "insert" }];
-    if step.deletes {
-        kinds.push("delete");
-    }
-    if step.rate.is_some() {
-        kinds.push("query");
-    }
-    kinds
 }
 
 /// All lanes of `client` in `step`.

@@ -12,6 +12,7 @@ use dbdyno_drivers::RowStream;
 use dbdyno_loadgen::{Done, Failure, Lane, LaneSpec, Limit, Notes, Pace, Role, StatementDone};
 
 use crate::oltp::load::{LoadForm, LoadPlan};
+use crate::oltp::mix::places;
 use crate::oltp::steps::{StepKind, StepPlan};
 use crate::oltp::{Setup, steps};
 
@@ -40,7 +41,7 @@ pub(crate) fn of_step(
         StepKind::Index => indexers(setup),
         StepKind::Test { connections, rate, .. } => {
             let per_client = connections / steps::clients(connections, rate);
-            let script = steps::script(step, setup);
+            let script = script(step, setup);
             (0..connections)
                 .zip(steps::paces(step, setup))
                 .map(|(connection, pace)| {
@@ -150,5 +151,20 @@ impl Lane for AnyLane {
 
     async fn close(self) {
         each!(self, lane => lane.close().await);
+    }
+}
+
+/// What the connections of a test do; for a load or an index, see [`StepPlan::test`].
+pub(crate) fn script(step: &StepPlan, setup: &Setup) -> Script {
+    let (test, connections, is_shared) = step.test();
+    Script {
+        kind: steps::kind_name(test),
+        places: places(test, &setup.options, setup.client_ids()),
+        prepared: setup.prepared(test),
+        stream: steps::stream(&step.name, setup.context.seed),
+        connections,
+        is_shared,
+        table_each: false,
+        found_rows: Arc::default(),
     }
 }

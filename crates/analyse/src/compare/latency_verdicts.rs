@@ -1,0 +1,139 @@
+//! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates are.
+
+use crate::compare::inference::paired;
+use crate::compare::interim_analyses::Compared;
+use crate::compare::ratio::of_blocks;
+use crate::compare::verdicts::{Rules, judge_family};
+use crate::model::runs::valid;
+use crate::model::{PercentileRatio, StepFindings, StepRun, VariantStep, Verdict};
+
+/// Of fewer operations the 99th percentile is their longest, which says little of the next block.
+const LEAST_OPERATIONS: u64 = 100;
+
+/// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are valid.
+pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
+    let of_block = |run: &StepRun| {
+        let base = valid(base).find(|base| base.block == run.block)?;
+        Some((run.block, p99_us(run, kind)? / p99_us(base, kind)?))
+    };
+    let ratio = of_blocks(valid(runs).filter_map(of_block).collect())?;
+    Some(PercentileRatio { ratio, verdict: None })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
+fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
+    let response = &run.kinds.iter().find(|found| found.kind == kind)?.response;
+    (response.count >= LEAST_OPERATIONS && response.p99_us > 0).then_some(response.p99_us as f64)
+}
+
+/// Fills in inference and verdict of every percentile. All of a run are one family, apart from those of the base under its
+/// second name, as with rates.
+pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
+    for step in steps.iter_mut() {
+        let margin = step.margin;
+        for found in step.variants.iter_mut().filter_map(|variant| variant.p99.as_mut()) {
+            let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+            found.ratio.inference = paired(&ratios, margin, rules.seed);
+        }
+    }
+    for is_again in [false, true] {
+        let of_family =
+            |variant: &&mut VariantStep| (rules.again == Some(variant.variant.as_str())) == is_again;
+        let mut family: Vec<(&mut PercentileRatio, f64)> = Vec::new();
+        for step in steps.iter_mut() {
+            let margin = step.margin;
+            let variants = step.variants.iter_mut().filter(of_family);
+            family.extend(variants.filter_map(|variant| Some((variant.p99.as_mut()?, margin))));
+        }
+        judge_percentiles(&mut family, rules);
+    }
+}
+
+fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], rules: Rules<'_>) {
+    let mut decided = vec![None; family.len()];
+    let judged = family.iter_mut().zip(&mut decided).filter_map(|((found, margin), decided)| {
+        let PercentileRatio { ratio, verdict } = &mut **found;
+        let inference = ratio.inference.as_mut()?;
+        Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
+    });
+    judge_family(&mut judged.collect::<Vec<_>>(), rules.looks);
+    for (found, _) in family {
+        found.verdict = found.verdict.map(of_time);
+    }
+}
+
+/// The word for a time, from that for a rate: more is worse.
+fn of_time(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Faster => Verdict::Slower,
+        Verdict::Slower => Verdict::Faster,
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::margins::Margins;
+    use crate::fixtures::step_run;
+    use crate::model::{KindResult, Latency};
+    use crate::simulations::normal;
+
+    fn run(block: u32, count: u64, p99_us: u64) -> StepRun {
+        let response = Latency { count, p99_us, ..Latency::default() };
+        let kinds = vec![KindResult { kind: "query".to_owned(), response, ..KindResult::default() }];
+        StepRun { kinds, ..step_run(block, 100.0) }
+    }
+
+    fn rules() -> Rules<'static> {
+        Rules { base: "a", again: None, margins: Margins::all(0.02), seed: 1, looks: &[] }
+    }
+
+    fn judged(blocks: &[(u64, u64)]) -> Option<Verdict> {
+        let runs = |of: &dyn Fn(&(u64, u64)) -> u64| -> Vec<StepRun> {
+            (1..).zip(blocks).map(|(block, p99)| run(block, 1_000, of(p99))).collect()
+        };
+        let mut found = p99_ratio(&runs(&|p99| p99.1), &runs(&|p99| p99.0), "query").expect("has blocks");
+        let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+        found.ratio.inference = paired(&ratios, 0.02, 1);
+        judge_percentiles(&mut [(&mut found, 0.02)], rules());
+        found.verdict
+    }
+
+    #[test]
+    fn a_lower_percentile_is_faster_and_a_higher_one_slower() {
+        assert_eq!(judged(&[(1_000, 800), (1_100, 890), (900, 710), (1_000, 805)]), Some(Verdict::Faster));
+        assert_eq!(judged(&[(1_000, 1_300), (1_100, 1_420), (900, 1_180)]), Some(Verdict::Slower));
+        assert_eq!(
+            judged(&[(1_000, 1_001), (1_000, 1_002), (1_000, 999), (1_000, 1_000)]),
+            Some(Verdict::Same)
+        );
+        assert_eq!(judged(&[(1_000, 2_000)]), None, "one block");
+    }
+
+    #[test]
+    fn blocks_with_few_operations_have_no_percentile() {
+        let (few, many) = ([run(1, 99, 500)], [run(1, 100, 500)]);
+        assert!(p99_ratio(&few, &many, "query").is_none());
+        assert!(p99_ratio(&many, &few, "query").is_none());
+        assert_eq!(p99_ratio(&many, &many, "query").map(|found| found.ratio.value), Some(1.0));
+        assert!(p99_ratio(&many, &many, "insert").is_none(), "another kind");
+    }
+
+    /// A/A: percentiles whose logarithms scatter by 10 % from block to block, as p99 does on a busy machine.
+    #[test]
+    fn of_equal_variants_at_most_one_in_twenty_is_called_different() {
+        let scattered = |study, number| (1_000.0 * (0.1 * normal(study, number)).exp()) as u64;
+        let trials = 1_000_u64;
+        let differ = (0..trials)
+            .filter(|study| {
+                let block = |number: u64| (scattered(*study, 2 * number), scattered(*study, 2 * number + 1));
+                let blocks: Vec<(u64, u64)> = (0..5).map(block).collect();
+                matches!(judged(&blocks), Some(Verdict::Faster | Verdict::Slower))
+            })
+            .count();
+        // 5 %, and three standard deviations of so many trials.
+        assert!(differ <= 50 + 3 * 7, "{differ} of {trials}");
+        assert!(differ > 0, "the test would see none");
+    }
+}

@@ -1,0 +1,301 @@
+//! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
+
+use dbdyno_analyse::{
+    Account, Cause, Cell, Latency, Part, RunSummary, StepFindings, TableRow, VariantStep, Verdict,
+    WorkloadFindings,
+};
+
+use crate::facts::sentences;
+use crate::number::{fixed, grouped, interval_text, milliseconds, rate};
+
+/// What a reader is to know first of one workload.
+pub(crate) struct Answer {
+    pub(crate) sentences: Vec<String>,
+    /// Empty where nothing was planned.
+    pub(crate) tables: Vec<AnswerTable>,
+    /// What signs and columns are.
+    pub(crate) note: String,
+}
+
+/// A row a step.
+#[derive(Default)]
+pub(crate) struct AnswerTable {
+    pub(crate) columns: Vec<AnswerColumn>,
+    pub(crate) rows: Vec<Vec<AnswerCell>>,
+}
+
+pub(crate) struct AnswerColumn {
+    pub(crate) name: String,
+    pub(crate) unit: String,
+    /// Columns of a higher rank make room first where the table is too wide.
+    pub(crate) rank: u8,
+}
+
+#[derive(Default)]
+pub(crate) struct AnswerCell {
+    pub(crate) text: String,
+    /// By which the cell is coloured.
+    pub(crate) verdict: Option<Verdict>,
+}
+
+impl From<String> for AnswerCell {
+    fn from(text: String) -> Self {
+        Self { text, verdict: None }
+    }
+}
+
+/// What is shown where there is nothing.
+const NONE: &str = "–";
+
+pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
+    let is_compared = |row: &&TableRow| row.label != run.base && !row.is_target;
+    let compared: Vec<&TableRow> = workload.summary.relative.rows.iter().filter(is_compared).collect();
+    let steps: Vec<&StepFindings> = workload.judged_steps().collect();
+    let (tables, note) = match compared.as_slice() {
+        [] => (vec![alone(&steps)], "Latency: response time, all clients and blocks together.".to_owned()),
+        [row] => {
+            let pairs = Pairs::new(&run.base, row, workload, &steps);
+            let note = pairs.note(run, workload);
+            (vec![pairs.table()], note)
+        }
+        rows => {
+            let rates = [unit(&steps), "ratio".to_owned()];
+            let tables = vec![
+                each(&run.base, rows, workload, &steps, (rates, &rate_cells)),
+                each(&run.base, rows, workload, &steps, (["p99 ms"; 2].map(str::to_owned), &p99_cells)),
+            ];
+            (tables, format!("Base: {}.", run.base))
+        }
+    };
+    Answer { sentences: sentences(run, workload), tables, note }
+}
+
+fn column(name: &str, unit: &str, rank: u8) -> AnswerColumn {
+    AnswerColumn { name: name.to_owned(), unit: unit.to_owned(), rank }
+}
+
+fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
+    step.variants.iter().find(|found| found.variant == variant)
+}
+
+fn rate_text(variant: Option<&VariantStep>) -> String {
+    variant.and_then(|variant| variant.rate).map_or(NONE.to_owned(), |value| grouped(&rate(Some(value))))
+}
+
+fn p99_ms(variant: Option<&VariantStep>) -> String {
+    let latency = variant.and_then(|variant| variant.latency.as_ref());
+    latency.map_or(NONE.to_owned(), |latency| milliseconds(latency.p99_us))
+}
+
+/// The unit that all steps share, for the head of a column.
+fn unit(steps: &[&StepFindings]) -> String {
+    let first = steps.first().map_or("", |step| &step.rate_label);
+    if steps.iter().all(|step| step.rate_label == first) { first.to_owned() } else { "per s".to_owned() }
+}
+
+/// Picks a figure, in microseconds.
+type Percentile = fn(&Latency) -> u64;
+
+/// A run of one variant.
+fn alone(steps: &[&StepFindings]) -> AnswerTable {
+    let mut columns = vec![column("step", "", 0), column("rate", &unit(steps), 0)];
+    let figures: [(&str, Percentile); 4] = [
+        ("p50", |latency| latency.p50_us),
+        ("p95", |latency| latency.p95_us),
+        ("p99", |latency| latency.p99_us),
+        ("max", |latency| latency.max_us),
+    ];
+    columns.extend(figures.iter().map(|(name, _)| column(name, "ms", 0)));
+    let row = |step: &&StepFindings| {
+        let variant = step.variants.first();
+        let latency = variant.and_then(|variant| variant.latency.as_ref());
+        let figures = figures.iter().map(|(_, figure)| {
+            AnswerCell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
+        });
+        let head = [step.name.clone(), rate_text(variant)].map(AnswerCell::from);
+        head.into_iter().chain(figures).collect()
+    };
+    AnswerTable { columns, rows: steps.iter().map(row).collect() }
+}
+
+/// One variant against the base.
+struct Pairs<'a> {
+    rows: Vec<Pair<'a>>,
+    unit: String,
+}
+
+struct Pair<'a> {
+    step: &'a StepFindings,
+    base: Option<&'a VariantStep>,
+    new: Option<&'a VariantStep>,
+    ratio: Option<&'a Cell>,
+}
+
+impl<'a> Pairs<'a> {
+    fn new(
+        base: &str,
+        row: &'a TableRow,
+        workload: &'a WorkloadFindings,
+        steps: &[&'a StepFindings],
+    ) -> Self {
+        let pair = |step: &&'a StepFindings| Pair {
+            step,
+            base: of(step, base),
+            new: of(step, &row.label),
+            ratio: cell_of(row, workload, &step.name),
+        };
+        Self { rows: steps.iter().map(pair).collect(), unit: unit(steps) }
+    }
+
+    fn table(&self) -> AnswerTable {
+        let mut columns = vec![
+            column("step", "", 0),
+            column("base", &self.unit, 2),
+            column("new", &self.unit, 1),
+            column("ratio", "", 0),
+        ];
+        let has_verdicts = self.rows.iter().any(|pair| pair.verdict().is_some());
+        if has_verdicts {
+            columns.extend([column("95 %", "interval", 3), column("verdict", "", 0)]);
+        }
+        columns.push(column("p99", "base → new, ms", 0));
+        let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
+        if has_causes {
+            columns.push(column("main cause", "", 4));
+        }
+        let row = |pair: &Pair<'_>| {
+            let ratio = pair.ratio.map_or(NONE.to_owned(), |cell| cell.text.clone());
+            let verdict = pair.verdict();
+            let mut cells = vec![
+                pair.step.name.clone().into(),
+                rate_text(pair.base).into(),
+                rate_text(pair.new).into(),
+                AnswerCell { text: ratio, verdict },
+            ];
+            if has_verdicts {
+                let interval = pair.ratio.and_then(|cell| cell.interval);
+                cells.push(interval.map_or(NONE.to_owned(), interval_text).into());
+                let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
+                cells.push(AnswerCell { text: word, verdict });
+            }
+            cells.push(pair.p99());
+            cells.extend(has_causes.then(|| pair.cause().unwrap_or_default().into()));
+            cells
+        };
+        AnswerTable { columns, rows: self.rows.iter().map(row).collect() }
+    }
+
+    fn note(&self, run: &RunSummary, workload: &WorkloadFindings) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        if workload.most_ratio_blocks(&run.base) == 1 {
+            parts.push("One block: differences may be chance; use --blocks 5.".to_owned());
+        }
+        let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
+        if has(Verdict::Faster) || has(Verdict::Slower) {
+            parts.push("↓ p99 is lower, ↑ higher than the base's, by verdict.".to_owned());
+        }
+        parts.join(" ")
+    }
+}
+
+impl Pair<'_> {
+    fn verdict(&self) -> Option<Verdict> {
+        self.ratio.and_then(|cell| cell.verdict)
+    }
+
+    fn p99_verdict(&self) -> Option<Verdict> {
+        self.new?.p99.as_ref()?.verdict
+    }
+
+    fn p99(&self) -> AnswerCell {
+        let (base, new) = (p99_ms(self.base), p99_ms(self.new));
+        if base == NONE && new == NONE {
+            return NONE.to_owned().into();
+        }
+        let verdict = self.p99_verdict();
+        AnswerCell { text: format!("{base} → {new}{}", arrow(verdict)), verdict }
+    }
+
+    /// What most of the difference comes from; `None` where no difference was found.
+    fn cause(&self) -> Option<String> {
+        let ratio = self.ratio?;
+        let differs = match ratio.verdict {
+            Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
+            None => (ratio.value? - 1.0).abs() > 0.05,
+        };
+        let new = self.new.filter(|_| differs)?;
+        if !new.beside.query_plans.is_empty() {
+            return Some("other query plan".to_owned());
+        }
+        greatest(new.account.as_ref()?)
+    }
+}
+
+fn arrow(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Faster) => " ↓",
+        Some(Verdict::Slower) => " ↑",
+        _ => "",
+    }
+}
+
+/// `user CPU ×0.81`
+fn greatest(account: &Account) -> Option<String> {
+    let weight = |part: &&Part| part.factor.ln().abs();
+    let part = account.parts.iter().max_by(|a, b| weight(a).total_cmp(&weight(b)))?;
+    let cause = match part.cause {
+        Cause::CpuUser => "user CPU",
+        Cause::CpuKernel => "kernel CPU",
+        Cause::IoWait => "IO wait",
+        Cause::Idle => "idle",
+    };
+    Some(format!("{cause} ×{}", fixed(Some(part.factor), 2)))
+}
+
+fn cell_of<'a>(row: &'a TableRow, workload: &WorkloadFindings, step: &str) -> Option<&'a Cell> {
+    let at = workload.summary.relative.columns.iter().position(|column| column == step)?;
+    row.cells.get(at)
+}
+
+/// What a table of several variants shows of the base, and of each other one.
+type Cells = dyn Fn(Option<&VariantStep>, Option<&VariantStep>, Option<&Cell>) -> AnswerCell;
+
+/// Several variants against the base: a column for each.
+fn each(
+    base: &str,
+    rows: &[&TableRow],
+    workload: &WorkloadFindings,
+    steps: &[&StepFindings],
+    ([of_base, of_others], cells): ([String; 2], &Cells),
+) -> AnswerTable {
+    let mut columns = vec![column("step", "", 0), column(base, &of_base, 0)];
+    columns.extend(rows.iter().map(|row| column(&row.label, &of_others, 0)));
+    let row = |step: &&StepFindings| {
+        let of_base = of(step, base);
+        let mut line = vec![step.name.clone().into(), cells(of_base, None, None)];
+        line.extend(
+            rows.iter().map(|row| cells(of_base, of(step, &row.label), cell_of(row, workload, &step.name))),
+        );
+        line
+    };
+    AnswerTable { columns, rows: steps.iter().map(row).collect() }
+}
+
+fn rate_cells(base: Option<&VariantStep>, new: Option<&VariantStep>, ratio: Option<&Cell>) -> AnswerCell {
+    match (new, ratio) {
+        (None, None) => rate_text(base).into(),
+        (_, None) => NONE.to_owned().into(),
+        (_, Some(cell)) => {
+            let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
+            AnswerCell { text: format!("{}{word}", cell.text), verdict: cell.verdict }
+        }
+    }
+}
+
+fn p99_cells(base: Option<&VariantStep>, new: Option<&VariantStep>, ratio: Option<&Cell>) -> AnswerCell {
+    if new.is_none() && ratio.is_none() {
+        return p99_ms(base).into();
+    }
+    let verdict = new.and_then(|new| new.p99.as_ref()?.verdict);
+    AnswerCell { text: format!("{}{}", p99_ms(new), arrow(verdict)), verdict }
+}
