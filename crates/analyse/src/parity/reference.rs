@@ -8,9 +8,9 @@ use super::traps::{Trap, traps};
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
-dbdyno reads the effective settings of each server back after its start, turns them into *classes*
-(words that hold for every product), compares those between the variants, and looks for known
-*traps*. `dbdyno plan` predicts the same without starting anything. How to use it:
+dbdyno reads the effective settings of each server back after its start. It turns them into
+*classes*, words that hold for every product, and compares those between the variants. It also looks
+for known *traps*. `dbdyno plan` predicts both. How to use it:
 [fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
 `crates/analyse/src/parity`.
 
@@ -23,13 +23,11 @@ differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are mean
 
 | `parity` | effect |
 |---|---|
-| `\"warn\"` | differences and traps are in the report and, as far as they can be predicted, before the run |
-| `\"refuse\"` | a run whose variants differ in a class of weight *result* that `differs` does not name ends with exit status 2: at once when it can be predicted, else after each variant was started once and read back, before anything is measured |
+| `\"warn\"` | differences and traps are in the report and, where they can be predicted, in `dbdyno plan` |
+| `\"refuse\"` | variants that differ in a class of weight *result* outside of `differs` end the run with exit status 2 before anything is measured; what cannot be predicted is read back from each variant first |
 | `\"off\"` | nothing is compared |
 
-Sizes within 5 % count as equal, because servers round them. A class compared *in the family* is
-compared between MariaDB, MySQL and Percona Server, or between versions of PostgreSQL, but not
-across.
+Sizes within 5 % count as equal, because servers round them.
 ";
 
 /// The whole page, as Markdown.
@@ -38,14 +36,14 @@ pub fn reference() -> String {
     section(
         &mut page,
         "Classes",
-        "| id | what it is | from | only | effect of a difference | remedy |",
-        6,
+        "| id | what it is | of | effect of a difference | remedy |",
+        5,
         classes().iter().map(class_row),
     );
     page.push_str(
-        "\n*From*: product families that have it, with the setting, or without where it is computed from\n\
-         several. *Only*: `family` is compared in the family, all others between all products; `detail` is\n\
-         of weight *detail*, all others *result*.\n",
+        "\n*Of*: the products that have it, with the setting where it is one. MySQL includes MariaDB and\n\
+         Percona Server. `family`: compared only within MySQL's family or between versions of PostgreSQL;\n\
+         all others between all products. `detail`: of weight *detail*, all others *result*.\n",
     );
     section(
         &mut page,
@@ -55,8 +53,7 @@ pub fn reference() -> String {
         traps().iter().map(trap_row),
     );
     page.push_str(
-        "\nA trap about a class that the plan names in `differs` is silent. The conditions of each trap are\n\
-         in `crates/analyse/src/parity/traps.toml`.\n",
+        "\nA trap about a class in `differs` is silent. Conditions: `crates/analyse/src/parity/traps.toml`.\n",
     );
     page
 }
@@ -72,7 +69,7 @@ fn section(page: &mut String, title: &str, heads: &str, columns: usize, rows: im
 }
 
 fn class_row(class: &Class) -> String {
-    let sources = [("mysql", "MySQL, MariaDB"), ("postgres", "PostgreSQL"), ("sqlite", "SQLite")];
+    let sources = [("mysql", "MySQL"), ("postgres", "PostgreSQL"), ("sqlite", "SQLite")];
     let from: Vec<String> = sources
         .iter()
         .filter_map(|(family, name)| {
@@ -82,16 +79,10 @@ fn class_row(class: &Class) -> String {
         .collect();
     let family = (class.across == Across::Family).then_some("family");
     let detail = (class.weight == Weight::Detail).then_some("detail");
-    let only: Vec<&str> = family.into_iter().chain(detail).collect();
-    let Class { id, title, meaning, effect, write, .. } = class;
-    cells(&[
-        &format!("`{id}`"),
-        &format!("**{title}**: {meaning}"),
-        &from.join(", "),
-        &only.join(", "),
-        effect,
-        write,
-    ])
+    let only = family.into_iter().chain(detail).map(str::to_owned);
+    let of: Vec<String> = from.into_iter().chain(only).collect();
+    let Class { id, meaning, effect, write, .. } = class;
+    cells(&[&format!("`{id}`"), meaning, &of.join(", "), effect, write])
 }
 
 fn trap_row(trap: &Trap) -> String {
