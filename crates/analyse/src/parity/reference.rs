@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::classes::{Across, Class, Weight, classes};
-use super::traps::{Trap, traps};
+use super::traps::traps;
 
 const HEAD: &str = "\
 # Parity: configuration differences and traps
@@ -30,45 +30,38 @@ differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are mean
 Sizes within 5 % count as equal, because servers round them.
 ";
 
+const CLASSES: &str = "
+## Classes
+
+Each with the products that have it, its setting if it is one, the effect of a difference and, after
+→, how to make it equal. MySQL includes MariaDB and Percona Server. *family*: compared only within
+MySQL's family or between versions of PostgreSQL. *detail*: of weight *detail*; all others are of
+weight *result*.
+
+";
+
+const TRAPS: &str = "
+## Traps
+
+Each with its effect on a result and its remedy. A trap about a class in `differs` is silent.
+Conditions: `crates/analyse/src/parity/traps.toml`.
+
+";
+
 /// The whole page, as Markdown.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
-    section(
-        &mut page,
-        "Classes",
-        "| id | what it is | of | effect of a difference | remedy |",
-        5,
-        classes().iter().map(class_row),
-    );
-    page.push_str(
-        "\n*Of*: the products that have it, with the setting where it is one. MySQL includes MariaDB and\n\
-         Percona Server. `family`: compared only within MySQL's family or between versions of PostgreSQL;\n\
-         all others between all products. `detail`: of weight *detail*, all others *result*.\n",
-    );
-    section(
-        &mut page,
-        "Traps",
-        "| id | what it is | effect on a result | remedy |",
-        4,
-        traps().iter().map(trap_row),
-    );
-    page.push_str(
-        "\nA trap about a class in `differs` is silent. Conditions: `crates/analyse/src/parity/traps.toml`.\n",
-    );
+    page.push_str(CLASSES);
+    classes().iter().for_each(|class| write_class(&mut page, class));
+    page.push_str(TRAPS);
+    for trap in traps() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "* `{}`: {}. {} → {}", trap.id, trap.title, trap.effect, trap.write);
+    }
     page
 }
 
-fn section(page: &mut String, title: &str, heads: &str, columns: usize, rows: impl Iterator<Item = String>) {
-    let rule = "|---".repeat(columns);
-    // Writing to a String cannot fail.
-    let _ = write!(page, "\n## {title}\n\n{heads}\n{rule}|\n");
-    for row in rows {
-        page.push_str(&row);
-        page.push('\n');
-    }
-}
-
-fn class_row(class: &Class) -> String {
+fn write_class(page: &mut String, class: &Class) {
     let sources = [("mysql", "MySQL"), ("postgres", "PostgreSQL"), ("sqlite", "SQLite")];
     let from: Vec<String> = sources
         .iter()
@@ -77,20 +70,13 @@ fn class_row(class: &Class) -> String {
             Some(if source.ends_with("()") { (*name).to_owned() } else { format!("{name} `{source}`") })
         })
         .collect();
-    let family = (class.across == Across::Family).then_some("family");
-    let detail = (class.weight == Weight::Detail).then_some("detail");
+    let family = (class.across == Across::Family).then_some("*family*");
+    let detail = (class.weight == Weight::Detail).then_some("*detail*");
     let only = family.into_iter().chain(detail).map(str::to_owned);
     let of: Vec<String> = from.into_iter().chain(only).collect();
     let Class { id, meaning, effect, write, .. } = class;
-    cells(&[&format!("`{id}`"), meaning, &of.join(", "), effect, write])
-}
-
-fn trap_row(trap: &Trap) -> String {
-    cells(&[&format!("`{}`", trap.id), &trap.title, &trap.effect, &trap.write])
-}
-
-fn cells(texts: &[&str]) -> String {
-    format!("| {} |", texts.iter().map(|text| text.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect} → {write}", of.join(", "));
 }
 
 #[cfg(test)]
