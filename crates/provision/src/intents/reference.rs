@@ -30,8 +30,8 @@ it is not named. Values in brackets are fulfilled without an option.
 const OPTIONS: &str = "
 ## Options and their defaults
 
-`auto`: computed when the server starts. *Ignored* options are accepted and do nothing, so no intent
-uses them.
+A default holds until the next one. `auto`: computed when the server starts. *Ignored* options are
+accepted and do nothing, so no intent uses them.
 ";
 
 /// The page `docs/reference/config-intents.md`.
@@ -182,7 +182,9 @@ fn options(data: &Data, product: ConfigProduct) -> String {
         let is_inherited = product == ConfigProduct::Percona
             && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
         if !is_inherited {
-            let defaults: Vec<String> = ranges.iter().map(|range| default_of(product, range)).collect();
+            let each = ranges.iter().enumerate();
+            let defaults: Vec<String> =
+                each.map(|(at, range)| default_of(product, range, ranges.get(at + 1))).collect();
             text.push_str(&format!("* `{name}`: {}\n", defaults.join("; ")));
         }
     }
@@ -192,15 +194,17 @@ fn options(data: &Data, product: ConfigProduct) -> String {
     format!("\n### {product}\n\n{text}")
 }
 
-/// A default, before it its versions where they are not all.
-fn default_of(product: ConfigProduct, range: &OptionRange) -> String {
+/// A default, before it its versions where they are not all. Where `next` begins is not said twice.
+fn default_of(product: ConfigProduct, range: &OptionRange, next: Option<&OptionRange>) -> String {
     let state = match range.state {
         OptionState::Active => "",
         OptionState::Deprecated => " *deprecated*",
         OptionState::Ignored => " *ignored*",
     };
     let mark = if is_checked(product, range.span) { "" } else { UNCHECKED };
-    let versions = format!("{}{mark}{state}", words(&[range.span]));
+    let is_followed = next.is_some_and(|next| next.span.from == range.span.until);
+    let shown = Span { from: range.span.from, until: range.span.until.filter(|_| !is_followed) };
+    let versions = format!("{}{mark}{state}", words(&[shown]));
     let default = match range.default.as_str() {
         "" => "(empty)".to_owned(),
         "auto" => "auto".to_owned(),
