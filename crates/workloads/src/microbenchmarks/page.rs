@@ -22,7 +22,6 @@ const GROUPS: &str = "
 ## Groups
 
 Published reports give averages over groups of steps; warm-ups are in none.
-`dbdyno list workloads microbenchmarks` names the groups of each step.
 
 | reports of | group | steps |
 |---|---|---|
