@@ -128,13 +128,13 @@ fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     for statement in statement(entry.test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
-    let shown = |text: &'static str, of: fn(&Entry) -> &'static str| {
-        if before.is_some_and(|before| of(before) == text) { "as above" } else { text }
-    };
-    let parameters = shown(entry.parameters, |entry| entry.parameters);
-    let _ = writeln!(out, "```\n\nParameters: {parameters}.");
+    let _ = writeln!(out, "```");
+    if before.is_none_or(|before| before.parameters != entry.parameters) {
+        let _ = writeln!(out, "\nParameters: {}.", entry.parameters);
+    }
     if !entry.trap.is_empty() {
-        let _ = writeln!(out, "\nTrap: {}.", shown(entry.trap, |entry| entry.trap));
+        let is_known = before.is_some_and(|before| before.trap == entry.trap);
+        let _ = writeln!(out, "\nTrap: {}.", if is_known { "as above" } else { entry.trap });
     }
 }
 
