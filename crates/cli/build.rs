@@ -1,8 +1,8 @@
-//! Gives the binary the commit it was built from, so that every record can say so.
+//! Gives the binary the commit it was built from, so that every record can say so, and the plans that ship with it.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 fn main() {
     // Only what is compiled in: a commit alone builds nothing anew, and a binary that was built before it says the commit
@@ -12,6 +12,26 @@ fn main() {
         println!("cargo::rerun-if-changed={}", entry.path().join("src").display());
     }
     println!("cargo::rustc-env=DBDYNO_COMMIT={}", commit().unwrap_or_else(|| "unknown".to_owned()));
+    println!("cargo::rerun-if-changed=../../plans");
+    let mut plans = Vec::new();
+    files(Path::new("../../plans"), &mut plans);
+    plans.sort();
+    let folder = fs::canonicalize("../../plans").expect("the folder of the plans");
+    let entry = |path: &PathBuf| {
+        let name = path.strip_prefix("../../plans").expect("it lies there").display().to_string();
+        format!("({name:?}, include_str!({:?})),\n", folder.join(&name).display().to_string())
+    };
+    let list: String = plans.iter().map(entry).collect();
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo says it")).join("plans.rs");
+    fs::write(out, format!("&[\n{list}]\n")).expect("cargo's folder can be written");
+}
+
+/// The files below `folder`.
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { files(&path, found) } else { found.push(path) }
+    }
 }
 
 /// `1a2b3c4d5e6f`, with `+changes` when tracked files differ from it; `None` outside a checkout.

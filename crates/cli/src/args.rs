@@ -2,6 +2,7 @@
 
 mod doctor;
 mod known_answer;
+mod plan_source;
 mod servers;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use dbdyno_report::Part;
 
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use known_answer::{KnownAnswerArgs, SpokenProtocol};
+pub(crate) use plan_source::{PlanSource, PlansArgs, PlansVerb};
 pub(crate) use servers::{ServersArgs, ServersListArgs, ServersStartArgs, ServersVerb};
 
 /// Folder in which run directories are made.
@@ -31,12 +33,34 @@ Ctrl-C, SIGTERM or SIGHUP."
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+    /// Colours in results: `auto` where they go to a terminal that knows them and NO_COLOR is not set.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true
+    )]
+    pub(crate) color: Colour,
+    /// No progress and no notes; warnings, errors and results only.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// `auto`, `always` or `never`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
     Plan(PlanArgs),
+    Plans(PlansArgs),
     Report(ReportArgs),
     Compare(CompareArgs),
     History(HistoryArgs),
@@ -48,6 +72,9 @@ pub(crate) enum Command {
 
 /// Run a plan, or the built-in quickstart on SQLite.
 ///
+/// A run can be one line: dbdyno run --server mysql-5.7.22 --server mysql-8.0.31 --workload oltp
+/// --test point-select --connections 16 --time 30s
+///
 /// Each block runs every variant once on fresh data, in a random order that is recorded. Results
 /// are written to a new run directory and synced at the end of each step. Ctrl-C ends the run and
 /// keeps its results; `--resume` continues it.
@@ -55,9 +82,11 @@ pub(crate) enum Command {
 /// At the end the summary is printed; the whole report is the file report.html in the run directory.
 #[derive(Debug, Parser)]
 pub(crate) struct RunArgs {
-    /// Plan file (TOML). Without one: the quickstart, which runs the Insert Benchmark on SQLite with a rollback journal and
-    /// with a write-ahead log. It takes about a minute and needs no server.
-    pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: PlanSource,
+    /// Get servers named with --server that are not here.
+    #[arg(long, requires = "servers")]
+    pub(crate) get: bool,
     /// Folder in which the run directory is made.
     #[arg(long, value_name = "DIR", default_value = DEFAULT_OUT)]
     pub(crate) out: PathBuf,
@@ -87,7 +116,7 @@ pub(crate) struct RunArgs {
     /// Continue a run that was stopped or killed. Cells that ended, failed ones too, stay as they
     /// are; the others run from their start, in the recorded order. Records of an unfinished cell
     /// are moved to the folder `aside` of the run.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "overrides", "blocks", "aa", "budget", "out"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["plan", "servers", "addresses", "overrides", "blocks", "aa", "budget", "out"])]
     pub(crate) resume: Option<PathBuf>,
     /// With --resume: also repeat failed cells, each in its place of the order. The records of the
     /// failure are moved to the folder `aside` of the run, and the report says which cells were
@@ -104,9 +133,8 @@ pub(crate) struct RunArgs {
 /// Show what a plan would run, how long it takes, how much disk it needs and which differences it can detect; runs nothing.
 #[derive(Debug, Parser)]
 pub(crate) struct PlanArgs {
-    /// Plan file (TOML); the quickstart when left out.
-    #[arg(conflicts_with = "schema")]
-    pub(crate) plan: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: PlanSource,
     /// Change a value of the plan, as with `dbdyno run`.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) overrides: Vec<(String, String)>,
@@ -121,7 +149,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, conflicts_with_all = ["schema", "resolved"])]
     pub(crate) json: bool,
     /// Print the JSON Schema of plan files instead.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["plan", "servers", "addresses"])]
     pub(crate) schema: bool,
     /// Print the option files that the variants' config intents are rendered to instead.
     #[arg(long, conflicts_with = "schema")]
@@ -131,7 +159,7 @@ pub(crate) struct PlanArgs {
     pub(crate) resolved: bool,
 }
 
-/// Report on a run: the answer, and on request the evidence behind it.
+/// Report on a run: the answer, and the evidence on request.
 ///
 /// Without further flags it prints what was compared, what makes figures invalid, and one table: the
 /// rate of each step, its ratio to the base with interval and verdict, p99 response times, and the
@@ -198,9 +226,15 @@ pub(crate) struct CompareArgs {
     /// What ends with status 1; `slower` when left out.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "slower", hide_default_value = true)]
     pub(crate) fail_on: FailOn,
+    /// Which figures decide about the status: `rate`, `p99` (response times) or `rate,p99`.
+    #[arg(long, value_enum, value_name = "FIGURES", value_delimiter = ',', default_value = "rate")]
+    pub(crate) gate: Vec<Gate>,
     /// How the comparison is printed; `terminal` when left out.
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "terminal", hide_default_value = true)]
     pub(crate) format: ComparisonFormat,
+    /// File to write, instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
     /// Compare runs that are not comparable, too; the output then begins with what differs.
     #[arg(long)]
     pub(crate) anyway: bool,
@@ -218,11 +252,21 @@ pub(crate) enum FailOn {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Gate {
+    /// The verdict of the rate.
+    Rate,
+    /// The verdict of the 99th percentile of the response times.
+    P99,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ComparisonFormat {
     /// Text for a terminal.
     Terminal,
     /// Markdown, for a comment on a pull request.
     Md,
+    /// JUnit XML, for the test page of a CI system.
+    Junit,
     /// JSON, for a program.
     Json,
 }

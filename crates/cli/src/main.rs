@@ -5,6 +5,7 @@ mod cold;
 mod commands;
 mod conductor;
 mod configs;
+mod cpus;
 mod doctor;
 mod exit;
 mod fold;
@@ -16,8 +17,10 @@ mod limits;
 mod manifest;
 mod option_files;
 mod parity;
+mod plan_source;
 mod power;
 mod progress;
+mod shipped;
 mod shown;
 mod signals;
 mod silence;
@@ -35,7 +38,10 @@ use crate::exit::{Ended, USAGE};
 
 fn main() -> ExitCode {
     let ended = match Args::try_parse() {
-        Ok(args) => obeyed(args.command),
+        Ok(args) => {
+            terminal::set(args.color, args.quiet);
+            obeyed(args.command)
+        }
         Err(answer) => terminal::answer(&answer),
     };
     match ended {
@@ -56,6 +62,7 @@ fn obeyed(command: Option<Command>) -> Result<(), Ended> {
         None => commands::overview::show(),
         Some(Command::Run(run)) => commands::run::run(&run),
         Some(Command::Plan(plan)) => commands::plan::show(&plan),
+        Some(Command::Plans(plans)) => commands::plans::plans(&plans),
         Some(Command::Report(report)) => commands::report::report(&report),
         Some(Command::Compare(compare)) => commands::compare::compare(&compare),
         Some(Command::History(history)) => commands::history::history(&history),

@@ -215,6 +215,7 @@ impl Observer for Watcher<'_> {
         let count: u64 = of_headline()
             .map(|interval| if headline.unit == Unit::Rows { interval.rows } else { interval.done })
             .sum();
+        let longest_us = of_headline().map(|interval| interval.response_max_us).max().unwrap_or(0);
         let Some(last) = intervals.first() else { return };
         let seconds = (last.to_us - last.from_us) as f64 / 1e6;
         // What comes after the window's end or before a step's is too short for a rate.
@@ -240,6 +241,7 @@ impl Observer for Watcher<'_> {
         let line = Line {
             what,
             rate: format!("{rate} {}", headline.label),
+            longest: format!("max {:.1} ms", longest_us as f64 / 1e3),
             times: format!("{} / {}", time::about(at), time::about(self.forecast)),
             ..Line::default()
         };

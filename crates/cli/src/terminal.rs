@@ -3,15 +3,35 @@
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use dbdyno_report::TerminalOptions;
 
+use crate::args::Colour;
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::fold::folded;
 use crate::shown::{COLOURS, cut, shown};
 
 /// Characters of a message's line. Servers and records have texts of any length; the record keeps them whole.
 const LINE_MAX: usize = 600;
+
+/// How the command line wants output.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    colour: Colour,
+    quiet: bool,
+}
+
+static MANNER: OnceLock<Manner> = OnceLock::new();
+
+/// Takes what the command line says of output. Once, before anything is printed.
+pub(crate) fn set(colour: Colour, quiet: bool) {
+    let _ = MANNER.set(Manner { colour, quiet });
+}
+
+fn manner() -> Manner {
+    MANNER.get().copied().unwrap_or(Manner { colour: Colour::Auto, quiet: false })
+}
 
 /// Prints results. A reader that has gone away (`dbdyno report | head`) is no error.
 ///
@@ -42,7 +62,10 @@ pub(crate) fn answer(of_clap: &clap::Error) -> Result<(), Ended> {
 pub(crate) fn deliver(what: &str, text: &str, file: Option<&Path>) -> Result<(), Ended> {
     let Some(path) = file else { return out(text) };
     std::fs::write(path, text).map_err(|error| {
-        let advice = "make room there, or name another file with --output";
+        let advice = match error.kind() {
+            ErrorKind::NotFound => "make its folder, or name another file with --output",
+            _ => "make room there, or name another file with --output",
+        };
         Ended::new(MACHINE, format!("cannot write {}: {error}; {advice}", path.display()))
     })?;
     note(&format!("{what}: {}", path.display()));
@@ -75,15 +98,21 @@ fn lost(error: &std::io::Error) -> Result<(), Ended> {
 
 /// Says something about the run that is not a result. Where no one reads it, it is lost, and the command goes on.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
+    if !manner().quiet {
+        say(text);
+    }
 }
 
 pub(crate) fn warning(text: &str) {
-    note(&format!("warning: {text}"));
+    say(&format!("warning: {text}"));
 }
 
 pub(crate) fn error(text: &str) {
-    note(&format!("error: {text}"));
+    say(&format!("error: {text}"));
+}
+
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{}", message(text));
 }
 
 /// An error that is the user's to mend: whole, as it may list what can be written instead.
@@ -106,12 +135,24 @@ pub(crate) fn is_interactive() -> bool {
 
 /// Whether progress may be drawn.
 pub(crate) fn can_draw() -> bool {
-    std::io::stderr().is_terminal()
+    std::io::stderr().is_terminal() && !is_dumb() && !manner().quiet
 }
 
-/// Colours are wanted: a terminal, and no NO_COLOR (no-color.org).
+/// A terminal that knows no escape sequences.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Colours are wanted: asked for, or a terminal that knows them and no NO_COLOR (no-color.org).
 pub(crate) fn wants_colour() -> bool {
-    is_interactive() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    match manner().colour {
+        Colour::Always => true,
+        Colour::Never => false,
+        Colour::Auto => {
+            let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            is_interactive() && !no_colour && !is_dumb()
+        }
+    }
 }
 
 /// For the width and the colours of this terminal.
@@ -162,7 +203,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).expect("the file"), "a table\n");
         let nowhere = Path::new("/nonesuch/report.md");
         let ended = deliver("report", "a table\n", Some(nowhere)).expect_err("there is no such folder");
-        let message = "cannot write /nonesuch/report.md: No such file or directory (os error 2); make room there, or name another \
+        let message = "cannot write /nonesuch/report.md: No such file or directory (os error 2); make its folder, or name another \
                        file with --output";
         assert_eq!((ended.code, ended.message.as_deref()), (MACHINE, Some(message)));
     }

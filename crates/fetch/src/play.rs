@@ -14,7 +14,7 @@ use dbdyno_provision::{
 use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
-/// How the names of the folders begin, by which one that was left behind is found again.
+/// How the names of the folders begin, by which one that was left is found again.
 const PREFIX: &str = "dbdyno-play-";
 
 /// The file that is locked while its folder is in use.

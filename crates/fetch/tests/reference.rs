@@ -11,33 +11,27 @@ const BEGIN: &str =
     "<!-- from servers.toml; DBDYNO_UPDATE=1 cargo test -p dbdyno-fetch --test reference -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// `DBDYNO_UPDATE=1` writes the table anew.
+/// `DBDYNO_UPDATE=1` writes the list anew.
 #[test]
 fn the_page_on_servers_has_the_catalogue() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/servers.md");
     let page = fs::read_to_string(&path).unwrap();
-    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
-    let (_, after) = rest.split_once(END).expect("the table has an end");
+    let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the list");
+    let (_, after) = rest.split_once(END).expect("the list has an end");
     let wanted = format!("{before}{BEGIN}\n{}\n{END}{after}", table());
     if std::env::var_os("DBDYNO_UPDATE").is_some() {
         fs::write(&path, wanted).unwrap();
     } else {
-        assert!(page == wanted, "the table is not that of the catalogue; write it anew: DBDYNO_UPDATE=1");
+        assert!(page == wanted, "the list is not that of the catalogue; write it anew: DBDYNO_UPDATE=1");
     }
 }
 
 fn table() -> String {
-    let mut text = "| name | server | from | download | checked by |\n|---|---|---|---|---|\n".to_owned();
+    let mut text = String::new();
     for entry in catalogue() {
-        let download = entry.download_mb.map_or(String::new(), |mb| format!("{mb} MB"));
-        text.push_str(&format!(
-            "| {} | {} {} | {} | {download} | {} |\n",
-            entry.name,
-            entry.product,
-            entry.version,
-            from(&entry),
-            if entry.untested { "**untested**" } else { entry.source.check() },
-        ));
+        let download = entry.download_mb.map_or(String::new(), |mb| format!(", {mb} MB"));
+        let untested = if entry.untested { ", **untested**" } else { "" };
+        text.push_str(&format!("* {}: {}{download}{untested}\n", entry.name, from(&entry)));
     }
     text
 }

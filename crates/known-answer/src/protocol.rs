@@ -21,7 +21,7 @@ impl Protocol {
         }
     }
 
-    /// Whether errors of this code can be told.
+    /// Whether errors of this code can be sent.
     pub(crate) fn has_code(self, code: &str) -> bool {
         match self {
             Self::Mysql => code.parse::<u16>().is_ok_and(|code| code > 0),

@@ -16,7 +16,7 @@ use crate::schedule_book::ScheduleBook;
 use crate::statements::Statements;
 use crate::{Failure, LaneEnd, Lookup};
 
-/// Is told what happens while a step runs; called on the thread that called [`crate::run`].
+/// Learns what happens while a step runs; called on the thread that called [`crate::run`].
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}

@@ -49,7 +49,7 @@ pub(crate) struct Job<F> {
     pub(crate) messages: Sender<Message>,
 }
 
-/// Ends the step for the other threads when this one panics: nobody else would tell them that its lanes have ended.
+/// Ends the step for the other threads when this one panics: no other thread would tell them that its lanes have ended.
 struct ReleaseOnPanic(Arc<Control>);
 
 impl Drop for ReleaseOnPanic {

@@ -153,7 +153,7 @@ fn workload_problem<'a>(plan: &'a Plan, kinds: Kinds<'_>) -> Option<Problem<'a>>
 }
 
 /// What is wrong with running on tables that are there already: they are those of an address, and no other workload may
-/// make its own beside them. Also names the workload.
+/// make its own next to them. Also names the workload.
 fn existing_problem(plan: &Plan) -> Option<(&'static str, Mistake)> {
     let all = || plan.workload.iter().map(|(name, options)| (name, options.needs().existing_tables));
     let (workload, _) = all().find(|(_, on_existing)| *on_existing)?;

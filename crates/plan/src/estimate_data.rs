@@ -18,7 +18,7 @@ pub(crate) fn by_data_mode(
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
     let Needs { data: mode, cold, .. } = options.needs();
     let restart_seconds = speed.restart_seconds;
-    // Start, load, and the rest behind it.
+    // Start, load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
     if mode.uses_snapshot() {
         cell.once =
@@ -64,7 +64,7 @@ fn measured(steps: Vec<StepOutline>) -> Vec<StepOutline> {
     steps.into_iter().filter(|step| !step.loads).collect()
 }
 
-/// Steps behind the first that begin on data of their own.
+/// Steps after the first that begin on data of their own.
 fn later_groups(measured: &[StepOutline]) -> u32 {
     count(measured.iter().skip(1).filter(|step| step.begins_group))
 }

@@ -35,7 +35,7 @@ pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, Forecast, StepEstimate, estimate, seconds};
 pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
-pub use model::{ColumnDefinitions, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind};
+pub use model::{ColumnDefinitions, Cpus, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind};
 pub use parse::{Kinds, QUICKSTART, parse_with, read_with};
 pub use speed::{Size, Speed};
 pub use table::{Table, TableError, TableValue};

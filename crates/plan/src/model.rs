@@ -77,10 +77,13 @@ pub enum Parity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Host {
-    /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`; all when left out.
+    /// CPUs of the servers that dbdyno starts, e.g. `"0-1"`.
     pub server_cpus: Option<CpuList>,
-    /// CPUs of the load client, e.g. `"2-3"`; all when left out.
+    /// CPUs of the load client, e.g. `"2-3"`.
     pub client_cpus: Option<CpuList>,
+    /// Where neither list is given: `"own"` gives servers that dbdyno starts and the client whole cores of their own, the client one
+    /// for each 64 connections and at most a quarter; `"shared"` gives both all CPUs.
+    pub cpus: Cpus,
     /// Threads of the load client; by default as many as the connections need, at most one a client CPU.
     #[schemars(range(min = 1))]
     pub client_threads: Option<u32>,
@@ -119,6 +122,7 @@ impl Default for Host {
         Self {
             server_cpus: None,
             client_cpus: None,
+            cpus: Cpus::Own,
             client_threads: None,
             client_wait: None,
             client_work: None,
@@ -133,6 +137,15 @@ impl Default for Host {
             sampling: true,
         }
     }
+}
+
+/// Who gets which CPUs where a plan names none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cpus {
+    #[default]
+    Own,
+    Shared,
 }
 
 /// What to do where a memory limit cannot be set.

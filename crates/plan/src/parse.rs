@@ -62,7 +62,7 @@ pub fn parse_with(
     Ok(plan)
 }
 
-/// The tables inside `[workload]`, which stays behind empty.
+/// The tables inside `[workload]`, which stays, empty.
 fn take_workloads<'a>(root: &mut DeTable<'a>) -> DeTable<'a> {
     match root.get_mut("workload").map(Spanned::get_mut) {
         Some(DeValue::Table(tables)) => std::mem::take(tables),

@@ -71,7 +71,7 @@ pub struct Needs {
     pub data: DataMode,
     /// Steps that begin with empty caches.
     pub cold: Cold,
-    /// Its option `use_existing`: it runs on tables of somebody else and makes none.
+    /// Its option `use_existing`: it runs on tables that others made, and makes none.
     pub existing_tables: bool,
 }
 

@@ -94,7 +94,7 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::Address { why: why.into() }
 }
 
-/// The socket, if the part behind the `?` names one. What it says of TLS is read by [`tls_settings`].
+/// The socket, if the part after the `?` names one. What it says of TLS is read by [`tls_settings`].
 fn socket_of(query: &str, family: Family) -> Result<Option<PathBuf>, Error> {
     let mut socket = None;
     for pair in query.split('&') {

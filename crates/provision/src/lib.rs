@@ -1,4 +1,4 @@
-//! Configure, initialise, start, pin and stop servers; name and claim those that somebody else runs.
+//! Configure, initialise, start, pin and stop servers; name and claim those that others run.
 //!
 //! A [`Base`] is an unpacked server build. [`Server::start`] and [`PgServer::start`] give it a fresh data directory and
 //! run it on a private unix socket. [`address`] and [`external`] are for servers that dbdyno neither starts nor stops.

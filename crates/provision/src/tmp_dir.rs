@@ -33,7 +33,7 @@ impl Drop for TmpDir {
     }
 }
 
-/// Whether a server can be told of a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.
+/// Whether a server can be given a folder with this name: MySQL and MariaDB take colons for the ends of names in a list.
 pub(crate) fn can_be_named(path: &Path) -> bool {
     !path.as_os_str().as_encoded_bytes().contains(&b':')
 }

@@ -45,7 +45,7 @@ impl From<String> for AnswerCell {
 }
 
 /// What is shown where there is nothing.
-const NONE: &str = "–";
+pub(crate) const NONE: &str = "–";
 
 pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
     let is_compared = |row: &&TableRow| row.label != run.base && !row.is_target;
@@ -84,7 +84,7 @@ fn rate_text(variant: Option<&VariantStep>) -> String {
 
 fn p99_ms(variant: Option<&VariantStep>) -> String {
     let latency = variant.and_then(|variant| variant.latency.as_ref());
-    latency.map_or(NONE.to_owned(), |latency| milliseconds(latency.p99_us))
+    latency.and_then(Latency::known_p99_us).map_or(NONE.to_owned(), milliseconds)
 }
 
 /// The unit that all steps share, for the head of a column.
@@ -231,7 +231,7 @@ impl Pair<'_> {
     }
 }
 
-fn arrow(verdict: Option<Verdict>) -> &'static str {
+pub(crate) fn arrow(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::Faster) => " ↓",
         Some(Verdict::Slower) => " ↑",

@@ -6,13 +6,15 @@ use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{ComparedStep, Comparison, Verdict, p_text};
 use serde::Serialize;
 
+use crate::answer::{NONE, arrow};
 use crate::markdown::{escaped, table};
 use crate::number::interval_text;
-use crate::number::{NOT_AVAILABLE, fixed, margins_text, rate, ratio};
+use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
 use crate::text_table::{Paint, TextCell, TextTable, one_line, wrapped};
 use crate::{Error, SCHEMA, TerminalOptions};
 
-const HEADS: [&str; 8] = ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p"];
+const HEADS: [&str; 9] =
+    ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p", "p99 ms, base → new"];
 /// The column that is painted.
 const VERDICT: usize = 6;
 
@@ -49,27 +51,81 @@ pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -
     lines.join("\n") + "\n"
 }
 
-/// The comparison as Markdown, for a comment on a pull request.
+/// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`] characters: where it would be
+/// longer, steps that are the same are left out, then details, then all but the first steps.
 pub fn comparison_markdown(comparison: &Comparison) -> String {
+    let all: Vec<&ComparedStep> = comparison.steps.iter().collect();
+    let others: Vec<&ComparedStep> =
+        all.iter().copied().filter(|step| step.verdict != Some(Verdict::Same)).collect();
+    let mut text = markdown(comparison, &all, true);
+    let mut shown = others.len();
+    while text.chars().count() > COMMENT_MAX && shown > 0 {
+        text = markdown(comparison, &others[..shown], false);
+        shown -= shown.div_ceil(10);
+    }
+    text
+}
+
+/// What GitHub takes of a comment is 65,536.
+const COMMENT_MAX: usize = 60_000;
+
+fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
     let mut blocks = vec![format!("### {}", escaped(&title(comparison)))];
     blocks.push(format!("**{}**", escaped(&answer(comparison))));
-    blocks.extend(comparison.notes.iter().map(|note| format!("> {}", escaped(note))));
-    let rows: Vec<Vec<String>> = comparison
-        .steps
-        .iter()
-        .map(|step| row(comparison, step).iter().map(|text| escaped(text)).collect())
-        .collect();
+    blocks.extend(comparison.notes.iter().take(20).map(|note| format!("> {}", escaped(note))));
+    let rows: Vec<Vec<String>> =
+        steps.iter().map(|step| row(comparison, step).iter().map(|text| escaped(text)).collect()).collect();
     blocks.push(rates_and_ratios(comparison).to_owned());
     blocks.push(table(1, &HEADS.map(str::to_owned), &rows));
+    let missing = comparison.steps.len() - steps.len();
+    if missing > 0 {
+        blocks.push(format!("{missing} of {} steps are not shown.", comparison.steps.len()));
+    }
     let left_out: Vec<String> =
         left_out::lines(comparison).iter().map(|line| format!("- {}", escaped(line))).collect();
-    if !left_out.is_empty() {
+    if has_details && !left_out.is_empty() {
         blocks.push(LEFT_OUT.to_owned());
         blocks.push(left_out.join("\n"));
     }
     blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(|line| escaped(&line)));
     blocks.push(escaped(&method(comparison)));
     blocks.join("\n\n") + "\n"
+}
+
+/// The comparison as JUnit XML, which CI systems show: a test case for each step. Those for which `is_failure` have failed; those
+/// without a verdict, or an undecided one, are skipped.
+pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedStep) -> bool) -> String {
+    let xml = |text: &str| {
+        let text = one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        text.replace('"', "&quot;")
+    };
+    let cases: Vec<(bool, String)> = comparison
+        .steps
+        .iter()
+        .map(|step| {
+            let [_, base, new, unit, ratio, interval, verdict, _, p99] = row(comparison, step);
+            let said = format!("{verdict}: {base} → {new} {unit}, ratio {ratio} ({interval}), p99 {p99} ms");
+            let failed = is_failure(step);
+            let element = match step.verdict {
+                _ if failed => "failure",
+                None | Some(Verdict::Undecided | Verdict::Invalid) => "skipped",
+                _ => "",
+            };
+            let inner = match element {
+                "" => format!("<system-out>{}</system-out>", xml(&said)),
+                element => format!("<{element} message=\"{}\"/>", xml(&said)),
+            };
+            let (workload, name) = (xml(&step.workload), xml(&step.step));
+            (failed, format!("  <testcase classname=\"{workload}\" name=\"{name}\">{inner}</testcase>\n"))
+        })
+        .collect();
+    let failures = cases.iter().filter(|(failed, _)| *failed).count();
+    let lines: String = cases.iter().map(|(_, line)| line.as_str()).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\">\n{lines}</testsuite>\n",
+        xml(&title(comparison)),
+        cases.len()
+    )
 }
 
 /// The comparison as one JSON object, `schema` first.
@@ -183,10 +239,10 @@ fn step_name(comparison: &Comparison, step: &ComparedStep) -> String {
     if several { format!("{} {}", step.workload, step.step) } else { step.step.clone() }
 }
 
-fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
+fn row(comparison: &Comparison, step: &ComparedStep) -> [String; HEADS.len()] {
     let none = || NOT_AVAILABLE.to_owned();
     let inference = step.inference.as_ref();
-    vec![
+    [
         step_name(comparison, step),
         rate(step.base_rate),
         rate(step.new_rate),
@@ -195,7 +251,20 @@ fn row(comparison: &Comparison, step: &ComparedStep) -> Vec<String> {
         inference.map_or_else(none, |inference| interval_text(inference.interval)),
         step.verdict.map_or("none", Verdict::word).to_owned(),
         inference.map_or_else(none, |inference| p_text(inference.q_difference)),
+        p99(step),
     ]
+}
+
+/// Both percentiles, and where they differ for sure in which way.
+fn p99(step: &ComparedStep) -> String {
+    let text = |p99: Option<u64>| p99.map_or(NONE.to_owned(), milliseconds);
+    match (step.base_p99_us, step.new_p99_us) {
+        (None, None) => NONE.to_owned(),
+        (base, new) => {
+            let verdict = step.p99.as_ref().and_then(|found| found.verdict);
+            format!("{} → {}{}", text(base), text(new), arrow(verdict))
+        }
+    }
 }
 
 fn paint(verdict: Option<Verdict>) -> Paint {

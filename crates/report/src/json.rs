@@ -46,7 +46,7 @@ mod tests {
     fn the_schema_comes_first_and_the_findings_follow_unrounded() {
         let findings = fixture::findings();
         let text = Json.render(&findings).expect("plain data");
-        assert!(text.starts_with("{\n  \"schema\": 1,\n  \"run\": {"));
+        assert!(text.starts_with("{\n  \"schema\": 2,\n  \"run\": {"));
         let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
         assert_eq!(value["variants"][1]["name"], "<b>&\"");
         let rate = findings.workloads[0].steps[0].variants[0].rate;

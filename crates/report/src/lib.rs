@@ -27,7 +27,7 @@ mod text_table;
 
 use dbdyno_analyse::Findings;
 
-pub use comparison::{comparison_json, comparison_markdown, comparison_terminal};
+pub use comparison::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};

@@ -156,7 +156,7 @@ pub(crate) fn judgement(cell: &Cell) -> String {
     parts.join(" ")
 }
 
-/// The value with interval, verdict and sign behind it.
+/// The value with interval, verdict and sign after it.
 pub(crate) fn marked(row: &TableRow, cell: &Cell) -> String {
     let mut parts = vec![cell.text.clone(), judgement(cell), mark_in(row, cell).to_owned()];
     parts.retain(|part| !part.is_empty());

@@ -47,19 +47,16 @@ pub(crate) fn of_surroundings(original: &Original, around: &Surroundings) -> Vec
 
 /// What a step finds, where the original runs all steps in one server on what the step before has left.
 pub(crate) fn of_state(data: DataMode, cold: &Cold) -> Vec<Deviation> {
-    let data = state(data)
-        .map(|here| deviation("data", "all steps run in one server on one set of tables, which ages", here));
+    let data =
+        state(data).map(|here| deviation("data", "one server and one set of tables, which ages", here));
     let here = match cold {
-        Cold::All(true) => {
-            Some("each measured step begins in a server that has just started, with empty caches".to_owned())
+        Cold::All(true) => Some("each measured step begins in a fresh server with empty caches".to_owned()),
+        Cold::Steps(names) if !names.is_empty() => {
+            Some(format!("some steps begin in a fresh server with empty caches: {}", names.join(", ")))
         }
-        Cold::Steps(names) if !names.is_empty() => Some(format!(
-            "some steps begin in a server that has just started, with empty caches: {}",
-            names.join(", ")
-        )),
         Cold::All(false) | Cold::Steps(_) => None,
     };
-    let cold = here.map(|here| deviation("cold", "caches are as the step before has left them", &here));
+    let cold = here.map(|here| deviation("cold", "caches as the step before left them", &here));
     data.into_iter().chain(cold).collect()
 }
 
@@ -68,15 +65,9 @@ const fn state(data: DataMode) -> Option<&'static str> {
     match data {
         DataMode::Preserve => None,
         DataMode::Restart => Some("the server is stopped and started before each step; the tables age"),
-        DataMode::Reset => {
-            Some("each step begins on tables that were loaded for it, in a server that has just started")
-        }
-        DataMode::Restore => Some(
-            "each block begins on a copy of the tables that were loaded once, at rest; they age within it",
-        ),
-        DataMode::RestoreEachStep => Some(
-            "each step begins on a copy of the tables that were loaded once, at rest, in a server that has just started",
-        ),
+        DataMode::Reset => Some("each step has newly loaded tables and a fresh server"),
+        DataMode::Restore => Some("each block begins on a copy of the tables as loaded; they age within it"),
+        DataMode::RestoreEachStep => Some("each step has a copy of the tables as loaded and a fresh server"),
     }
 }
 
@@ -90,7 +81,7 @@ pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
     deviation(
         "binary logs",
         original,
-        "deleted before and after each step on servers that dbdyno started (RESET MASTER, on MySQL from 8.2 RESET BINARY LOGS AND GTIDS); left as they are on others",
+        "deleted before and after each step on servers that dbdyno started, on every version; left as they are on others",
     )
 }
 
@@ -98,7 +89,7 @@ pub(crate) fn binary_logs(is_reset_by_original: bool) -> Deviation {
 pub(crate) fn time_cap(times: f64) -> Deviation {
     deviation(
         "time_cap",
-        "statements in flight when the time is over are awaited without a limit",
+        "statements in flight at the end are awaited without a limit",
         &format!("a step is cut off and failed after {times} times its length and 10 s"),
     )
 }
@@ -159,7 +150,7 @@ mod tests {
         assert_eq!(told(DataMode::Preserve, Cold::Steps(Vec::new())), "");
         insta::assert_snapshot!(told(DataMode::Restart, Cold::Steps(vec!["qr100".to_owned(), "qp100".to_owned()])), @r"
         data: the server is stopped and started before each step; the tables age
-        cold: some steps begin in a server that has just started, with empty caches: qr100, qp100
+        cold: some steps begin in a fresh server with empty caches: qr100, qp100
         ");
         for data in [DataMode::Reset, DataMode::Restore, DataMode::RestoreEachStep] {
             assert_eq!(of_state(data, &Cold::All(true)).len(), 2, "{data:?}");

@@ -21,7 +21,7 @@ pub trait Kind: WorkloadKind {
     /// What the list of all workloads says of its steps.
     fn listing(&self) -> Listing;
 
-    /// Its steps with its default options, as they are on a database that is told nothing special: one list for each order.
+    /// Its steps with its default options, as they are on a database with its defaults: one list for each order.
     fn cards(&self) -> Vec<Cards>;
 
     /// What the record says of it; `None` of a plan without it.

@@ -149,7 +149,7 @@ pub trait Workload: Steps + Sized + 'static {
         session: &mut AnySession,
     ) -> impl Future<Output = Result<Vec<Check>, Error>>;
 
-    /// Work that belongs behind step `index` (cleanup before the next one).
+    /// Work that belongs after step `index` (cleanup before the next one).
     fn after(
         &mut self,
         index: usize,

@@ -6,14 +6,15 @@ use crate::compare::comparability::{differences, small_differences, started_othe
 use crate::compare::exclusions::left_out;
 use crate::compare::inference::{adjust, paired, unpaired, verdict};
 use crate::compare::interim_analyses::{Compared, Look, judge_at, looks, looks_apart_notes, looks_note};
+use crate::compare::latency_verdicts::{judge_percentiles, p99_ratio, p99_ratio_apart};
 use crate::compare::margins::Margins;
 use crate::compare::targets::beside_fewer_writes;
 use crate::compare::{changed, fixed_rate, zero_rate};
 use crate::error::Error;
 use crate::model::runs::valid;
 use crate::model::{
-    ComparedSide, ComparedStep, Comparison, Findings, LeftOut, Side, Standstills, StepFindings, VariantStep,
-    Verdict,
+    ComparedSide, ComparedStep, Comparison, Findings, Latency, LeftOut, PercentileRatio, Side, Standstills,
+    StepFindings, VariantStep, Verdict,
 };
 use crate::parity::between;
 use crate::statistics::describe::{geometric_mean, group};
@@ -171,6 +172,7 @@ fn in_pairs(findings: &Findings, new: &str, margins: Margins<'_>) -> Vec<Compare
             new_blocks: ratios.len(),
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
             inference: paired(&ratios, margins.of(&step.name), seed),
+            p99: p99_in_pairs(step, base, new, margins.of(&step.name), seed),
             ratios: blocks,
             standstills: Some(Standstills::in_pairs(&new.runs, &base.runs)),
             ..both(workload, (step, base), (step, new), margins)
@@ -208,6 +210,7 @@ fn apart(
             new_blocks: new_rates.len(),
             ratio: geometric_mean(&new_rates).zip(geometric_mean(&base_rates)).map(|(new, base)| new / base),
             inference: unpaired(&base_rates, &new_rates, margins.of(&step.name)),
+            p99: p99_ratio_apart(&new.runs, &base.runs, &step.headline_kind, margins.of(&step.name)),
             standstills: Some(Standstills::apart(&new.runs, &base.runs)),
             ..both(workload, (step, base), (new_step, new), margins)
         })
@@ -245,6 +248,9 @@ fn both(
         margin: margins.of(&step.name),
         base_rate: base.rate,
         new_rate: new.rate,
+        base_p99_us: base.latency.as_ref().and_then(Latency::known_p99_us),
+        new_p99_us: new.latency.as_ref().and_then(Latency::known_p99_us),
+        p99: None,
         base_left_out: Vec::new(),
         new_left_out: Vec::new(),
         base_blocks: 0,
@@ -261,8 +267,23 @@ fn both(
     }
 }
 
+fn p99_in_pairs(
+    step: &StepFindings,
+    base: &VariantStep,
+    new: &VariantStep,
+    margin: f64,
+    seed: u64,
+) -> Option<PercentileRatio> {
+    let mut found = p99_ratio(&new.runs, &base.runs, &step.headline_kind)?;
+    let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
+    found.ratio.inference = paired(&ratios, margin, seed);
+    Some(found)
+}
+
 /// Adjusts the p-values over the steps of this comparison and finds the words.
 fn judge(steps: &mut [ComparedStep], looks: &[Look]) {
+    let percentiles = steps.iter_mut().filter_map(|step| Some((step.p99.as_mut()?, step.margin)));
+    judge_percentiles(&mut percentiles.collect::<Vec<_>>(), looks);
     // A ratio is not invalid; one of a single block gets no word.
     for step in steps.iter_mut().filter(|step| step.ratio.is_some()) {
         step.verdict = None;

@@ -1,14 +1,12 @@
 //! Verdicts for response times: the 99th percentile against the base's, by block, judged as rates are.
 
-use crate::compare::inference::paired;
-use crate::compare::interim_analyses::Compared;
+use crate::compare::inference::{adjust, paired, unpaired, verdict};
+use crate::compare::interim_analyses::{Compared, Look, judge_at};
 use crate::compare::ratio::of_blocks;
-use crate::compare::verdicts::{Rules, judge_family};
+use crate::compare::verdicts::Rules;
 use crate::model::runs::valid;
-use crate::model::{PercentileRatio, StepFindings, StepRun, VariantStep, Verdict};
-
-/// Of fewer operations the 99th percentile is their longest, which says little of the next block.
-const LEAST_OPERATIONS: u64 = 100;
+use crate::model::{PercentileRatio, Ratio, StepFindings, StepRun, VariantStep, Verdict};
+use crate::statistics::describe::geometric_mean;
 
 /// The ratio of the 99th percentiles of the response times of `kind`, in blocks in which both are valid.
 pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Option<PercentileRatio> {
@@ -20,10 +18,24 @@ pub(crate) fn p99_ratio(runs: &[StepRun], base: &[StepRun], kind: &str) -> Optio
     Some(PercentileRatio { ratio, verdict: None })
 }
 
+/// As [`p99_ratio`], of two runs, whose blocks are no pairs.
+pub(crate) fn p99_ratio_apart(
+    runs: &[StepRun],
+    base: &[StepRun],
+    kind: &str,
+    margin: f64,
+) -> Option<PercentileRatio> {
+    let all = |runs: &[StepRun]| valid(runs).filter_map(|run| p99_us(run, kind)).collect::<Vec<f64>>();
+    let (new, base) = (all(runs), all(base));
+    let value = geometric_mean(&new)? / geometric_mean(&base)?;
+    let ratio = Ratio { value, blocks: Vec::new(), inference: unpaired(&base, &new, margin) };
+    Some(PercentileRatio { ratio, verdict: None })
+}
+
 #[expect(clippy::cast_precision_loss, reason = "2^53 µs are 285 years")]
 fn p99_us(run: &StepRun, kind: &str) -> Option<f64> {
     let response = &run.kinds.iter().find(|found| found.kind == kind)?.response;
-    (response.count >= LEAST_OPERATIONS && response.p99_us > 0).then_some(response.p99_us as f64)
+    response.known_p99_us().filter(|p99| *p99 > 0).map(|p99| p99 as f64)
 }
 
 /// Fills in inference and verdict of every percentile. All of a run are one family, apart from those of the base under its
@@ -45,18 +57,32 @@ pub(crate) fn judge(steps: &mut [&mut StepFindings], rules: Rules<'_>) {
             let variants = step.variants.iter_mut().filter(of_family);
             family.extend(variants.filter_map(|variant| Some((variant.p99.as_mut()?, margin))));
         }
-        judge_percentiles(&mut family, rules);
+        judge_percentiles(&mut family, rules.looks);
     }
 }
 
-fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], rules: Rules<'_>) {
-    let mut decided = vec![None; family.len()];
-    let judged = family.iter_mut().zip(&mut decided).filter_map(|((found, margin), decided)| {
-        let PercentileRatio { ratio, verdict } = &mut **found;
-        let inference = ratio.inference.as_mut()?;
-        Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
-    });
-    judge_family(&mut judged.collect::<Vec<_>>(), rules.looks);
+/// Fills in the verdicts of percentiles that are compared at once, each with its margin.
+pub(crate) fn judge_percentiles(family: &mut [(&mut PercentileRatio, f64)], looks: &[Look]) {
+    if looks.is_empty() {
+        adjust(
+            &mut family
+                .iter_mut()
+                .filter_map(|(found, _)| found.ratio.inference.as_mut())
+                .collect::<Vec<_>>(),
+        );
+        for (found, margin) in family.iter_mut() {
+            let inference = found.ratio.inference.as_ref();
+            found.verdict = inference.map(|inference| verdict(found.ratio.value, inference, *margin));
+        }
+    } else {
+        let mut decided = vec![None; family.len()];
+        let judged = family.iter_mut().zip(&mut decided).filter_map(|((found, margin), decided)| {
+            let PercentileRatio { ratio, verdict } = &mut **found;
+            let inference = ratio.inference.as_mut()?;
+            Some(Compared { blocks: &ratio.blocks, margin: *margin, inference, verdict, decided })
+        });
+        judge_at(looks, &mut judged.collect::<Vec<_>>());
+    }
     for (found, _) in family {
         found.verdict = found.verdict.map(of_time);
     }
@@ -74,7 +100,6 @@ fn of_time(verdict: Verdict) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::margins::Margins;
     use crate::fixtures::step_run;
     use crate::model::{KindResult, Latency};
     use crate::simulations::normal;
@@ -85,10 +110,6 @@ mod tests {
         StepRun { kinds, ..step_run(block, 100.0) }
     }
 
-    fn rules() -> Rules<'static> {
-        Rules { base: "a", again: None, margins: Margins::all(0.02), seed: 1, looks: &[] }
-    }
-
     fn judged(blocks: &[(u64, u64)]) -> Option<Verdict> {
         let runs = |of: &dyn Fn(&(u64, u64)) -> u64| -> Vec<StepRun> {
             (1..).zip(blocks).map(|(block, p99)| run(block, 1_000, of(p99))).collect()
@@ -96,7 +117,7 @@ mod tests {
         let mut found = p99_ratio(&runs(&|p99| p99.1), &runs(&|p99| p99.0), "query").expect("has blocks");
         let ratios: Vec<f64> = found.ratio.blocks.iter().map(|(_, ratio)| *ratio).collect();
         found.ratio.inference = paired(&ratios, 0.02, 1);
-        judge_percentiles(&mut [(&mut found, 0.02)], rules());
+        judge_percentiles(&mut [(&mut found, 0.02)], &[]);
         found.verdict
     }
 

@@ -136,7 +136,7 @@ fn compared(variant: &mut VariantStep, margin: f64) -> Option<Compared<'_>> {
 }
 
 /// Adjusts the p-values of comparisons that are made at once, at one end or at several looks, and finds the words.
-pub(crate) fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
+fn judge_family(all: &mut [Compared<'_>], looks: &[Look]) {
     if !looks.is_empty() {
         return judge_at(looks, all);
     }

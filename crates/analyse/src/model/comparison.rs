@@ -3,7 +3,7 @@
 use dbdyno_record::Run;
 use serde::Serialize;
 
-use crate::model::steps::Standstills;
+use crate::model::steps::{PercentileRatio, Standstills};
 use crate::model::verdict::{Decided, Inference, Verdict};
 use crate::statistics::describe::Group;
 
@@ -50,6 +50,12 @@ pub struct ComparedStep {
     /// Median over the valid blocks; `None` for a side that has none, and for both where no block is valid on both sides.
     pub base_rate: Option<f64>,
     pub new_rate: Option<f64>,
+    /// 99th percentiles of the response times of all valid blocks; `None` for fewer than 100 operations.
+    pub base_p99_us: Option<u64>,
+    pub new_p99_us: Option<u64>,
+    /// New's 99th percentile ÷ base's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p99: Option<PercentileRatio>,
     /// Blocks of each side that are in no comparison, and why.
     pub base_left_out: Vec<LeftOut>,
     pub new_left_out: Vec<LeftOut>,
@@ -87,7 +93,7 @@ pub struct ComparedStep {
 pub struct LeftOut {
     pub block: u32,
     pub kind: LeftOutKind,
-    /// In the words of the report; of a failure its first line, without the log behind it.
+    /// In the words of the report; of a failure its first line, without its log.
     pub reason: String,
 }
 

@@ -101,7 +101,7 @@ pub struct WorkloadFindings {
     /// Tests on three or more numbers of connections, by number; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
-    /// Tests that ran before and behind the steps that write; empty where there are none.
+    /// Tests that ran before and after the steps that write; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aging: Vec<Aging>,
     pub steps: Vec<StepFindings>,

@@ -59,7 +59,7 @@ pub struct HostCheck {
     pub unexplained_us: f64,
     /// Of `host_us`.
     pub unexplained_share: f64,
-    /// Greatest share, above or below 0, that is not told.
+    /// Greatest share, above or below 0, that is not reported.
     pub bound_share: f64,
 }
 

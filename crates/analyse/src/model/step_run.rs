@@ -145,6 +145,16 @@ pub struct Latency {
     pub max_us: u64,
 }
 
+impl Latency {
+    /// Of fewer operations the 99th percentile is their longest, which says little of others.
+    const LEAST_OPERATIONS: u64 = 100;
+
+    /// The 99th percentile in microseconds; `None` of too few operations.
+    pub fn known_p99_us(&self) -> Option<u64> {
+        (self.count >= Self::LEAST_OPERATIONS).then_some(self.p99_us)
+    }
+}
+
 #[derive(Debug, Clone, Serialize)]
 pub struct Bucket {
     /// `256us`, `1ms`, ..., `gt`

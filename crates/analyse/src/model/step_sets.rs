@@ -94,12 +94,12 @@ pub struct SweepRung {
     pub blocks: usize,
 }
 
-/// A test that ran before the steps that write and behind them, on the same rung.
+/// A test that ran before the steps that write and after them, on the same rung.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Aging {
     /// Name of the step before them: `point-query.pre.c16`
     pub before: String,
-    /// Name of the step behind them: `point-query.c16`
+    /// Name of the step after them: `point-query.c16`
     pub after: String,
     pub connections: u32,
     pub variants: Vec<AgingVariant>,
@@ -109,7 +109,7 @@ pub struct Aging {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgingVariant {
     pub variant: String,
-    /// Rate behind ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
+    /// Rate after ÷ rate before, in the same block; the geometric mean over the blocks. `None` where no block has both.
     pub ratio: Option<f64>,
     /// One for each block in which both are valid and answered something, as (block, ratio).
     pub blocks: Vec<(u32, f64)>,

@@ -20,7 +20,7 @@ pub struct Summary {
     /// Rows = numbers of connections, columns = rates and response times by variant; one for each test on a ladder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Table>,
-    /// Rows = tests that ran before and behind the steps that write, columns = variants.
+    /// Rows = tests that ran before and after the steps that write, columns = variants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aging: Option<Table>,
     /// Background write rate against its target; `None` for a workload without targets.

@@ -7,7 +7,7 @@ use crate::statistics::Interval;
 /// Confidence of the intervals of ratios.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Share of false ones among the differences that are told, and among the sames, at most and on average.
+/// False discovery rate: of reported differences, and of reported equivalences.
 pub const LEVEL: f64 = 0.05;
 
 /// What a comparison of a variant with the base says of one step.
@@ -20,7 +20,7 @@ pub enum Verdict {
     Slower,
     /// The ratio was shown to be within the margin.
     Same,
-    /// It did not keep the background rate that the base kept: its rate, which is not slower, is beside fewer writes. Or it did
+    /// It did not keep the background rate that the base kept: its rate, which is not slower, has fewer concurrent writes. Or it did
     /// not keep the schedule of an open loop that the base kept.
     Missed,
     /// The rate is the plan's, and both kept it: response times can tell what rates cannot.
@@ -61,7 +61,7 @@ pub struct Inference {
     /// Probability of so small a difference if it were as great as the margin (two one-sided tests).
     pub p_same: f64,
     pub q_same: f64,
-    /// The ratio lies inside the margin, so no difference is told whatever its p.
+    /// The ratio lies inside the margin, so no difference is reported whatever its p.
     #[serde(skip)]
     pub is_within_margin: bool,
     /// `None` for two runs, which have no pairs.
@@ -119,7 +119,7 @@ pub struct Effect {
     /// undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stalled: Vec<u32>,
-    /// Its variants that did not keep the step's background rate, where others of them did: their rates are beside fewer writes, and
+    /// Its variants that did not keep the step's background rate, where others of them did: their rates have fewer concurrent writes, and
     /// the verdict is at best undecided.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missed: Vec<String>,

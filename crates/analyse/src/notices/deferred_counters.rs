@@ -8,7 +8,7 @@ use crate::measure::fsyncs;
 use crate::measure::span::Span;
 use crate::words::numbered;
 
-/// Variants with steps that wrote and whose fsyncs were not told to the end.
+/// Variants with steps that wrote and whose fsyncs were not all counted at the end.
 pub(crate) fn warning(run: &Run) -> Option<String> {
     let untold = |cell: &CellRecord| {
         let is_counted = fsyncs::syncs_of(cell).is_some();

@@ -3,14 +3,14 @@
 use std::fmt::Write;
 
 use super::classes::{Across, Class, Weight, classes};
-use super::traps::{Trap, traps};
+use super::traps::traps;
 
 const HEAD: &str = "\
 # Parity: configuration differences and traps
 
-dbdyno reads the effective settings of each server back after its start, turns them into *classes*
-(words that hold for every product), compares those between the variants, and looks for known
-*traps*. `dbdyno plan` predicts the same without starting anything. How to use it:
+dbdyno reads the effective settings of each server back after its start. It turns them into
+*classes*, words that hold for every product, and compares those between the variants. It also looks
+for known *traps*. `dbdyno plan` predicts both. How to use it:
 [fair comparison](../concepts/fair-comparison.md#parity). Generated from the catalogues in
 `crates/analyse/src/parity`.
 
@@ -23,56 +23,46 @@ differs = [\"torn-pages\", \"binlog\"]  # classes in which the variants are mean
 
 | `parity` | effect |
 |---|---|
-| `\"warn\"` | differences and traps are in the report and, as far as they can be predicted, before the run |
-| `\"refuse\"` | a run whose variants differ in a class of weight *result* that `differs` does not name ends with exit status 2: at once when it can be predicted, else after each variant was started once and read back, before anything is measured |
+| `\"warn\"` | differences and traps are in the report and, where they can be predicted, in `dbdyno plan` |
+| `\"refuse\"` | variants that differ in a class of weight *result* outside of `differs` end the run with exit status 2 before anything is measured; what cannot be predicted is read back from each variant first |
 | `\"off\"` | nothing is compared |
 
-Sizes within 5 % count as equal, because servers round them. A class compared *in the family* is
-compared between MariaDB, MySQL and Percona Server, or between versions of PostgreSQL, but not
-across.
+Sizes within 5 % count as equal, because servers round them.
+";
+
+const CLASSES: &str = "
+## Classes
+
+Each with the products that have it, its setting if it is one, the effect of a difference and, after
+→, how to make it equal. MySQL includes MariaDB and Percona Server. *family*: compared only within
+MySQL's family or between versions of PostgreSQL. *detail*: of weight *detail*; all others are of
+weight *result*.
+
+";
+
+const TRAPS: &str = "
+## Traps
+
+Each with its effect on a result and its remedy. A trap about a class in `differs` is silent.
+Conditions: `crates/analyse/src/parity/traps.toml`.
+
 ";
 
 /// The whole page, as Markdown.
 pub fn reference() -> String {
     let mut page = HEAD.to_owned();
-    section(
-        &mut page,
-        "Classes",
-        "| id | what it is | from | only | effect of a difference | remedy |",
-        6,
-        classes().iter().map(class_row),
-    );
-    page.push_str(
-        "\n*From*: product families that have it, with the setting, or without where it is computed from\n\
-         several. *Only*: `family` is compared in the family, all others between all products; `detail` is\n\
-         of weight *detail*, all others *result*.\n",
-    );
-    section(
-        &mut page,
-        "Traps",
-        "| id | what it is | effect on a result | remedy |",
-        4,
-        traps().iter().map(trap_row),
-    );
-    page.push_str(
-        "\nA trap about a class that the plan names in `differs` is silent. The conditions of each trap are\n\
-         in `crates/analyse/src/parity/traps.toml`.\n",
-    );
+    page.push_str(CLASSES);
+    classes().iter().for_each(|class| write_class(&mut page, class));
+    page.push_str(TRAPS);
+    for trap in traps() {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "* `{}`: {}. {} → {}", trap.id, trap.title, trap.effect, trap.write);
+    }
     page
 }
 
-fn section(page: &mut String, title: &str, heads: &str, columns: usize, rows: impl Iterator<Item = String>) {
-    let rule = "|---".repeat(columns);
-    // Writing to a String cannot fail.
-    let _ = write!(page, "\n## {title}\n\n{heads}\n{rule}|\n");
-    for row in rows {
-        page.push_str(&row);
-        page.push('\n');
-    }
-}
-
-fn class_row(class: &Class) -> String {
-    let sources = [("mysql", "MySQL, MariaDB"), ("postgres", "PostgreSQL"), ("sqlite", "SQLite")];
+fn write_class(page: &mut String, class: &Class) {
+    let sources = [("mysql", "MySQL"), ("postgres", "PostgreSQL"), ("sqlite", "SQLite")];
     let from: Vec<String> = sources
         .iter()
         .filter_map(|(family, name)| {
@@ -80,26 +70,13 @@ fn class_row(class: &Class) -> String {
             Some(if source.ends_with("()") { (*name).to_owned() } else { format!("{name} `{source}`") })
         })
         .collect();
-    let family = (class.across == Across::Family).then_some("family");
-    let detail = (class.weight == Weight::Detail).then_some("detail");
-    let only: Vec<&str> = family.into_iter().chain(detail).collect();
-    let Class { id, title, meaning, effect, write, .. } = class;
-    cells(&[
-        &format!("`{id}`"),
-        &format!("**{title}**: {meaning}"),
-        &from.join(", "),
-        &only.join(", "),
-        effect,
-        write,
-    ])
-}
-
-fn trap_row(trap: &Trap) -> String {
-    cells(&[&format!("`{}`", trap.id), &trap.title, &trap.effect, &trap.write])
-}
-
-fn cells(texts: &[&str]) -> String {
-    format!("| {} |", texts.iter().map(|text| text.replace('|', "\\|")).collect::<Vec<_>>().join(" | "))
+    let family = (class.across == Across::Family).then_some("*family*");
+    let detail = (class.weight == Weight::Detail).then_some("*detail*");
+    let only = family.into_iter().chain(detail).map(str::to_owned);
+    let of: Vec<String> = from.into_iter().chain(only).collect();
+    let Class { id, meaning, effect, write, .. } = class;
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "* `{id}` ({}): {meaning} {effect} → {write}", of.join(", "));
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use dbdyno_analyse::{
     CompareChoices, ComparedStep, Comparison, Side, Verdict, compare as compare_sides, numbered,
 };
 use dbdyno_record::Run;
-use dbdyno_report::{comparison_json, comparison_markdown, comparison_terminal};
+use dbdyno_report::{comparison_json, comparison_junit, comparison_markdown, comparison_terminal};
 
-use crate::args::{CompareArgs, ComparisonFormat, FailOn};
+use crate::args::{CompareArgs, ComparisonFormat, FailOn, Gate};
 use crate::exit::{Ended, SLOWER, USAGE};
 use crate::terminal;
 
@@ -24,12 +24,16 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Ended> {
         CompareChoices { margin: args.margin.map(|percent| percent / 100.0), anyway: args.anyway },
     )?;
     let options = terminal::options();
-    terminal::out(&match args.format {
+    let text = match args.format {
         ComparisonFormat::Terminal => comparison_terminal(&comparison, &options),
         ComparisonFormat::Md => comparison_markdown(&comparison),
         ComparisonFormat::Json => comparison_json(&comparison)?,
-    })?;
-    status(&comparison, args.fail_on)
+        ComparisonFormat::Junit => {
+            comparison_junit(&comparison, |step| is_failure(step, args.fail_on, &args.gate))
+        }
+    };
+    terminal::deliver("comparison", &text, args.output.as_deref())?;
+    status(&comparison, args.fail_on, &args.gate)
 }
 
 /// Run directory and variant of `RUN:VARIANT`, `RUN` or `:VARIANT`. A directory whose name holds a colon is a directory.
@@ -91,7 +95,7 @@ fn broken(comparison: &Comparison) -> Option<String> {
     ))
 }
 
-fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
+fn status(comparison: &Comparison, fail_on: FailOn, gate: &[Gate]) -> Result<(), Ended> {
     let broken = broken(comparison).filter(|_| fail_on != FailOn::Never);
     if let Some(message) = broken {
         return Err(Ended::new(SLOWER, message));
@@ -107,10 +111,15 @@ fn status(comparison: &Comparison, fail_on: FailOn) -> Result<(), Ended> {
             ),
         ));
     }
-    if comparison.steps.iter().any(|step| fails(step, fail_on)) {
+    if comparison.steps.iter().any(|step| is_failure(step, fail_on, gate)) {
         return Err(Ended { code: SLOWER, message: None });
     }
     Ok(())
+}
+
+fn is_failure(step: &ComparedStep, fail_on: FailOn, gate: &[Gate]) -> bool {
+    let by_rate = gate.contains(&Gate::Rate) && fails(step, fail_on);
+    by_rate || gate.contains(&Gate::P99) && p99_fails(step, fail_on)
 }
 
 /// A background rate or a schedule that base kept and new did not is a regression, whatever the concurrent queries gained; so is a
@@ -128,9 +137,19 @@ fn fails(step: &ComparedStep, fail_on: FailOn) -> bool {
     }
 }
 
+/// Steps without a percentile, as an index build, have nothing to fail by.
+fn p99_fails(step: &ComparedStep, fail_on: FailOn) -> bool {
+    let Some(found) = &step.p99 else { return false };
+    match fail_on {
+        FailOn::Slower => found.verdict == Some(Verdict::Slower),
+        FailOn::Undecided => !matches!(found.verdict, Some(Verdict::Same | Verdict::Faster)),
+        FailOn::Never => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind};
+    use dbdyno_analyse::{ComparedSide, LeftOut, LeftOutKind, PercentileRatio, Ratio};
 
     use super::*;
 
@@ -149,6 +168,9 @@ mod tests {
             margin: 0.02,
             base_rate: None,
             new_rate: None,
+            base_p99_us: None,
+            new_p99_us: None,
+            p99: None,
             base_left_out: Vec::new(),
             new_left_out: Vec::new(),
             base_blocks: 3,
@@ -176,7 +198,7 @@ mod tests {
     }
 
     fn code(comparison: &Comparison, fail_on: FailOn) -> u8 {
-        status(comparison, fail_on).map_or_else(|ended| ended.code, |()| 0)
+        status(comparison, fail_on, &[Gate::Rate]).map_or_else(|ended| ended.code, |()| 0)
     }
 
     #[test]
@@ -188,6 +210,24 @@ mod tests {
         assert!(!fails(&step(Some(Verdict::Undecided), false), FailOn::Slower));
         assert!(fails(&step(Some(Verdict::Undecided), false), FailOn::Undecided));
         assert!(!fails(&step(Some(Verdict::Faster), false), FailOn::Undecided));
+    }
+
+    #[test]
+    fn a_higher_p99_fails_where_it_is_asked_for() {
+        let ratio = Ratio { value: 1.3, blocks: Vec::new(), inference: None };
+        let with = |verdict| {
+            let p99 = Some(PercentileRatio { ratio: ratio.clone(), verdict: Some(verdict) });
+            comparison(vec![ComparedStep { p99, ..step(Some(Verdict::Same), false) }])
+        };
+        let code = |of: &Comparison, fail_on, gate: &[Gate]| {
+            status(of, fail_on, gate).map_or_else(|ended| ended.code, |()| 0)
+        };
+        let both = [Gate::Rate, Gate::P99];
+        assert_eq!(code(&with(Verdict::Slower), FailOn::Slower, &[Gate::Rate]), 0);
+        assert_eq!(code(&with(Verdict::Slower), FailOn::Slower, &both), SLOWER);
+        assert_eq!(code(&with(Verdict::Undecided), FailOn::Slower, &both), 0);
+        assert_eq!(code(&with(Verdict::Undecided), FailOn::Undecided, &both), SLOWER);
+        assert_eq!(code(&with(Verdict::Slower), FailOn::Never, &both), 0);
     }
 
     #[test]
@@ -211,7 +251,7 @@ mod tests {
         let broken =
             ComparedStep { new_left_out: vec![left_out.clone()], ..step(Some(Verdict::Same), false) };
         let of = comparison(vec![step(Some(Verdict::Faster), false), broken.clone()]);
-        let ended = status(&of, FailOn::Slower).unwrap_err();
+        let ended = status(&of, FailOn::Slower, &[Gate::Rate]).unwrap_err();
         assert_eq!(
             (ended.code, ended.message.unwrap().as_str()),
             (
@@ -231,7 +271,7 @@ mod tests {
             };
             Comparison { paired: false, ..comparison(vec![step]) }
         };
-        let ended = status(&two_runs(1), FailOn::Slower).unwrap_err();
+        let ended = status(&two_runs(1), FailOn::Slower, &[Gate::Rate]).unwrap_err();
         assert!(
             ended.message.unwrap().starts_with("b went wrong in more of its blocks than a: qr100, block 2")
         );
@@ -239,7 +279,7 @@ mod tests {
         let nothing =
             comparison(vec![ComparedStep { ratio: None, verdict: Some(Verdict::Invalid), ..broken }]);
         assert_eq!(code(&nothing, FailOn::Slower), SLOWER);
-        let ended = status(&nothing, FailOn::Never).unwrap_err();
+        let ended = status(&nothing, FailOn::Never, &[Gate::Rate]).unwrap_err();
         assert_eq!(ended.code, USAGE);
         insta::assert_snapshot!(ended.message.unwrap(), @"nothing was compared: no step is valid on both sides in the same block; block 2 of b qr100: invalid: table pi1: rows is 2, expected 3; see dbdyno report RUN");
     }

@@ -10,6 +10,7 @@ pub(crate) mod overview;
 pub(crate) mod plan;
 mod plan_configs;
 mod plan_json;
+pub(crate) mod plans;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod servers;

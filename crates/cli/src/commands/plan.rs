@@ -3,26 +3,23 @@
 use std::path::Path;
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::{Estimate, Plan, QUICKSTART, VariantKind, WaitChoice, cells, estimate};
+use dbdyno_plan::{Estimate, Plan, VariantKind, WaitChoice, cells, estimate};
 use dbdyno_report::parity_terminal;
-use dbdyno_workloads::plans::{json_schema, parse_with, read_with};
+use dbdyno_workloads::plans::json_schema;
 
 use crate::args::PlanArgs;
 use crate::commands::run::warn_of_margins;
 use crate::commands::{plan_configs, plan_json};
 use crate::exit::{Ended, OURS};
 use crate::manifest::manifest;
-use crate::{parity, power, terminal, time};
+use crate::{parity, plan_source, power, terminal, time};
 
 pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     if args.schema {
         let schema = serde_json::to_string_pretty(&json_schema()).map_err(|error| Ended::new(OURS, error))?;
         return terminal::out(&schema);
     }
-    let plan = match &args.plan {
-        Some(path) => read_with(path, &args.overrides)?,
-        None => parse_with(QUICKSTART, "the built-in quickstart", &args.overrides)?,
-    };
+    let plan = plan_source::plan(&args.source, &args.overrides)?;
     if args.resolved {
         return terminal::out(&toml::to_string(&plan).map_err(|error| Ended::new(OURS, error))?);
     }
@@ -96,6 +93,9 @@ fn describe(plan: &Plan, configs: &str, estimate: &Estimate) -> String {
         text.push_str(&format!("rest: {} between cells, counted in that time\n", plan.host.rest));
     }
     text.push_str(&format!("disk: {}\n", disk(estimate)));
+    if let (Some(server), Some(client)) = (&plan.host.server_cpus, &plan.host.client_cpus) {
+        text.push_str(&format!("CPUs: {server} for the server, {client} for the client\n"));
+    }
     let WaitChoice { wait, reason } = plan.client_wait();
     text.push_str(&format!("client: {}s while waiting for answers: {reason}\n", wait.word()));
     if let Some(budget) = plan.budget.filter(|budget| budget.0 < estimate.duration) {

@@ -6,10 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dbdyno_analyse::margins_without_step;
-use dbdyno_plan::{Plan, QUICKSTART, estimate};
+use dbdyno_plan::{Plan, estimate};
 use dbdyno_record::{CellId, ClientCalibration, Manifest, Run, RunEvent, RunWriter};
 use dbdyno_report::{Format, Html, Part, Terminal, TerminalOptions};
-use dbdyno_workloads::plans::{parse_with, read_with};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
@@ -20,7 +19,7 @@ use crate::manifest::{manifest, tool};
 use crate::progress::Progress;
 use crate::templates::{self, TEMPLATES, Templates};
 use crate::variants::{Prepared, prepare};
-use crate::{host, leftovers, limits, parity, power, signals, terminal, time};
+use crate::{host, leftovers, limits, parity, plan_source, power, signals, terminal, time};
 use resume::resume;
 
 /// Name of the report file in a run directory.
@@ -50,10 +49,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     signals::idle(true);
     let ready = match &args.resume {
         Some(dir) => resume(dir, args.anyway, args.failed, &runtime),
-        None => begin(args, &runtime),
+        None => begin(args, &runtime).map(Some),
     };
     signals::idle(false);
-    let ready = ready?;
+    let Some(ready) = ready? else { return Ok(()) };
     let Ready { plan, variants, writer, manifest, cells, before, clock, holds } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
@@ -173,11 +172,8 @@ fn finish(walked: Result<Tally, Ended>, dir: &Path) -> Result<(), Ended> {
 }
 
 fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
-    let overrides = overrides(args);
-    let plan = match &args.plan {
-        Some(path) => read_with(path, &overrides)?,
-        None => parse_with(QUICKSTART, "the built-in quickstart", &overrides)?,
-    };
+    get_servers(args)?;
+    let plan = plan_source::plan(&args.source, &overrides(args))?;
     for warning in dbdyno_plan::warnings(&plan) {
         terminal::warning(&warning);
     }
@@ -201,6 +197,14 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     tell(&mut writer, &holds.doubts)?;
     let cells = manifest.order.clone();
     Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default(), clock, holds })
+}
+
+/// With `--get`, the servers of the command line that are not here.
+fn get_servers(args: &RunArgs) -> Result<(), Ended> {
+    let here = dbdyno_provision::list(&dbdyno_provision::servers_dir());
+    let missing: Vec<String> =
+        args.source.servers.iter().filter(|name| !here.contains(name)).cloned().collect();
+    if !args.get || missing.is_empty() { Ok(()) } else { super::servers::get(&missing) }
 }
 
 /// Warnings for the user and for the record.

@@ -54,7 +54,7 @@ impl Conductor<'_> {
             .collect()
     }
 
-    /// A cell in a database that nobody else uses meanwhile.
+    /// A cell in a database that no other program uses meanwhile.
     fn held_cell(&mut self, id: &CellId, writer: &mut CellWriter) -> Result<Ending, Stop> {
         let held = self.runtime.block_on(self.holds.renew(&id.variant));
         self.warn(writer, held.map_err(Stop::failed)?)?;
@@ -208,7 +208,7 @@ impl Conductor<'_> {
         self.steps(id, writer, database, workload, session, snapshot)
     }
 
-    /// Writes work beside the clock down, and tells of a server that did not come to rest.
+    /// Records work outside the clock, and reports a server that did not settle.
     ///
     /// # Errors
     /// Why the work failed; a record that cannot be written.

@@ -47,7 +47,7 @@ pub(crate) struct Ran {
 }
 
 impl StepRun<'_, '_> {
-    /// Runs the step and writes everything it leaves behind; synced when this returns.
+    /// Runs the step and writes everything it leaves; synced when this returns.
     pub(crate) fn run(
         &self,
         cell: &CellWriter,

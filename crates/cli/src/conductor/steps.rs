@@ -111,7 +111,7 @@ impl Conductor<'_> {
         Ok(session)
     }
 
-    /// One step with the work before and behind it. `is_repeated`: only to make the data again.
+    /// One step with the work before and after it. `is_repeated`: only to make the data again.
     fn one_step(
         &mut self,
         walk: &mut Walk<'_>,

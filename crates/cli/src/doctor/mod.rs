@@ -5,7 +5,7 @@ pub(crate) mod calibrate;
 mod checks;
 pub(crate) mod finding;
 pub(crate) mod fitness;
-mod host_files;
+pub(crate) mod host_files;
 pub(crate) mod store;
 mod table;
 pub(crate) mod wakeups;

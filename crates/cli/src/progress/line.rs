@@ -19,6 +19,8 @@ pub(super) struct Line {
     pub(super) what: String,
     /// With its unit.
     pub(super) rate: String,
+    /// The longest response time of the last second.
+    pub(super) longest: String,
     /// How far the step is, and how long it is expected to take.
     pub(super) times: String,
 }
@@ -31,6 +33,9 @@ impl Line {
         let bar = BARS.into_iter().find(|bar| over(&line, *bar) == 0).unwrap_or(0);
         if over(&line, bar) > 0 {
             line.times.clear();
+        }
+        if over(&line, bar) > 0 {
+            line.longest.clear();
         }
         line.cell = shortened(&line.cell, over(&line, bar));
         line.what = shortened(&line.what, over(&line, bar));
@@ -48,7 +53,7 @@ impl Line {
         let percent = format!("{:>3.0} %", (100.0 * self.done).floor());
         let eta = format!("ETA {}", self.eta);
         let parts = [drawn(bar, self.done), percent, eta];
-        let said = [&self.cell, &self.what, &self.rate, &self.times];
+        let said = [&self.cell, &self.what, &self.rate, &self.longest, &self.times];
         let all: Vec<&str> =
             parts.iter().chain(said).map(String::as_str).filter(|part| !part.is_empty()).collect();
         all.join(GAP)
@@ -91,6 +96,7 @@ mod tests {
             cell: text("block 3/5 mariadb-10.11-pool-of-threads"),
             what: text("range-notcovered-si.pre.c64"),
             rate: text("197,739 queries/s"),
+            longest: text("max 3.1 ms"),
             times: text("12 s / 30 s"),
         }
     }
@@ -107,9 +113,9 @@ mod tests {
     #[test]
     fn the_bar_gives_way_first_then_names_and_rate_and_eta_last() {
         insta::assert_snapshot!(check(&line(), &[150, 140, 130, 100, 80, 60, 50, 40, 30]), @r"
-        150 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
-        140 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
-        130 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  12 s / 30 s
+        150 |━━━━╸─────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms  12 s / 30 s
+        140 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms  12 s / 30 s
+        130 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s  max 3.1 ms
         100 | 43 %  ETA 0:02:10  block 3/5 mariad…pool-of-threads  range-notcovered-si.pre.c64  197,739 queries/s
          80 | 43 %  ETA 0:02:10  block …reads  range-notcovered-si.pre.c64  197,739 queries/s
          60 | 43 %  ETA 0:02:10  bloc…ads  range…e.c64  197,739 queries/s
@@ -121,8 +127,13 @@ mod tests {
 
     #[test]
     fn work_beside_the_clock_has_no_rate_and_keeps_its_name() {
-        let busy =
-            Line { what: "restoring data".to_owned(), rate: String::new(), times: String::new(), ..line() };
+        let busy = Line {
+            cell: line().cell,
+            eta: line().eta,
+            done: line().done,
+            what: "restoring data".to_owned(),
+            ..Line::default()
+        };
         insta::assert_snapshot!(check(&busy, &[100, 80, 60, 40]), @r"
         100 |━━━━━━━━╸───────────   43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data
          80 | 43 %  ETA 0:02:10  block 3/5 mariadb-10.11-pool-of-threads  restoring data

@@ -42,7 +42,7 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     std::fs::remove_dir_all(strangers).unwrap();
     let left_alone = desk.dbdyno(&["run", "--resume", run]);
     assert!(
-        left_alone.expect_code(4).err.contains("resuming: 0 of 2 cells are left\n"),
+        left_alone.expect_code(4).err.contains("nothing is left to run: 2 of 2 cells have ended\n"),
         "{}",
         left_alone.err
     );
@@ -65,5 +65,6 @@ fn a_failed_cell_is_run_again_when_asked_for_and_the_report_says_so() {
     assert!(told.ends_with(&end), "{told}");
     // Nothing has failed any more.
     let again = desk.dbdyno(&["run", "--resume", run, "--failed"]);
-    assert!(again.expect_ok().err.contains("resuming: 0 of 2 cells are left\n"), "{}", again.err);
+    let nothing = "nothing is left to run: 2 of 2 cells have ended\n";
+    assert!(again.expect_ok().err.contains(nothing), "{}", again.err);
 }

@@ -158,9 +158,12 @@ fn another_base_turns_the_ratios_round(desk: &Desk, dir: &Path) {
 }
 
 fn a_complete_run_has_nothing_to_resume(desk: &Desk, dir: &Path) {
+    let events = || std::fs::read_to_string(dir.join("events.jsonl")).unwrap();
+    let before = events();
     let ended = desk.dbdyno(&["run", "--resume", dir.to_str().unwrap()]);
     ended.expect_ok();
-    assert!(ended.err.contains("0 of 4 cells are left"), "{}", ended.err);
+    assert!(ended.err.contains("nothing is left to run: 4 of 4 cells have ended"), "{}", ended.err);
+    assert_eq!(events(), before, "a run that is over is not changed");
     assert_eq!(findings(dir).run.cells_completed, 4);
 }
 

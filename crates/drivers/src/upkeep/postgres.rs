@@ -41,7 +41,7 @@ impl Work<'_> {
             let note = "external server: no checkpoint was requested";
             self.report.notes.push(note.to_owned());
         }
-        // Before 15 the statistics lag behind by half a second.
+        // Before 15 the statistics are half a second late.
         self.come_to_rest().await?;
         self.dead_rows(tables, "after").await
     }

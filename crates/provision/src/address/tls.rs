@@ -41,7 +41,7 @@ fn word(family: Family, name: &str) -> Option<Word> {
     OURS.iter().chain(theirs).find(|(known, _)| *known == name).map(|(_, word)| *word)
 }
 
-/// Whether `name`, behind the `?` of an address, is about TLS.
+/// Whether `name`, after the `?` of an address, is about TLS.
 pub(super) fn is_key(family: Family, name: &str) -> bool {
     word(family, name).is_some()
 }

@@ -12,25 +12,25 @@ const UNCHECKED: &str = " †";
 
 const HEAD: &str = "# Config intents
 
-What `config` of a variant can ask for, and the options of each product and version. How to use
-them: the [guide](../guides/configs.md). Generated from `crates/provision/data`.
+What `config` of a variant can ask for ([how](../guides/configs.md)), and the options of each
+product and version. Generated from `crates/provision/data`.
 
-Existence and default of each option were compared with real servers. † marks ranges of versions
-without a server to compare; they are as documented. Compared were:
+Options and defaults were compared with these servers. † marks ranges of versions without one; they
+are as documented.
 ";
 
 const INTENTS: &str = "
 ## Intents
 
-For each intent its value, its meaning, and the options of each product that has it, with their
-versions. Percona Server is as MySQL (†) where it is not named. Values in brackets are fulfilled
-without an option: asking for them is no error.
+Each intent with its value (*size*: `\"1 GiB\"`, *time*: `\"30m\"`, *switch*: `true` or `false`), its
+meaning, and its options in each product, with their versions. Percona Server is as MySQL (†) where
+it is not named. Values in brackets are fulfilled without an option.
 ";
 
 const OPTIONS: &str = "
 ## Options and their defaults
 
-`auto`: computed when the server starts. *Deprecated* options still work; *ignored* ones are
+A default holds until the next one. `auto`: computed when the server starts. *Ignored* options are
 accepted and do nothing, so no intent uses them.
 ";
 
@@ -59,14 +59,14 @@ pub fn reference() -> String {
 fn kind(intent: &Intent) -> String {
     let words: Vec<String> = words_of(intent).iter().map(|word| format!("`\"{word}\"`")).collect();
     match intent.kind {
-        Kind::Size if !words_of(intent).contains(&"off") => "A size: `\"1 GiB\"`".to_owned(),
-        Kind::Size => "A size, `\"1 GiB\"`, or `\"off\"`".to_owned(),
-        Kind::Number => "A whole number".to_owned(),
-        Kind::Switch => "`true` or `false`".to_owned(),
-        Kind::Duration => "A time: `\"30m\"`".to_owned(),
+        Kind::Size if !words_of(intent).contains(&"off") => "Size".to_owned(),
+        Kind::Size => "Size, or `\"off\"`".to_owned(),
+        Kind::Number => "Number".to_owned(),
+        Kind::Switch => "Switch".to_owned(),
+        Kind::Duration => "Time".to_owned(),
         Kind::Fraction => "A number from 0 to 1".to_owned(),
-        Kind::Word => "A name".to_owned(),
-        Kind::Choice => format!("One of {}", words.join(", ")),
+        Kind::Word => "Name".to_owned(),
+        Kind::Choice => words.join(", "),
     }
 }
 
@@ -97,7 +97,7 @@ fn cell(intent: &Intent, product: ConfigProduct) -> String {
     let is_everywhere = parts.iter().any(|(_, spans)| spans.contains(&Span::default()));
     let mut texts: Vec<String> =
         parts.iter().map(|(label, spans)| format!("{label}{}", versions(product, spans))).collect();
-    if texts.is_empty() {
+    if texts.is_empty() && absences.is_empty() {
         texts.push("–".to_owned());
     }
     if !is_everywhere {
@@ -119,7 +119,7 @@ fn parts(intent: &Intent, product: ConfigProduct) -> Vec<(String, Vec<Span>)> {
             continue;
         }
         served.push((way, spans.clone()));
-        let label = label(way);
+        let label = label(intent, way);
         match parts.iter_mut().find(|(known, _)| *known == label) {
             Some((_, known)) => *known = joined([known.clone(), spans].concat()),
             None => parts.push((label, spans)),
@@ -141,8 +141,8 @@ fn serves_all_of(other: &Way, way: &Way) -> bool {
     needs_less && way.values.keys().all(takes) && (way.set.is_none() || other.set.is_some())
 }
 
-/// The options of a way, and for which values.
-fn label(way: &Way) -> String {
+/// The options of a way, and for which values where they are not all.
+fn label(intent: &Intent, way: &Way) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in way.set.iter().chain(way.values.values()).flat_map(|set| set.keys()) {
         if !names.contains(&name.as_str()) {
@@ -151,7 +151,8 @@ fn label(way: &Way) -> String {
     }
     let options: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     let mut text = if options.is_empty() { "nothing to set".to_owned() } else { options.join(", ") };
-    if way.set.is_none() && !way.values.is_empty() {
+    let is_whole = matches!(intent.kind, Kind::Choice) && way.values.len() == words_of(intent).len();
+    if way.set.is_none() && !way.values.is_empty() && !is_whole {
         let values: Vec<&str> = way.values.keys().map(String::as_str).collect();
         text.push_str(&format!(" for {}", values.join(", ")));
     }
@@ -181,25 +182,29 @@ fn options(data: &Data, product: ConfigProduct) -> String {
         let is_inherited = product == ConfigProduct::Percona
             && std::ptr::eq(ranges, data.ranges(ConfigProduct::MySql, name));
         if !is_inherited {
-            let defaults: Vec<String> = ranges.iter().map(|range| default_of(product, range)).collect();
-            text.push_str(&format!("| `{name}` | {} |\n", defaults.join("; ")));
+            let each = ranges.iter().enumerate();
+            let defaults: Vec<String> =
+                each.map(|(at, range)| default_of(product, range, ranges.get(at + 1))).collect();
+            text.push_str(&format!("* `{name}`: {}\n", defaults.join("; ")));
         }
     }
     if text.is_empty() {
         return text;
     }
-    format!("\n### {product}\n\n| option | default |\n|---|---|\n{text}")
+    format!("\n### {product}\n\n{text}")
 }
 
-/// A default, before it its versions where they are not all.
-fn default_of(product: ConfigProduct, range: &OptionRange) -> String {
+/// A default, before it its versions where they are not all. Where `next` begins is not said twice.
+fn default_of(product: ConfigProduct, range: &OptionRange, next: Option<&OptionRange>) -> String {
     let state = match range.state {
         OptionState::Active => "",
         OptionState::Deprecated => " *deprecated*",
         OptionState::Ignored => " *ignored*",
     };
     let mark = if is_checked(product, range.span) { "" } else { UNCHECKED };
-    let versions = format!("{}{mark}{state}", words(&[range.span]));
+    let is_followed = next.is_some_and(|next| next.span.from == range.span.until);
+    let shown = Span { from: range.span.from, until: range.span.until.filter(|_| !is_followed) };
+    let versions = format!("{}{mark}{state}", words(&[shown]));
     let default = match range.default.as_str() {
         "" => "(empty)".to_owned(),
         "auto" => "auto".to_owned(),
@@ -234,8 +239,8 @@ mod tests {
         insta::assert_snapshot!(cell("redo", ConfigProduct::MySql), @"`innodb_redo_log_capacity` (from 8.0.30)<br>`innodb_log_file_size`, `innodb_log_files_in_group` (before 8.0.30)");
         insta::assert_snapshot!(cell("redo", ConfigProduct::MariaDb), @"`innodb_log_file_size`, `innodb_log_files_in_group` (before 10.5.2)<br>`innodb_log_file_size` (from 10.5.2)");
         insta::assert_snapshot!(cell("binlog_in_engine", ConfigProduct::MariaDb), @"`binlog_storage_engine`, `log_bin` for true (from 12.3) †<br>nothing to set for false (from 12.3) †<br>(`false`)");
-        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` for all, changes, deletes, inserts, off, purges (before 11.0)<br>(`off`)");
-        insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous` for commit, off, second");
-        insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"–<br>(`off`)");
+        insta::assert_snapshot!(cell("change_buffer", ConfigProduct::MariaDb), @"`innodb_change_buffering` (before 11.0)<br>(`off`)");
+        insta::assert_snapshot!(cell("durability", ConfigProduct::Sqlite), @"`synchronous`");
+        insta::assert_snapshot!(cell("query_cache", ConfigProduct::Postgresql), @"(`off`)");
     }
 }

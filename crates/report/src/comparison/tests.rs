@@ -47,6 +47,9 @@ pub(super) fn comparison() -> Comparison {
             new_left_out: left_out_of(step.name.as_str()),
             base_rate: base.rate,
             new_rate: new.rate,
+            base_p99_us: base.latency.as_ref().and_then(dbdyno_analyse::Latency::known_p99_us),
+            new_p99_us: new.latency.as_ref().and_then(dbdyno_analyse::Latency::known_p99_us),
+            p99: new.p99.clone(),
             base_blocks: 3,
             new_blocks: 3,
             ratio: new.ratio.as_ref().map(|ratio| ratio.value),
@@ -71,14 +74,14 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
       blocks. It may differ from the quotient of the two medians.
 
-    step    base    new       unit  ratio  95 % interval    verdict  adjusted p
-    ───────────────────────────────────────────────────────────────────────────
-    qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123
-    qp100   9400  12220  queries/s  1.300    1.274–1.327     faster       0.012
-    qr500   8100   7857  queries/s  0.970    0.921–1.021  undecided       0.123
-    qp500   8500     NA  queries/s     NA             NA    invalid          NA
-    qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012
-    qp1000  7100     NA  queries/s     NA             NA    invalid          NA
+    step    base    new       unit  ratio  95 % interval    verdict  adjusted p  p99 ms, base → new
+    ───────────────────────────────────────────────────────────────────────────────────────────────
+    qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123         1.52 → 1.90
+    qp100   9400  12220  queries/s  1.300    1.274–1.327     faster       0.012         1.52 → 1.90
+    qr500   8100   7857  queries/s  0.970    0.921–1.021  undecided       0.123         1.52 → 1.90
+    qp500   8500     NA  queries/s     NA             NA    invalid          NA            1.52 → –
+    qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012         1.52 → 1.90
+    qp1000  7100     NA  queries/s     NA             NA    invalid          NA            1.52 → –
 
     Left out:
     - qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
@@ -108,14 +111,14 @@ fn a_pull_request_gets_the_count_first() {
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 
-    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p |
-    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-    | qr100 | 9000 | 9360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 |
-    | qp100 | 9400 | 12220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 |
-    | qr500 | 8100 | 7857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 |
-    | qp500 | 8500 | NA | queries/s | NA | NA | invalid | NA |
-    | qr1000 | 7000 | 5600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 |
-    | qp1000 | 7100 | NA | queries/s | NA | NA | invalid | NA |
+    | step | base | new | unit | ratio | 95 % interval | verdict | adjusted p | p99 ms, base → new |
+    | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+    | qr100 | 9000 | 9360 | queries/s | 1.040 | 0.988–1.095 | undecided | 0.123 | 1.52 → 1.90 |
+    | qp100 | 9400 | 12220 | queries/s | 1.300 | 1.274–1.327 | faster | 0.012 | 1.52 → 1.90 |
+    | qr500 | 8100 | 7857 | queries/s | 0.970 | 0.921–1.021 | undecided | 0.123 | 1.52 → 1.90 |
+    | qp500 | 8500 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – |
+    | qr1000 | 7000 | 5600 | queries/s | 0.800 | 0.784–0.816 | slower | 0.012 | 1.52 → 1.90 |
+    | qp1000 | 7100 | NA | queries/s | NA | NA | invalid | NA | 1.52 → – |
 
     Left out:
 
@@ -151,7 +154,7 @@ fn steps_with_a_margin_of_their_own_are_named() {
 fn a_program_gets_everything_unrounded() {
     let text = comparison_json(&comparison()).unwrap();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert!(text.starts_with("{\n  \"schema\": 1,\n  \"base\""), "{text}");
+    assert!(text.starts_with("{\n  \"schema\": 2,\n  \"base\""), "{text}");
     assert_eq!(value["steps"][0]["verdict"], "undecided");
     assert_eq!(value["steps"][0]["inference"]["q_difference"], 0.123);
     let (invalid, left_out) = (&value["steps"][3], &value["steps"][3]["new_left_out"][0]);
@@ -183,4 +186,29 @@ fn neighbouring_steps_that_are_left_out_for_the_same_reason_share_a_line() {
 fn the_ratio_of_one_step_is_no_group() {
     let ratios = group(&[1.5]).unwrap();
     assert_eq!(group_line(&ratios), None);
+}
+
+#[test]
+fn ci_gets_a_test_case_a_step_and_comments_have_an_end() {
+    let slower = |step: &ComparedStep| step.verdict == Some(Verdict::Slower);
+    insta::assert_snapshot!(comparison_junit(&comparison(), slower), @r#"
+    <?xml version="1.0" encoding="UTF-8"?>
+    <testsuite name="dbdyno compare: &lt;b&gt;&amp;&quot; against rollback" tests="6" failures="1">
+      <testcase classname="insert-benchmark" name="qr100"><skipped message="undecided: 9000 → 9360 queries/s, ratio 1.040 (0.988–1.095), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp100"><system-out>faster: 9400 → 12220 queries/s, ratio 1.300 (1.274–1.327), p99 1.52 → 1.90 ms</system-out></testcase>
+      <testcase classname="insert-benchmark" name="qr500"><skipped message="undecided: 8100 → 7857 queries/s, ratio 0.970 (0.921–1.021), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp500"><skipped message="invalid: 8500 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qr1000"><failure message="slower: 7000 → 5600 queries/s, ratio 0.800 (0.784–0.816), p99 1.52 → 1.90 ms"/></testcase>
+      <testcase classname="insert-benchmark" name="qp1000"><skipped message="invalid: 7100 → NA queries/s, ratio NA (NA), p99 1.52 → – ms"/></testcase>
+    </testsuite>
+    "#);
+    let mut long = comparison();
+    let step = long.steps[0].clone();
+    long.steps = (0..2_000).map(|n| ComparedStep { step: format!("step-{n}"), ..step.clone() }).collect();
+    let text = comparison_markdown(&long);
+    assert!(
+        text.chars().count() <= COMMENT_MAX && text.contains(" of 2000 steps are not shown."),
+        "{}",
+        text.len()
+    );
 }

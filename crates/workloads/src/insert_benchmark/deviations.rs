@@ -228,8 +228,8 @@ mod tests {
         };
         options.rows_per_commit.write_2 = 50;
         insta::assert_snapshot!(told(&options), @r"
-        data: all steps run in one server on one set of tables, which ages | the server is stopped and started before each step; the tables age
-        cold: caches are as the step before has left them | each measured step begins in a server that has just started, with empty caches
+        data: one server and one set of tables, which ages | the server is stopped and started before each step; the tables age
+        cold: caches as the step before left them | each measured step begins in a fresh server with empty caches
         rows_per_commit.write_2: 5 | 50
         rows_per_query: 10 | 100
         points_per_query: 10 | 20

@@ -49,7 +49,7 @@ fn steps_problem(options: &Microbenchmarks) -> Option<Mistake> {
     })
 }
 
-/// The rows of hot-points lie behind the middle of the table.
+/// The rows of hot-points lie after the middle of the table.
 fn hot_problem(options: &Microbenchmarks) -> Option<Mistake> {
     let rungs = options.rungs();
     let hot = rungs.iter().find(|rung| rung.step.test == MicroTest::HotPoints)?;

@@ -34,8 +34,8 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     let mut add = |topic: &str, original: &str, here: &str| list.push(deviation(topic, original, here));
     add(
         "rates",
-        "statements a second, those that begin and end a transaction too",
-        "operations a second; a transaction is one. Statements are also counted, by kind",
+        "statements a second, BEGIN and COMMIT included",
+        "operations a second; a transaction is one. Statements are counted by kind too",
     );
     add(
         "scan",
@@ -45,8 +45,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
     add(
         "query plans",
         "EXPLAIN of every statement before the clock starts, since March 2025",
-        "EXPLAIN of each statement once, after the step and its verification; with values from the \
-         middle of the tables",
+        "EXPLAIN of each statement once, after the step and its checks",
     );
     match options.protocol {
         Protocol::Auto => {}
@@ -74,8 +73,7 @@ pub(crate) fn deviations(options: &Options) -> Vec<Deviation> {
         add(
             "verify",
             "nothing is checked",
-            "after steps that write, row counts and sums of k are read and compared outside the \
-             clock; reading brings whole tables through memory",
+            "after steps that write, row counts and sums of k, outside the clock; that reads whole tables",
         );
     }
     if options.zipfian_exponent != 0.8 {

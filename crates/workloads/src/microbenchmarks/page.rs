@@ -16,9 +16,30 @@ use crate::cards::{context, shown};
 use crate::deviations::{Surroundings, of_surroundings};
 use crate::microbenchmarks::catalogue::ALL;
 use crate::microbenchmarks::entry::Entry;
-use crate::microbenchmarks::{Microbenchmarks, deviations, groups, steps, writes};
+use crate::microbenchmarks::{Microbenchmarks, deviations, steps};
 
 const INTRODUCTION: &str = include_str!("page_introduction.txt");
+const GROUPS: &str = "
+## Groups
+
+Published reports give averages over groups of steps; warm-ups are in none.
+
+| reports of | group | steps |
+|---|---|---|
+| 2021 | read-only before write-heavy | all `.pre` |
+| 2021 | write-heavy | all that write, except `delete` and `insert` |
+| 2021 | read-only after write-heavy | all that read, except `.pre` |
+| 2021 | insert and delete | `delete`, `insert` |
+| 2024 | point, part 1 | `point-query`, `hot-points`, `points-*`, also `.pre` |
+| 2024 | point, part 2 | `random-points`, also `.pre` |
+| 2024 | range, part 1 | `range-*`, also `.pre`, and `scan` |
+| 2024 | range, part 2 | `read-only`, also `.pre` |
+| 2024 | writes | all that write |
+| 2025 | point | both point parts of 2024, without `.pre` |
+| 2025 | range without aggregation | `range-*` and `scan`, without `.pre` |
+| 2025 | range with aggregation | `read-only` and `read-only-*` (`read-only-simple` too), without `.pre` |
+| 2025 | writes | all that write |
+";
 const FAMILIES: [&str; 4] = ["Points", "Ranges", "Transactions that read", "Writes"];
 
 /// `docs/reference/microbenchmarks.md`.
@@ -27,7 +48,7 @@ pub fn page() -> String {
     for (title, sequence) in [("The 42", MicroSequence::FortyTwo), ("The 32", MicroSequence::ThirtyTwo)] {
         write_sequence(&mut out, title, sequence);
     }
-    write_groups(&mut out);
+    out.push_str(GROUPS);
     for (title, family) in FAMILIES.iter().zip(ALL) {
         let _ = writeln!(out, "\n## {title}");
         for (place, entry) in family.iter().enumerate() {
@@ -51,14 +72,14 @@ pub fn statement(test: MicroTest) -> String {
 }
 
 fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
-    let _ = writeln!(out, "\n## {title}\n\n{}\n\n| # | step |\n|--:|---|", heading(sequence));
+    let _ = writeln!(out, "\n## {title}\n\n{}\n", heading(sequence));
     let mut number = 0;
     for step in sequence.steps() {
         let place = if step.moment.is_warm_up() {
-            "–".to_owned()
+            "*".to_owned()
         } else {
             number += 1;
-            number.to_string()
+            format!("{number}.")
         };
         let connections = match step.connections {
             MicroConnections::Each => "",
@@ -67,34 +88,11 @@ fn write_sequence(out: &mut String, title: &str, sequence: MicroSequence) {
         let settles = if step.settles { ", then rest" } else { "" };
         let _ = writeln!(
             out,
-            "| {place} | `{}`{}{}{connections}{settles} |",
+            "{place} `{}`{}{}{connections}{settles}",
             step.name(),
             published(&step),
             length(&step),
         );
-    }
-}
-
-/// The groups of published reports, with the steps of both sequences.
-fn write_groups(out: &mut String) {
-    let mut rows: Vec<(String, String, Vec<String>)> = Vec::new();
-    for step in [MicroSequence::FortyTwo, MicroSequence::ThirtyTwo].map(MicroSequence::steps).concat() {
-        for (grouping, group) in groups::of_step(&step) {
-            let name = format!("`{}`", step.name());
-            match rows.iter_mut().find(|row| row.0 == grouping && row.1 == group) {
-                Some((_, _, names)) if names.contains(&name) => {}
-                Some((_, _, names)) => names.push(name),
-                None => rows.push((grouping, group, vec![name])),
-            }
-        }
-    }
-    rows.sort_by(|one, other| one.0.cmp(&other.0));
-    let _ = writeln!(
-        out,
-        "\n## Groups\n\nPublished reports give averages over these groups of steps:\n\n| reports of | group | steps |\n|---|---|---|"
-    );
-    for (grouping, group, names) in rows {
-        let _ = writeln!(out, "| {grouping} | {group} | {} |", names.join(", "));
     }
 }
 
@@ -109,7 +107,7 @@ fn heading(sequence: MicroSequence) -> &'static str {
     match sequence {
         MicroSequence::FortyTwo => "`sequence = \"42\"`, after `load` and `index`:",
         MicroSequence::ThirtyTwo => {
-            "`sequence = \"32\"`, after `load` and `index`. Published tables leave out the two\nsteps before the writes:"
+            "`sequence = \"32\"`, after `load` and `index`. Published tables leave out the two steps before the\nwrites:"
         }
     }
 }
@@ -131,13 +129,13 @@ fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
     for statement in statement(entry.test).split("; ") {
         let _ = writeln!(out, "{statement}");
     }
-    let shown = |text: &'static str, of: fn(&Entry) -> &'static str| {
-        if before.is_some_and(|before| of(before) == text) { "as above" } else { text }
-    };
-    let parameters = shown(entry.parameters, |entry| entry.parameters);
-    let _ = writeln!(out, "```\n\nParameters: {parameters}. Rate: {}.", writes::names(entry.test).1);
+    let _ = writeln!(out, "```");
+    if before.is_none_or(|before| before.parameters != entry.parameters) {
+        let _ = writeln!(out, "\nParameters: {}.", entry.parameters);
+    }
     if !entry.trap.is_empty() {
-        let _ = writeln!(out, "\nTrap: {}.", shown(entry.trap, |entry| entry.trap));
+        let is_known = before.is_some_and(|before| before.trap == entry.trap);
+        let _ = writeln!(out, "\nTrap: {}.", if is_known { "as above" } else { entry.trap });
     }
 }
 
@@ -145,25 +143,31 @@ fn write_entry(out: &mut String, entry: &Entry, before: Option<&Entry>) {
 fn write_deviations(out: &mut String) {
     let _ = writeln!(
         out,
-        "\n## Deviations from the original\n\nEach run records those that hold for it. With the defaults, and then with single \
-         options:\n\n| with | topic | the original | here |\n|---|---|---|---|"
+        "\n## Deviations from the original\n\nEach run records those that hold for it. With the defaults:\n\n| topic | the original | here \
+         |\n|---|---|---|"
     );
     let default = deviations::deviations(&Options::default());
-    let mut line = |with: &str, found: &Deviation| {
-        let _ = writeln!(out, "| {with} | {} | {} | {} |", found.topic, found.original, found.here);
-    };
-    default.iter().for_each(|found| line("defaults", found));
+    default.iter().for_each(|found| write_deviation(out, "", found));
     let around = |has_postgres_socket| {
         let around = Surroundings { has_postgres_socket, ..Surroundings::default() };
         of_surroundings(&Microbenchmarks::ORIGINAL, &around)
     };
-    around(false).iter().for_each(|found| line("defaults", found));
+    around(false).iter().for_each(|found| write_deviation(out, "", found));
+    let _ =
+        writeln!(out, "\nWith single options:\n\n| with | topic | the original | here |\n|---|---|---|---|");
     let of_socket = around(true).into_iter().filter(|found| !around(false).contains(found));
-    of_socket.for_each(|found| line("a PostgreSQL that dbdyno starts, without TLS", &found));
+    of_socket
+        .for_each(|found| write_deviation(out, "a PostgreSQL that dbdyno starts, without TLS | ", &found));
     for (with, options) in variations() {
         let more = deviations::deviations(&options);
-        more.iter().filter(|found| !default.contains(found)).for_each(|found| line(with, found));
+        let more = more.iter().filter(|found| !default.contains(found));
+        more.for_each(|found| write_deviation(out, &format!("{with} | "), found));
     }
+}
+
+/// A row; `first` is the cells before the topic.
+fn write_deviation(out: &mut String, first: &str, found: &Deviation) {
+    let _ = writeln!(out, "| {first}{} | {} | {} |", found.topic, found.original, found.here);
 }
 
 /// Options whose deviations are not those of the defaults.

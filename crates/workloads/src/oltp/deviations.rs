@@ -70,15 +70,15 @@ fn of_operations(options: &Options) -> Vec<Deviation> {
     if options.ignore_errors.is_none() {
         add(
             "duplicate keys",
-            "an INSERT that finds its id taken begins the operation again on PostgreSQL, and ends the run on MySQL",
+            "an INSERT of a taken id begins the operation again on PostgreSQL, and ends the run on MySQL",
             "it begins the operation again on every product",
         );
     }
     if options.protocol != Protocol::Text {
         add(
             "columns of results",
-            "on PostgreSQL, libpq asks for a result's columns with each execution of a prepared statement; parameters travel as text, results in binary form",
-            "asked for once, when a statement is prepared; whole numbers travel in binary form as parameters, results as text",
+            "on PostgreSQL libpq asks for them at each execution of a prepared statement; parameters as text, results binary",
+            "asked for once, at prepare; whole numbers as binary parameters, results as text",
         );
     }
     if options.events.is_some() {
@@ -136,7 +136,7 @@ pub(crate) fn always() -> Vec<Deviation> {
     vec![
         deviation(
             "random numbers",
-            "xoroshiro128+ in each thread; the load cannot be repeated, nor a run of several threads",
+            "xoroshiro128+ in each thread; loads and runs of several threads cannot be repeated",
             "counter-based: rows are a function of (seed, table, row), operations of (seed, step, connection, number)",
         ),
         deviation(
@@ -147,7 +147,7 @@ pub(crate) fn always() -> Vec<Deviation> {
         deviation(
             "steps of ids",
             "the server's own: auto_increment_increment of MySQL and MariaDB",
-            "1: connections that load or insert send SET SESSION auto_increment_increment = 1, auto_increment_offset = 1 there before the clock runs",
+            "1: connections that load or insert set auto_increment_increment and auto_increment_offset to 1 before the clock runs",
         ),
         deviation(
             "query plans",
@@ -157,8 +157,8 @@ pub(crate) fn always() -> Vec<Deviation> {
         ),
         deviation(
             "errors",
-            "deadlocks and lock waits begin the operation again with new draws, without an end, on MySQL without a rollback: after a lock wait the next BEGIN commits the first part",
-            "a ROLLBACK comes before the operation begins again, with the same draws; repetitions are counted, and 1000 of one operation end the step",
+            "after deadlocks and lock waits the operation begins again with new draws, without an end; on MySQL without a rollback, so after a lock wait the next BEGIN commits the first part",
+            "rolled back and begun again with the same draws; counted, and 1000 repetitions of one operation end the step",
         ),
         deviation(
             "timed interval",
@@ -172,41 +172,40 @@ pub(crate) fn always() -> Vec<Deviation> {
 /// How the tables come to be, or that they were there.
 fn of_tables(options: &Options) -> Vec<Deviation> {
     if options.use_existing {
-        let here = "created and filled before the run by other means; no database is claimed, nothing is \
-             dropped";
+        let here = "made before the run by other means; no database is claimed, nothing is dropped";
         return vec![deviation("tables", "made and filled by its own command prepare", here)];
     }
     let mut list = vec![match options.load_method {
         LoadMethod::Insert => deviation(
             "load",
             "rows are put into a buffer of 512 KiB until the next does not fit",
-            "a fixed number of rows a statement, as many as surely fit; tables exist before the clock runs; the index is a step of its own, where published load rates are of tables, rows and index together",
+            "a fixed number of rows a statement; tables exist before the clock runs; the index is a step of its own, while published load rates include tables and index",
         ),
         LoadMethod::Stream => deviation(
             "load",
             "multi-row INSERTs of up to 512 KiB",
-            "4 MiB of rows at a time in the database's own way for bulk, on MySQL and MariaDB with ids of the client; tables exist before the clock runs; the index is a step of its own",
+            "4 MiB of rows at a time in the database's own way for bulk, on MySQL and MariaDB with ids of the client; the index is a step of its own",
         ),
     }];
     if options.load_method == LoadMethod::Insert && options.protocol != Protocol::Text {
         list.push(deviation(
             "protocol of the load",
             "INSERTs as text",
-            "the same INSERTs prepared, their rows as parameters, so that the server parses none of them; only the last of a table, which has fewer rows, is text",
+            "prepared, with rows as parameters; only the last, shorter INSERT of a table is text",
         ));
     }
     if options.load_method == LoadMethod::Insert {
         list.push(deviation(
             "character set of the load",
-            "that of its client library, utf8mb4 in Debian's build; a server whose tables have another converts each text",
-            "connections that load set character_set_client and character_set_connection of MySQL and MariaDB to that of the table before the clock runs; the rows are the same",
+            "that of its client library (utf8mb4 in Debian's build); the server converts each text for tables of another",
+            "on MySQL and MariaDB that of the table: no conversion, the same rows",
         ));
     }
     if options.load_connections > 1 {
         list.push(deviation(
             "load connections",
             "each table is loaded by one connection, and the server gives the ids",
-            "each connection loads an equal part of all rows, and where tables are shared between connections, the client gives the ids. Where rows stay in the order in which they came (PostgreSQL, MyISAM, Aria), each connection loads whole tables, and a single table has one connection. A database with one writer at a time is loaded by one",
+            "each connection loads an equal part of all rows (PostgreSQL, MyISAM, Aria: whole tables; SQLite: one connection loads all); where connections share a table, the client gives the ids",
         ));
     }
     if options.index_before_load {

@@ -271,7 +271,7 @@ impl WorkloadOptions for Oltp {
     }
 }
 
-/// What to say of steps that write into tables of somebody else.
+/// What to say of steps that write into tables that others made.
 pub(crate) fn existing_warning(writes: Vec<String>) -> Vec<String> {
     let names = writes.join(", ");
     let warning = format!("{names} will change rows of tables that are not dbdyno's (use_existing)");

@@ -97,7 +97,9 @@ fn shown(samples: &Samples) -> String {
          being {:.0} %. The ratio that depends most on it: {} to {} in {} is {:.2} asleep and {:.2} spinning.\n\
          * **Work added to a spinning client** leaves {independent} of {} figures within {:.0} %. Server CPU an operation with 5 µs \
          more, over that with none (median of the servers, least and greatest): {}. A slower client leaves the server without \
-         work more often. Then the server's own threads sleep, and pay for their own wake-ups. More connections keep it busy.",
+         work more often. Then the server's own threads sleep, and pay for their own wake-ups. More connections keep it busy.\n\
+         * **Read the brackets.** They are the rounds of one figure. A difference that is smaller than they are wide is noise \
+         of this machine, not an effect of the client.",
         waking.least * 100.0,
         waking.greatest * 100.0,
         waking.median * 100.0,

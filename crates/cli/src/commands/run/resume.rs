@@ -16,7 +16,7 @@ use crate::manifest::{host_info, tool, workloads};
 use crate::variants::prepare;
 use crate::{host, limits, option_files, terminal, time};
 
-/// Goes on with a run: cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
+/// Goes on with a run; `None` for one that is over, in which nothing is changed. Cells that ended are left alone, what others left is set aside. With `repeats_failed` cells that
 /// failed are run again too.
 ///
 /// # Errors
@@ -27,7 +27,7 @@ pub(super) fn resume(
     anyway: bool,
     repeats_failed: bool,
     runtime: &Runtime,
-) -> Result<Ready, Ended> {
+) -> Result<Option<Ready>, Ended> {
     let (mut writer, manifest) = RunWriter::resume(dir)?;
     // The manifest of what was opened knows the blocks that a budget has added.
     let record = Run::open(dir)?;
@@ -41,6 +41,15 @@ pub(super) fn resume(
     let is_left = |cell: &&CellId| !completed.contains(cell) && !failed.contains(cell);
     let cells: Vec<CellId> = order.iter().filter(is_left).cloned().collect();
     let mut plan = dbdyno_workloads::plans::parse(&manifest.plan_toml, "the run's plan")?;
+    let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
+    if cells.is_empty() && is_over(&record, &plan) {
+        terminal::note(&format!(
+            "nothing is left to run: {} of {} cells have ended",
+            order.len(),
+            order.len()
+        ));
+        return before.ended().map(|()| None);
+    }
     let exchanged = other_program(&record, &plan, anyway)?;
     let data_root = data_root(&plan, dir);
     if !cells.is_empty() || plan.budget.is_some() {
@@ -79,8 +88,14 @@ pub(super) fn resume(
     let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
-    let before = Tally { completed: completed.len(), failed: failed.len(), interrupted: false };
-    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds })
+    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds }))
+}
+
+/// Whether a run that has no cell left has ended as such, and its budget, if it has one, is spent.
+fn is_over(run: &Run, plan: &Plan) -> bool {
+    let has_ended = matches!(run.events.last(), Some(RunEvent::Ended { .. }));
+    let is_last_look = |event: &RunEvent| matches!(event, RunEvent::Look { last: true, .. });
+    has_ended && (plan.budget.is_none() || run.events.iter().any(is_last_look))
 }
 
 /// Whether this program measures as those did that have measured the run so far: blocks by two clients stand next to each other

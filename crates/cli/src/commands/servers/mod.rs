@@ -26,7 +26,7 @@ pub(crate) fn servers(args: &ServersArgs) -> Result<(), Ended> {
 }
 
 /// Gets one server after the other. One that cannot be got does not keep the next from being tried.
-fn get(names: &[String]) -> Result<(), Ended> {
+pub(crate) fn get(names: &[String]) -> Result<(), Ended> {
     let catalogue = Catalogue::read().map_err(ended)?;
     let entries: Vec<&Entry> =
         names.iter().map(|name| catalogue.find(name)).collect::<Result<_, _>>().map_err(ended)?;

@@ -26,7 +26,13 @@ pub(crate) fn cache_folder(folder: Option<&Path>) -> Finding {
             "set HOME or XDG_CACHE_HOME; servers and calibrations are kept there",
         );
     };
-    let info = dbdyno_sample::host_info(&existing(folder), None, None);
+    let nearest = existing(folder);
+    if nix::unistd::access(&nearest, nix::unistd::AccessFlags::W_OK).is_err() {
+        let advice =
+            "let this user write there, or set XDG_CACHE_HOME; servers and calibrations are kept there";
+        return Finding::note("cache folder", format!("{} cannot be written", nearest.display()), advice);
+    }
+    let info = dbdyno_sample::host_info(&nearest, None, None);
     let found = format!("{} on {}", folder.display(), info.data_filesystem);
     if ["tmpfs", "ramfs"].contains(&info.data_filesystem.as_str()) {
         return Finding::note("cache folder", found, "it is in memory: its content is lost at the next boot");

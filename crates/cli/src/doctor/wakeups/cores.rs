@@ -8,9 +8,9 @@ use crate::doctor::host_files::HostFiles;
 /// The client gets one core of so many, the last ones.
 const CORES_PER_CLIENT_CORE: usize = 4;
 
-/// CPUs of the server and of the client; the client has none where there is one CPU. Where all are one core, the client has the
-/// last CPU.
-pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair]) -> (Vec<u32>, Vec<u32>) {
+/// CPUs of the server and of the client, which gets at most `most` cores and none where there is one CPU. Where all are one core,
+/// the client has the last CPU.
+pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair], most: usize) -> (Vec<u32>, Vec<u32>) {
     let cores = match cores(files, usable, pairs) {
         cores if cores.len() > 1 => cores,
         _ => usable.iter().map(|cpu| vec![*cpu]).collect(),
@@ -18,7 +18,7 @@ pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair]) -> (Vec<u
     if cores.len() < 2 {
         return (usable.to_vec(), Vec::new());
     }
-    let for_client = (cores.len() / CORES_PER_CLIENT_CORE).max(1);
+    let for_client = (cores.len() / CORES_PER_CLIENT_CORE).min(most).max(1);
     let (server, client) = cores.split_at(cores.len() - for_client);
     let sorted = |cores: &[Vec<u32>]| {
         let mut cpus = cores.concat();
@@ -26,6 +26,20 @@ pub(super) fn sides(files: &HostFiles, usable: &[u32], pairs: &[Pair]) -> (Vec<u
         cpus
     };
     (sorted(server), sorted(client))
+}
+
+/// As [`sides`], of the node that has the most usable CPUs, from what the kernel says of cores and nodes.
+pub(crate) fn known_sides(files: &HostFiles, usable: &[u32], most: usize) -> (Vec<u32>, Vec<u32>) {
+    let folder = "/sys/devices/system/node";
+    let of_node = |node: String| {
+        let list = files.line(&format!("{folder}/{node}/cpulist"))?.parse::<CpuList>().ok()?;
+        Some(usable.iter().copied().filter(|cpu| list.0.contains(cpu)).collect::<Vec<u32>>())
+    };
+    let nodes = files.names(folder).into_iter().filter_map(of_node);
+    // Of equal nodes the first.
+    let largest = nodes.reduce(|best, node| if node.len() > best.len() { node } else { best });
+    let usable = largest.filter(|node| node.len() > 1).unwrap_or_else(|| usable.to_vec());
+    sides(files, &usable, &[], most)
 }
 
 /// CPUs of each core, by what the kernel says and by which of them slow each other down.
@@ -65,7 +79,7 @@ mod tests {
             (0..siblings.len()).map(|cpu| format!("{TOPOLOGY}{cpu}/topology/thread_siblings_list")).collect();
         let files: Vec<(&str, &str)> =
             paths.iter().map(String::as_str).zip(siblings.iter().copied()).collect();
-        sides(&machine(&files).1, usable, pairs)
+        sides(&machine(&files).1, usable, pairs, usize::MAX)
     }
 
     #[test]
@@ -83,6 +97,19 @@ mod tests {
         let pairs = [pair(0, 1, 1.0, 0.4), pair(2, 3, 1.0, 0.1), pair(3, 2, 1.0, 0.16)];
         assert_eq!(of(&hidden, &[0, 1, 2, 3], &pairs), (vec![0, 1], vec![2, 3]));
         assert_eq!(of(&siblings, &[0, 3], &[]), (vec![0], vec![3]), "a sibling that may not be used");
+    }
+
+    #[test]
+    fn of_several_nodes_the_largest_is_used_and_few_connections_need_few_cores() {
+        let nodes = [
+            ("/sys/devices/system/node/node0/cpulist", "0-3\n"),
+            ("/sys/devices/system/node/node1/cpulist", "4-15\n"),
+        ];
+        let usable: Vec<u32> = (0..16).collect();
+        let sides = |files: &[(&str, &str)], most| known_sides(&machine(files).1, &usable, most);
+        assert_eq!(sides(&nodes, 9), ((4..13).collect(), vec![13, 14, 15]));
+        assert_eq!(sides(&nodes, 1), ((4..15).collect(), vec![15]));
+        assert_eq!(sides(&[], 2), ((0..14).collect(), vec![14, 15]));
     }
 
     #[test]

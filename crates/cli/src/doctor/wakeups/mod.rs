@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::doctor::host_files::HostFiles;
 use crate::exit::Ended;
 
+pub(crate) use cores::known_sides;
 pub(crate) use table::{percent, table};
 
 /// CPUs between which pairs are measured: all 12 pairs of these take some two seconds.
@@ -124,7 +125,7 @@ pub(crate) fn measure(files: &HostFiles, usable: &CpuList) -> Result<WakeUps, En
             pairs.push(pair(server_cpu, client_cpu)?);
         }
     }
-    let advice = advice(&pairs, cores::sides(files, &usable.0, &pairs));
+    let advice = advice(&pairs, cores::sides(files, &usable.0, &pairs, usize::MAX));
     Ok(WakeUps { usable_cpus: usable.clone(), measured_cpus: CpuList(chosen), pairs, advice })
 }
 

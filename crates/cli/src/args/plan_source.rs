@@ -1,0 +1,58 @@
+//! Where a plan comes from: a file, a plan that ships, or the command line itself.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use dbdyno_plan::PlanDuration;
+
+/// Which plan.
+#[derive(Debug, Default, Parser)]
+pub(crate) struct PlanSource {
+    /// Plan file (TOML), or `@NAME` of a plan that ships; `dbdyno plans` lists these. Without one, and without --server or
+    /// --address: the quickstart, which runs the Insert Benchmark on SQLite with a rollback journal and with a write-ahead log.
+    /// It takes about a minute and needs no server.
+    pub(crate) plan: Option<PathBuf>,
+    /// A variant instead of a plan: a server of the servers folder, or `sqlite`. The first one is the base. May be given more
+    /// than once, as --address, --config and --test.
+    #[arg(long = "server", value_name = "NAME", conflicts_with = "plan", requires = "workload")]
+    pub(crate) servers: Vec<String>,
+    /// A variant instead of a plan: the address of a running server, `mysql://user@host/database`.
+    #[arg(long = "address", value_name = "URL", conflicts_with = "plan", requires = "workload")]
+    pub(crate) addresses: Vec<String>,
+    /// Config of each server; with several, each server is a variant with each of them.
+    #[arg(long = "config", id = "config", value_name = "FILE", requires = "servers")]
+    pub(crate) configs: Vec<PathBuf>,
+    /// Workload of --server and --address; `dbdyno list workloads` shows them.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Option `tests` of that workload.
+    #[arg(long = "test", value_name = "NAME", requires = "workload")]
+    pub(crate) tests: Vec<String>,
+    /// Option `connections` of that workload: `16`, `1,4,16` or `1..64`.
+    #[arg(long, value_name = "N", requires = "workload")]
+    pub(crate) connections: Option<String>,
+    /// Option `time` of that workload. Other options: --set workload.NAME.OPTION=VALUE.
+    #[arg(long, value_name = "TIME", requires = "workload")]
+    pub(crate) time: Option<PlanDuration>,
+    /// Write the plan that --server or --address stand for to this new file.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// List the plans that ship, or print one.
+///
+/// `dbdyno run @NAME` runs one as it is. To change it: dbdyno plans show NAME > my.toml
+#[derive(Debug, Parser)]
+pub(crate) struct PlansArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<PlansVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PlansVerb {
+    /// Print a plan, or a file that plans refer to.
+    Show {
+        /// Name of a plan, with or without @; or of a file, as configs/small.toml.
+        name: String,
+    },
+}

@@ -1,0 +1,52 @@
+//! The plans that ship, and the files that they refer to. They are the files of the folder `plans`.
+
+use std::path::{Path, PathBuf};
+
+use crate::exit::{Ended, MACHINE, USAGE};
+
+/// Path below the plans' folder, and text.
+type File = (&'static str, &'static str);
+
+/// Every file, by path.
+const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/plans.rs"));
+
+/// The plan or the file of this name.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn file(name: &str) -> Result<File, Ended> {
+    let is_asked = |(path, _): &&File| *path == name || path.strip_suffix(".toml") == Some(name);
+    FILES.iter().find(is_asked).copied().ok_or_else(|| unknown(name))
+}
+
+/// Plans are in the folder itself, what they refer to in folders below it.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let plans = FILES.iter().filter(|(path, _)| !path.contains('/'));
+    plans.filter_map(|(path, text)| Some((path.strip_suffix(".toml")?, *text)))
+}
+
+fn unknown(name: &str) -> Ended {
+    let known: Vec<&str> = names().map(|(name, _)| name).collect();
+    Ended::new(USAGE, format!("no plan that ships is called {name:?}; there are {}", known.join(", ")))
+}
+
+/// Where the plan of this name lies with what it refers to: in a folder of this build's, written anew.
+///
+/// # Errors
+/// No such plan, or a folder that cannot be written.
+pub(crate) fn unpacked(name: &str) -> Result<PathBuf, Ended> {
+    let (path, _) = file(name)?;
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));
+    let folder = cache.unwrap_or_else(std::env::temp_dir).join("dbdyno/plans");
+    let write = |(path, text): &File| {
+        let file = folder.join(path);
+        std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
+        std::fs::write(file, text)
+    };
+    FILES.iter().try_for_each(write).map_err(|error| {
+        let advice = "set XDG_CACHE_HOME to a folder of yours, or use dbdyno plans show";
+        Ended::new(MACHINE, format!("cannot write the plans to {}: {error}; {advice}", folder.display()))
+    })?;
+    Ok(folder.join(path))
+}
