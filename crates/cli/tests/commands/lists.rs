@@ -235,13 +235,13 @@ fn drivers_metrics_servers_and_runs_are_listed_for_programs_too() {
     let metrics = listed("metrics");
     let groups = dbdyno_analyse::metrics::all().map(|(_, group)| group.len());
     let count = groups.iter().sum::<usize>() + dbdyno_report::HOST_CHECK.len();
-    assert_eq!((&metrics["schema"], metrics["metrics"].as_array().unwrap().len()), (&2.into(), count));
+    assert_eq!((&metrics["schema"], metrics["metrics"].as_array().unwrap().len()), (&1.into(), count));
     assert_eq!(
         (&metrics["metrics"][0]["table"], &metrics["metrics"][0]["unit"]),
         (&"metrics".into(), &"rows/s".into())
     );
     assert_eq!(listed("servers")["servers"].as_array().unwrap().len(), 0);
-    assert_eq!(listed("runs"), serde_json::json!({ "schema": 2, "runs": [] }));
+    assert_eq!(listed("runs"), serde_json::json!({ "schema": 1, "runs": [] }));
     let variant = "[[variant]]\nname = \"only\"\nserver = \"sqlite\"\n";
     desk.write("p.toml", &crate::plan(variant, "read_write_time = \"1s\""));
     desk.dbdyno(&["run", "p.toml"]).expect_ok();
