@@ -463,9 +463,13 @@ impl Screen<'_> {
 
 /// Server and version, without what rarely matters.
 fn version(variant: &VariantSummary) -> String {
-    let mut parts = vec![variant.server.clone(), variant.version_text.clone()];
-    parts.extend(variant.engine.clone());
-    parts.retain(|part| !part.is_empty());
+    let version = variant.version_text.as_str();
+    let mut parts = vec![variant.server.clone()];
+    parts.extend((!variant.server.contains(version)).then(|| version.to_owned()));
+    // An engine that has the server's version is named alone.
+    parts
+        .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
+    parts.retain(|part| !part.is_empty() && !variant.server.starts_with(part.as_str()));
     parts.join(" · ")
 }
 

@@ -24,6 +24,7 @@ use crate::measure::slowest_client::judged_rate;
 use crate::measure::span::{Span, tally};
 use crate::measure::statements::statements;
 use crate::measure::steadiness::{rates_of, steadiness};
+use crate::model::runs::JUDGED_FROM_SECONDS;
 use crate::model::{ClientReach, KindResult, StepRun, Validity};
 use crate::validity::record_integrity::times_fault;
 use crate::validity::{refused, validity};
@@ -83,7 +84,8 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
     let telling = has_telling_seconds(&step.spec, &step.intervals, window);
     let metrics = metric_row(&measured, around.tag);
     let cost = cost(&measured, around.syncs, &step.events);
-    let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus);
+    let is_long = window.seconds() >= JUDGED_FROM_SECONDS;
+    let waited = cost.load_thread_wait_share.filter(|_| around.client_has_own_cpus && is_long);
     let limited = if around.judges_client {
         client_faults(&measured, waited, client_reach, &kinds)
     } else {

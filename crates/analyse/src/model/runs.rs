@@ -6,7 +6,7 @@ use crate::model::steps::{StepFindings, VariantStep};
 
 /// In a shorter window a tick of the kernel's clocks (10 ms), a single hold-up or the samples at its two ends are most of a share
 /// that is reported.
-const JUDGED_FROM_SECONDS: f64 = 2.0;
+pub(crate) const JUDGED_FROM_SECONDS: f64 = 2.0;
 
 /// A run of a step with where it belongs.
 #[derive(Clone, Copy)]
