@@ -1,7 +1,7 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
 
 use dbdyno_analyse::{
-    Account, Cause, Cell, Latency, Part, RunSummary, StepFindings, TableRow, VariantStep, Verdict,
+    Account, Cause, Cell, Latency, Part, RunSummary, StepFindings, Table, TableRow, VariantStep, Verdict,
     WorkloadFindings,
 };
 
@@ -52,7 +52,10 @@ pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
     let compared: Vec<&TableRow> = workload.summary.relative.rows.iter().filter(is_compared).collect();
     let steps: Vec<&StepFindings> = workload.judged_steps().collect();
     let (tables, note) = match compared.as_slice() {
-        [] => (vec![alone(&steps)], "Latency: response time, all clients and blocks together.".to_owned()),
+        [] => (
+            vec![alone(workload, &steps)],
+            "Latency: response time, all clients and blocks together.".to_owned(),
+        ),
         [row] => {
             let pairs = Pairs::new(&run.base, row, workload, &steps);
             let note = pairs.note(run, workload);
@@ -60,9 +63,12 @@ pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
         }
         rows => {
             let rates = [unit(&steps), "ratio".to_owned()];
+            let p99 = ["p99 ms"; 2].map(str::to_owned);
+            let base_rate = |step: &StepFindings| rate_text(workload, step, &run.base).into();
+            let base_p99 = |step: &StepFindings| p99_ms(of(step, &run.base)).into();
             let tables = vec![
-                each(&run.base, rows, workload, &steps, (rates, &rate_cells)),
-                each(&run.base, rows, workload, &steps, (["p99 ms"; 2].map(str::to_owned), &p99_cells)),
+                each(&run.base, rows, workload, &steps, (rates, &base_rate, &ratio_cell)),
+                each(&run.base, rows, workload, &steps, (p99, &base_p99, &p99_cell)),
             ];
             (tables, format!("Base: {}.", run.base))
         }
@@ -78,8 +84,14 @@ fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
     step.variants.iter().find(|found| found.variant == variant)
 }
 
-fn rate_text(variant: Option<&VariantStep>) -> String {
-    variant.and_then(|variant| variant.rate).map_or(NONE.to_owned(), |value| grouped(&rate(Some(value))))
+/// The rate of a variant, or the word for why it has none.
+fn rate_text(workload: &WorkloadFindings, step: &StepFindings, variant: &str) -> String {
+    if let Some(value) = of(step, variant).and_then(|found| found.rate) {
+        return grouped(&rate(Some(value)));
+    }
+    let row = workload.summary.absolute.rows.iter().find(|row| row.label == variant);
+    row.and_then(|row| cell_in(&workload.summary.absolute, row, &step.name))
+        .map_or(NONE.to_owned(), |cell| cell.text.clone())
 }
 
 fn p99_ms(variant: Option<&VariantStep>) -> String {
@@ -97,7 +109,7 @@ fn unit(steps: &[&StepFindings]) -> String {
 type Percentile = fn(&Latency) -> u64;
 
 /// A run of one variant.
-fn alone(steps: &[&StepFindings]) -> AnswerTable {
+fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> AnswerTable {
     let mut columns = vec![column("step", "", 0), column("rate", &unit(steps), 0)];
     let figures: [(&str, Percentile); 4] = [
         ("p50", |latency| latency.p50_us),
@@ -112,7 +124,8 @@ fn alone(steps: &[&StepFindings]) -> AnswerTable {
         let figures = figures.iter().map(|(_, figure)| {
             AnswerCell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
         });
-        let head = [step.name.clone(), rate_text(variant)].map(AnswerCell::from);
+        let name = variant.map_or("", |variant| &variant.variant);
+        let head = [step.name.clone(), rate_text(workload, step, name)].map(AnswerCell::from);
         head.into_iter().chain(figures).collect()
     };
     AnswerTable { columns, rows: steps.iter().map(row).collect() }
@@ -126,6 +139,7 @@ struct Pairs<'a> {
 
 struct Pair<'a> {
     step: &'a StepFindings,
+    rates: [String; 2],
     base: Option<&'a VariantStep>,
     new: Option<&'a VariantStep>,
     ratio: Option<&'a Cell>,
@@ -140,6 +154,7 @@ impl<'a> Pairs<'a> {
     ) -> Self {
         let pair = |step: &&'a StepFindings| Pair {
             step,
+            rates: [base, &row.label].map(|variant| rate_text(workload, step, variant)),
             base: of(step, base),
             new: of(step, &row.label),
             ratio: cell_of(row, workload, &step.name),
@@ -168,8 +183,8 @@ impl<'a> Pairs<'a> {
             let verdict = pair.verdict();
             let mut cells = vec![
                 pair.step.name.clone().into(),
-                rate_text(pair.base).into(),
-                rate_text(pair.new).into(),
+                pair.rates[0].clone().into(),
+                pair.rates[1].clone().into(),
                 AnswerCell { text: ratio, verdict },
             ];
             if has_verdicts {
@@ -253,12 +268,18 @@ fn greatest(account: &Account) -> Option<String> {
 }
 
 fn cell_of<'a>(row: &'a TableRow, workload: &WorkloadFindings, step: &str) -> Option<&'a Cell> {
-    let at = workload.summary.relative.columns.iter().position(|column| column == step)?;
-    row.cells.get(at)
+    cell_in(&workload.summary.relative, row, step)
 }
 
-/// What a table of several variants shows of the base, and of each other one.
-type Cells = dyn Fn(Option<&VariantStep>, Option<&VariantStep>, Option<&Cell>) -> AnswerCell;
+fn cell_in<'a>(table: &Table, row: &'a TableRow, step: &str) -> Option<&'a Cell> {
+    row.cells.get(table.columns.iter().position(|column| column == step)?)
+}
+
+/// What a table of several variants shows of a step's base.
+type BaseCell<'a> = dyn Fn(&StepFindings) -> AnswerCell + 'a;
+
+/// And of each other one.
+type Cells = dyn Fn(&VariantStep, Option<&Cell>) -> AnswerCell;
 
 /// Several variants against the base: a column for each.
 fn each(
@@ -266,36 +287,28 @@ fn each(
     rows: &[&TableRow],
     workload: &WorkloadFindings,
     steps: &[&StepFindings],
-    ([of_base, of_others], cells): ([String; 2], &Cells),
+    ([of_base, of_others], base_cell, cells): ([String; 2], &BaseCell<'_>, &Cells),
 ) -> AnswerTable {
     let mut columns = vec![column("step", "", 0), column(base, &of_base, 0)];
     columns.extend(rows.iter().map(|row| column(&row.label, &of_others, 0)));
     let row = |step: &&StepFindings| {
-        let of_base = of(step, base);
-        let mut line = vec![step.name.clone().into(), cells(of_base, None, None)];
-        line.extend(
-            rows.iter().map(|row| cells(of_base, of(step, &row.label), cell_of(row, workload, &step.name))),
-        );
+        let mut line: Vec<AnswerCell> = vec![step.name.clone().into(), base_cell(step)];
+        line.extend(rows.iter().map(|row| match of(step, &row.label) {
+            Some(found) => cells(found, cell_of(row, workload, &step.name)),
+            None => NONE.to_owned().into(),
+        }));
         line
     };
     AnswerTable { columns, rows: steps.iter().map(row).collect() }
 }
 
-fn rate_cells(base: Option<&VariantStep>, new: Option<&VariantStep>, ratio: Option<&Cell>) -> AnswerCell {
-    match (new, ratio) {
-        (None, None) => rate_text(base).into(),
-        (_, None) => NONE.to_owned().into(),
-        (_, Some(cell)) => {
-            let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-            AnswerCell { text: format!("{}{word}", cell.text), verdict: cell.verdict }
-        }
-    }
+fn ratio_cell(_: &VariantStep, ratio: Option<&Cell>) -> AnswerCell {
+    let Some(cell) = ratio else { return NONE.to_owned().into() };
+    let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
+    AnswerCell { text: format!("{}{word}", cell.text), verdict: cell.verdict }
 }
 
-fn p99_cells(base: Option<&VariantStep>, new: Option<&VariantStep>, ratio: Option<&Cell>) -> AnswerCell {
-    if new.is_none() && ratio.is_none() {
-        return p99_ms(base).into();
-    }
-    let verdict = new.and_then(|new| new.p99.as_ref()?.verdict);
-    AnswerCell { text: format!("{}{}", p99_ms(new), arrow(verdict)), verdict }
+fn p99_cell(found: &VariantStep, _: Option<&Cell>) -> AnswerCell {
+    let verdict = found.p99.as_ref().and_then(|p99| p99.verdict);
+    AnswerCell { text: format!("{}{}", p99_ms(Some(found)), arrow(verdict)), verdict }
 }

@@ -2,7 +2,7 @@
 
 mod summary_table;
 
-use dbdyno_analyse::parity::Parity;
+use dbdyno_analyse::parity::{Parity, size_text};
 use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, Verdict, WorkloadFindings, numbered};
 
 use self::summary_table::{turned, upright};
@@ -469,6 +469,8 @@ fn version(variant: &VariantSummary) -> String {
     // An engine that has the server's version is named alone.
     parts
         .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
+    parts.extend(variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", size_text(bytes))));
+    parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
     parts.retain(|part| !part.is_empty() && !variant.server.starts_with(part.as_str()));
     parts.join(" · ")
 }
