@@ -240,7 +240,7 @@ impl Pair<'_> {
         };
         let new = self.new.filter(|_| differs)?;
         if !new.beside.query_plans.is_empty() {
-            return Some("other query plan".to_owned());
+            return Some("other plan".to_owned());
         }
         greatest(new.account.as_ref()?)
     }
