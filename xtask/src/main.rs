@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `servers`, `bench`.
+//! The project's own commands: `cargo xtask test`, `servers`, `bench`, `page`.
 
 mod bench;
 mod command;
+mod page;
 mod places;
 mod servers;
 mod terminal;
@@ -26,6 +27,7 @@ enum Command {
     Test(test::Args),
     Servers(servers::Args),
     Bench(bench::Args),
+    Page(page::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::Servers(args) => servers::run(&args).map(|()| true),
         Command::Bench(args) => bench::run(&args),
+        Command::Page(args) => page::build(&args).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -76,9 +76,10 @@ pub(crate) fn install(entries: &[Entry]) -> Result<()> {
     Ok(fetch::install_tools(&packages, &mut |line| terminal::note(line))?)
 }
 
-/// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, and a filesystem whose copies
-/// share blocks.
-const HELPERS: [(&str, &str); 2] = [("sysbench", "sysbench"), ("mkfs.xfs", "xfsprogs")];
+/// Programs that the tests run, and the Debian packages that bring them: what runs with dbdyno, a filesystem whose copies
+/// share blocks, and what builds the script of the HTML page and shows it.
+const HELPERS: [(&str, &str); 4] =
+    [("sysbench", "sysbench"), ("mkfs.xfs", "xfsprogs"), ("npm", "npm"), ("chromium", "chromium")];
 
 /// Installs the programs that the tests run in addition to servers, where they are missing.
 pub(crate) fn install_helpers() -> Result<()> {

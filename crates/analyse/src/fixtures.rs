@@ -348,6 +348,8 @@ pub(crate) fn step_run(block: u32, rate: f64) -> StepRun {
         judged_background_rate: None,
         lookups: Vec::new(),
         seconds: Vec::new(),
+        device_seconds: Vec::new(),
+        server_events: Vec::new(),
         has_telling_seconds: true,
         tail_from_second: None,
         steadiness: None,

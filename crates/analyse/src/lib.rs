@@ -45,6 +45,7 @@ pub use compare::forecast::{Forecast, forecast};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
 pub use compare::noise::{StepNoise, noise, pooled};
+pub use compare::operation_use::{OperationUse, operation_use};
 pub use compare::ratio::ratio_text;
 pub use error::Error;
 pub use history::values::Lapse;
@@ -53,13 +54,13 @@ pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
     Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, Cell, ClientReach, Colour,
-    ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, Effect, Efficiency,
-    Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut,
-    LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference, RateOf, Ratio,
-    RelativeMetrics, RunSummary, Schedule, SecondPoint, SettingDifference, Severity, Side, StallDifference,
-    StallFigure, Standstills, StatementPlans, StatementResult, Steadiness, StepFindings, StepRun, Summary,
-    Sweep, SweepRung, SweepVariant, Table, TableRow, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings,
+    ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect,
+    Efficiency, Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL,
+    Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference,
+    RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, ServerEvent, ServerEventKind,
+    SettingDifference, Severity, Side, StallDifference, StallFigure, Standstills, StatementPlans,
+    StatementResult, Steadiness, StepFindings, StepRun, Summary, Sweep, SweepRung, SweepVariant, Table,
+    TableRow, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
 };
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;

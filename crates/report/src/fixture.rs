@@ -107,6 +107,7 @@ fn variant(name: &str) -> VariantSummary {
         version_text: "3.50.2".into(),
         engine: Some("b-tree".into()),
         config: "journal_mode = delete\nsynchronous = full".into(),
+        factors: Default::default(),
         external: false,
         encryption: None,
         memory_limit_bytes: None,
@@ -310,6 +311,8 @@ fn step_run(step: usize, variant: usize, rate: f64, block: u32, seconds: u64) ->
         judged_background_rate: (step >= 4 && !failed).then(|| target(step) * 0.997),
         lookups: vec![Lookups::of(if step == 1 { "insert" } else { "min_id" }, &[1_500; 8])],
         steadiness: (!failed && step != 1).then(|| steadiness(rate, seconds, variant)),
+        device_seconds: seconds::device(seconds, variant),
+        server_events: Vec::new(),
         debt: None,
         group_memory: None,
         seconds: if failed { Vec::new() } else { points },
@@ -327,6 +330,7 @@ fn latency(count: u64, variant: usize) -> Latency {
         p99_us: if variant == 0 { 1_520 } else { 1_900 },
         p999_us: 15_230,
         max_us: 2_314_000,
+        curve: vec![(50.0, 96), (99.0, if variant == 0 { 1_520 } else { 1_900 }), (100.0, 2_314_000)],
     }
 }
 

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::{licences, programs, side_by_side};
 use crate::command::{cargo, run};
-use crate::servers;
+use crate::{page, servers};
 
 /// One thing that must hold.
 pub(super) struct Stage {
@@ -35,6 +35,7 @@ pub(super) const ALL: &[Stage] = &[
     Stage::new("fmt", "format", || run(&mut cargo(&["fmt", "--all", "--check"]))),
     Stage::new("clippy", "lints", clippy),
     Stage::new("licences", "licences, versions and sources of dependencies", licences::check),
+    Stage::new("page", "the script of the HTML page is what its sources give", page::check),
     Stage::new("doc", "documentation of the code, private items too", doc),
     // After a failed `servers` too: then the tests that start one fail and say which one is absent.
     Stage::new("test", "all tests, with real servers", test),

@@ -18,7 +18,7 @@ use std::path::Path;
 use crate::places;
 
 /// Made by tools or runs, not by people, and not part of the repository.
-const NOT_OURS: &[&str] = &[".git", "target", "runs"];
+const NOT_OURS: &[&str] = &[".git", "target", "runs", "crates/report/page/node_modules"];
 
 /// Texts of failed golden tests that wait for a look; git ignores them too.
 const PENDING: &[&str] = &[".snap.new", ".pending-snap"];

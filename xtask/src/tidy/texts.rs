@@ -36,7 +36,8 @@ const UNCLEAR: &[(&str, &str)] = &[
 const READ_BY_USERS: &[&str] = &[".md", ".toml", ".snap"];
 
 /// Written by tools, and shown as they wrote it.
-const GENERATED: &[&str] = &["Cargo.lock"];
+const GENERATED: &[&str] =
+    &["Cargo.lock", "crates/report/page/package-lock.json", "crates/report/page/page.js"];
 
 /// The only files that are run as they are.
 const EXECUTABLE: &[&str] = &[".ci/run"];
@@ -71,7 +72,9 @@ fn unclear(repository: &Repository) -> Vec<String> {
 
 fn untidy(repository: &Repository) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (path, text) in repository.texts("").filter(|(path, _)| !is_recorded(path)) {
+    for (path, text) in
+        repository.texts("").filter(|(path, _)| !is_recorded(path) && !GENERATED.contains(path))
+    {
         for (number, line) in text.lines().enumerate() {
             if line.ends_with([' ', '\t', '\r']) {
                 complaints.push(format!("{path}:{}: a blank at the end of the line", number + 1));

@@ -58,6 +58,7 @@ pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummar
         engine: server.and_then(tables_engine),
         memory_limit_bytes: server.and_then(|server| server.memory_limit_bytes),
         config: variant.config.clone(),
+        factors: variant.factors.clone(),
         external: variant.external,
         encryption: encryption(run, &variant.name),
     }

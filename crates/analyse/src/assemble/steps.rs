@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 
 use crate::measure::cost::cost;
 use crate::measure::counted::tail_from;
+use crate::measure::course::{device_seconds, server_events};
 use crate::measure::debt::debt;
 use crate::measure::device::device;
 use crate::measure::efficiency::efficiency;
@@ -91,9 +92,7 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
     } else {
         Vec::new()
     };
-    let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
-    let refused = headline.filter_map(|kind| refused::fault(kind, &step.events));
-    let faults = faults.into_iter().chain(refused).chain(limited);
+    let faults = faults.into_iter().chain(refused_faults(step, &kinds)).chain(limited);
     let run = StepRun {
         block: around.block,
         validity: faults.fold(of_records, add_reason),
@@ -117,6 +116,8 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
             longest_without_any(step, window),
         )
         .filter(|_| telling),
+        device_seconds: device_seconds(&measured),
+        server_events: server_events(step, &seconds, telling, window),
         seconds,
         has_telling_seconds: telling,
         tail_from_second,
@@ -124,6 +125,11 @@ pub(crate) fn timed_run(step: &StepRecord, around: Surroundings<'_>) -> (StepRun
         group_memory: group_memory(&measured),
     };
     (run, times)
+}
+
+fn refused_faults(step: &StepRecord, kinds: &[KindResult]) -> Vec<String> {
+    let headline = kinds.iter().filter(|kind| kind.kind == step.spec.headline.kind);
+    headline.filter_map(|kind| refused::fault(kind, &step.events)).collect()
 }
 
 /// Every way in which the step's figures are the client's own: no time left, held up on CPUs of its own for a part `waited` of

@@ -16,6 +16,7 @@ pub(crate) mod interim_analyses;
 pub(crate) mod latency_verdicts;
 pub(crate) mod margins;
 pub(crate) mod noise;
+pub(crate) mod operation_use;
 pub(crate) mod query_plans;
 pub(crate) mod ratio;
 pub(crate) mod relative_metrics;

@@ -71,7 +71,19 @@ pub(crate) fn latency(histogram: Option<&Histogram<u64>>) -> Latency {
         p99_us: histogram.value_at_quantile(0.99),
         p999_us: histogram.value_at_quantile(0.999),
         max_us: histogram.max(),
+        curve: Vec::new(),
     }
+}
+
+/// Percentiles of a curve; those above 100 × (1 − 1 ÷ count) are the greatest value, which ends it.
+const CURVE: [f64; 15] =
+    [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 98.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
+
+fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
+    let most = 100.0 * (1.0 - 1.0 / histogram.len().max(1) as f64);
+    let known = CURVE.iter().filter(|percentile| **percentile <= most);
+    let of = |percentile: &f64| (*percentile, histogram.value_at_quantile(percentile / 100.0));
+    known.map(of).chain([(100.0, histogram.max())]).collect()
 }
 
 /// Percentiles of several histograms together; `None` where they hold nothing.
@@ -81,7 +93,8 @@ pub(crate) fn pooled<'a>(histograms: impl Iterator<Item = &'a Histogram<u64>>) -
         // The sum's range grows, so that every value has its place.
         Some(mut sum) => sum.add(histogram).is_ok().then_some(sum),
     });
-    sum.map(|sum| latency(Some(&sum))).filter(|latency| latency.count > 0)
+    let sum = sum.filter(|sum| !sum.is_empty())?;
+    Some(Latency { curve: curve(&sum), ..latency(Some(&sum)) })
 }
 
 /// Counts of the original's disjoint buckets, all ten of them, also the empty ones.
@@ -107,6 +120,15 @@ pub(crate) fn buckets(histogram: Option<&Histogram<u64>>) -> Vec<Bucket> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_curve_ends_with_the_greatest_value_and_has_no_percentile_that_too_few_operations_tell() {
+        let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();
+        (1..=200).for_each(|value| histogram.record(value).unwrap());
+        let found = pooled([&histogram].into_iter()).unwrap().curve;
+        let ends = [found[0], found[4], found[found.len() - 2], found[found.len() - 1]];
+        assert_eq!(ends, [(1.0, 2), (50.0, 100), (99.5, 199), (100.0, 200)]);
+    }
 
     fn span(kind: &str, clock: Clock, from_us: u64, to_us: u64, values: &[u64]) -> HistogramSpan {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000, 3).unwrap();

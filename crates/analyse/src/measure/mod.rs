@@ -3,6 +3,7 @@
 pub(crate) mod cost;
 pub(crate) mod counted;
 pub(crate) mod counters;
+pub(crate) mod course;
 pub(crate) mod debt;
 pub(crate) mod deferred_counters;
 pub(crate) mod device;

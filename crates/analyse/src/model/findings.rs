@@ -81,6 +81,9 @@ pub struct VariantSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
     pub config: String,
+    /// Level by factor, in a plan with factors.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub factors: BTreeMap<String, String>,
     pub external: bool,
     /// How its connections were encrypted; `None` where TLS was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

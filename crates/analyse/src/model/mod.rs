@@ -24,7 +24,8 @@ pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use notice::{Notice, Severity};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};
 pub use step_run::{
-    Bucket, ClientReach, KindResult, Latency, Schedule, SecondPoint, StatementResult, StepRun, Validity,
+    Bucket, ClientReach, DeviceSecond, KindResult, Latency, Schedule, SecondPoint, ServerEvent,
+    ServerEventKind, StatementResult, StepRun, Validity,
 };
 pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
 pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};

@@ -46,6 +46,12 @@ pub struct StepRun {
     pub tail_from_second: Option<u64>,
     /// How steady the seconds were; `None` for fewer than ten, and for a step that is one piece of work.
     pub steadiness: Option<Steadiness>,
+    /// The device of the data directory, second by second of the window; empty where it was not sampled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device_seconds: Vec<DeviceSecond>,
+    /// What happened to the server in the window, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server_events: Vec<ServerEvent>,
     /// What the server had put off before and after; `None` where that was not recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debt: Option<Debt>,
@@ -143,6 +149,9 @@ pub struct Latency {
     pub p99_us: u64,
     pub p999_us: u64,
     pub max_us: u64,
+    /// Pairs of percentile and microseconds, as far as there are operations to tell them, for a curve; only of all blocks together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<(f64, u64)>,
 }
 
 impl Latency {
@@ -174,6 +183,40 @@ pub struct SecondPoint {
     /// Greatest times of the operations answered in it; `None` where none was.
     pub service_max_us: Option<u64>,
     pub response_max_us: Option<u64>,
+}
+
+/// The device of the data directory between two samples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DeviceSecond {
+    /// Counted as those of `seconds`: the one in which most of the time between the samples lies.
+    pub second: u64,
+    pub read_kib_per_second: f64,
+    pub written_kib_per_second: f64,
+    /// Mean time of a read or write; `None` without one, and where the kernel counts no times.
+    pub await_ms: Option<f64>,
+    /// Requests under way, on average.
+    pub queue_depth: Option<f64>,
+}
+
+/// Something that happened to the server while it was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ServerEvent {
+    /// From the beginning of the first whole second of the window.
+    pub at_seconds: f64,
+    pub what: ServerEventKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerEventKind {
+    /// Its log was cut: PostgreSQL counts checkpoints, of InnoDB the checkpoint's age fell at once.
+    Checkpoint,
+    /// It counts its time anew.
+    Restart,
+    /// A connection was lost.
+    Lost,
+    /// The first second without an answer of the headline's kind.
+    Stall,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

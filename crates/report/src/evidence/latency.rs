@@ -78,6 +78,7 @@ mod tests {
             p99_us: 1_520,
             p999_us: 80_000,
             max_us: 2_310_000,
+            curve: Vec::new(),
         };
         assert_eq!(
             figures_of(&latency),

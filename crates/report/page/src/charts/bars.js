@@ -1,0 +1,130 @@
+// What an operation cost as stacked bars, blocks as points, and query times as bars with whiskers and points.
+import { niceEnds } from "./lines.js";
+import { common, css, escaped, exact, logAxis, look, nameAxis, nameRoom, tipLine, valueAxis } from "./look.js";
+
+/** CPU and IO of an operation, a bar a variant, stacked by who used it; a panel for each unit. */
+export function cost(data, { names, hidden, width }) {
+  const shown = data.variants.filter((variant) => !hidden.has(variant));
+  const labels = shown.map((variant) => names[variant]);
+  const room = nameRoom(labels, width);
+  const panelHeight = shown.length * 24 + 10;
+  let top = 30;
+  const grids = data.panels.map(() => {
+    const grid = { left: room + 10, right: 18, top, height: panelHeight };
+    top += panelHeight + 62;
+    return grid;
+  });
+  const series = data.panels.flatMap((panel, at) => panel.parts.map((part, number) => ({
+    type: "bar", id: `${at} ${number}`, name: part.name, stack: "panel" + at, xAxisIndex: at, yAxisIndex: at, barMaxWidth: 16,
+    itemStyle: { color: css("s" + (number % 8)), borderColor: css("paper"), borderWidth: 0.5 },
+    data: shown.map((variant) => part.values[data.variants.indexOf(variant)]), emphasis: { disabled: true },
+  })));
+  return {
+    height: top - 20,
+    option: {
+      ...common(),
+      grid: grids,
+      xAxis: data.panels.map((panel, at) => valueAxis(panel.unit, { gridIndex: at, nameLocation: "middle", nameGap: 24, min: 0 })),
+      yAxis: data.panels.map((_, at) => nameAxis(labels, room, { gridIndex: at, inverse: true })),
+      tooltip: { ...common().tooltip, trigger: "axis", axisPointer: { type: "shadow" }, formatter: (items) => {
+        if (!items.length) { return ""; }
+        const panel = data.panels[Number(items[0].seriesId.split(" ")[0])];
+        return `<b>${escaped(names[shown[items[0].dataIndex]])}</b>` + items.map((item) => tipLine(
+          Number(item.seriesId.split(" ")[1]), item.seriesName, `${exact(item.value)} ${panel.unit}`)).join("");
+      } },
+      series,
+    },
+    keys: data.panels.map((panel) => panel.parts.map((part, number) => [part.name, number])),
+  };
+}
+
+/** Each block's rate as a point, and the median as a line. */
+export function blocks(data, { names, hidden, width }) {
+  const shown = data.series.filter((line) => !hidden.has(line.variant));
+  const labels = shown.map((line) => names[line.variant]);
+  const room = nameRoom(labels, width);
+  const count = Math.max(1, ...shown.flatMap((line) => line.points.map((point) => point[0])));
+  const rates = shown.flatMap((line) => line.points.map((point) => point[1]));
+  const spread = (block) => count > 1 ? ((block - 1) / (count - 1) - 0.5) * 14 : 0;
+  const series = shown.flatMap((line, row) => {
+    const { color, symbol } = look(line.variant);
+    const dots = line.points.map(([block, rate]) => ({ value: [rate, row], block, symbolOffset: [0, spread(block)] }));
+    return [
+      { type: "scatter", id: `${line.variant} blocks`, name: names[line.variant], symbol, symbolSize: 8, itemStyle: { color }, data: dots },
+      { type: "scatter", id: `${line.variant} median`, name: names[line.variant] + ", median", symbol: "rect", symbolSize: [2, 24],
+        itemStyle: { color: css("ink") }, data: line.median === null ? [] : [{ value: [line.median, row] }] },
+    ];
+  });
+  const low = Math.min(...rates), high = Math.max(...rates), gap = Math.max((high - low) * 0.1, high * 0.005);
+  return {
+    height: shown.length * 34 + 56,
+    zoom: { xAxisIndex: 0 },
+    option: {
+      ...common(),
+      grid: { left: room + 10, right: 24, top: 8, bottom: 44 },
+      xAxis: valueAxis(data.unit, { ...niceEnds(Math.max(0, low - gap), high + gap), nameLocation: "middle", nameGap: 24 }),
+      yAxis: nameAxis(labels, room, { inverse: true }),
+      tooltip: { ...common().tooltip, trigger: "item", formatter: (item) => tipLine(
+        Number(item.seriesId.split(" ")[0]), item.seriesName + (item.data.block ? `, block ${item.data.block}` : ""), `${exact(item.value[0])} ${data.unit}`) },
+      series,
+    },
+  };
+}
+
+/** Seconds of each query: the median as a bar, least and greatest as whiskers, repetitions as points. */
+export function queries(data, { names, hidden, width, choice }) {
+  const axis = choice("Axis", ["seconds", "log"]);
+  const far = data.cut ? choice("Outliers", ["all", "cut"]) : "all";
+  const shown = data.series.filter((line) => !hidden.has(line.variant));
+  const room = nameRoom(data.rows, width, 0.3);
+  const gap = 13, rowHeight = Math.max(24, shown.length * gap + 8);
+  const most = far === "cut" ? data.cut : Infinity;
+  const values = shown.flatMap((line) => line.points.flatMap((point) => [point.median, point.min, point.max, ...(point.times || [])])).filter((value) => value > 0);
+  const top = Math.min(most, Math.max(...values) * 1.04);
+  const least = axis === "log" ? Math.min(...values) / 1.2 : 0;
+  const series = shown.map((line, number) => {
+    const color = look(line.variant).color;
+    return {
+      type: "custom", id: `${line.variant} seconds`, name: names[line.variant], encode: { x: 0, y: 1 }, clip: false,
+      data: line.points.map((point) => ({ value: [point.median, point.row], point })),
+      renderItem: (params, api) => drawQuery(api, line.points[params.dataIndex], { color, least, top, offset: (number - (shown.length - 1) / 2) * gap }),
+    };
+  });
+  const across = axis === "log" ? { ...logAxis("seconds", [least * 1.15, top / 1.15]), min: least, max: top } : valueAxis("seconds", { min: 0, max: top });
+  return {
+    height: data.rows.length * rowHeight + 56,
+    zoom: { xAxisIndex: 0 },
+    option: {
+      ...common(),
+      grid: { left: room + 10, right: 46, top: 8, bottom: 44 },
+      xAxis: { ...across, nameLocation: "middle", nameGap: 24 },
+      yAxis: nameAxis(data.rows, room, { inverse: true, splitLine: { show: true, lineStyle: { color: css("line") } } }),
+      tooltip: { ...common().tooltip, trigger: "item", formatter: ({ data: { point }, seriesName, seriesId }) =>
+        `<b>${escaped(data.rows[point.row])}</b>` + tipLine(Number(seriesId.split(" ")[0]), seriesName, point.over
+          ? `more than ${exact(point.median)} s` : `${exact(point.median)} s (${exact(point.min)} to ${exact(point.max)})`) },
+      series,
+    },
+  };
+}
+
+function drawQuery(api, point, at) {
+  const x = (value) => api.coord([Math.max(at.least, Math.min(at.top, value)), point.row])[0];
+  const y = api.coord([at.least, point.row])[1] + at.offset;
+  const [from, to] = [x(at.least), x(point.median)];
+  const line = (x1, y1, x2, y2) => ({ type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: css("ink"), lineWidth: 1 } });
+  const children = [{
+    type: "rect", shape: { x: from, y: y - 4, width: Math.max(1, to - from), height: 8 },
+    style: { fill: at.color, opacity: point.over ? 0.35 : 0.75 },
+  }];
+  if (point.max > point.min) {
+    children.push(line(x(point.min), y, x(point.max), y), line(x(point.min), y - 3, x(point.min), y + 3), line(x(point.max), y - 3, x(point.max), y + 3));
+  }
+  for (const time of point.times || []) {
+    children.push({ type: "circle", shape: { cx: x(time), cy: y, r: 2 }, style: { fill: css("paper"), stroke: css("ink"), lineWidth: 0.8 } });
+  }
+  if (point.over || point.median > at.top) {
+    children.push({ type: "text", style: { text: point.over ? "> " + exact(point.median) : exact(point.median), x: to + 4, y, verticalAlign: "middle",
+      fill: css("ink"), font: "11px system-ui, sans-serif" } });
+  }
+  return { type: "group", children };
+}

@@ -1,0 +1,147 @@
+// What charts share: colours of the page, looks of variants, axes, numbers as text.
+
+const COLOURS = 8;
+/** Width of a letter of an axis at most, but for rare ones. */
+const LETTER = 7.6;
+const DASHES = ["solid", [7, 3], [2, 3], [9, 3, 2, 3], [12, 4], [4, 2], [1, 4], [6, 2, 1, 2]];
+const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "roundRect", "arrow", "emptyCircle"];
+
+/** A colour that the style sheet names, in the scheme that is on now. */
+export function css(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+}
+
+/** Colour, dashes and symbol of the variant with this number; those after the first eight differ by dashes. */
+export function look(variant) {
+  return {
+    color: css("s" + (variant % COLOURS)),
+    type: DASHES[(variant + Math.floor(variant / COLOURS)) % COLOURS],
+    symbol: SYMBOLS[variant % COLOURS],
+  };
+}
+
+/** Names of all variants in the order of the page. */
+export function variants() {
+  const block = document.getElementById("page-data");
+  return block ? JSON.parse(block.textContent).variants : [];
+}
+
+export function escaped(text) {
+  return String(text).replace(/[&<>"']/g, (letter) => "&#" + letter.charCodeAt(0) + ";");
+}
+
+/** A number as exact as it was recorded, with groups of thousands. */
+export function exact(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) { return "–"; }
+  const size = Math.abs(value);
+  const digits = size >= 1000 ? 1 : size >= 1 ? 3 : 6;
+  return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+}
+
+/** Short, for the marks of an axis. */
+export function short(value) {
+  const size = Math.abs(value);
+  if (size >= 1e6) { return trimmed(value / 1e6) + "M"; }
+  if (size >= 1e4) { return trimmed(value / 1e3) + "k"; }
+  return trimmed(value);
+}
+
+function trimmed(value) {
+  return String(Number(value.toPrecision(4)));
+}
+
+export function ratioText(value) {
+  return value === null ? "–" : value >= 0.1 ? value.toFixed(2) : value.toPrecision(3);
+}
+
+/** Options that every chart has. */
+export function common() {
+  return {
+    animation: false,
+    backgroundColor: "transparent",
+    textStyle: { fontFamily: "system-ui, sans-serif", color: css("ink") },
+    tooltip: {
+      confine: true,
+      appendTo: "body",
+      backgroundColor: css("paper"),
+      borderColor: css("line"),
+      textStyle: { color: css("ink"), fontSize: 12 },
+      extraCssText: "max-width: 90vw; white-space: normal;",
+    },
+  };
+}
+
+const TEXT = () => ({ color: css("muted"), fontSize: 12, hideOverlap: true });
+const LINE = () => ({ lineStyle: { color: css("line") } });
+
+/** An axis of numbers. */
+export function valueAxis(name, more) {
+  return {
+    type: "value", name, nameTextStyle: { color: css("muted"), fontSize: 12, align: "left" }, nameGap: 8,
+    axisLabel: { ...TEXT(), formatter: short }, axisLine: { show: false, ...LINE() }, splitLine: LINE(), axisTick: LINE(),
+    ...more,
+  };
+}
+
+/** A logarithmic axis from a power of ten to another, or within one decade as narrow as its values. */
+export function logAxis(name, values, more) {
+  const known = values.filter((value) => value > 0);
+  if (!known.length) { return valueAxis(name, more); }
+  const low = Math.min(...known), high = Math.max(...known);
+  const ends = { min: low / 1.15, max: high * 1.15 };
+  const marks = niceMarks(ends.min, ends.max);
+  return {
+    ...valueAxis(name), type: "log", ...ends,
+    axisLabel: { ...TEXT(), formatter: short, customValues: marks }, axisTick: { ...LINE(), customValues: marks },
+    splitLine: { show: false }, ...more,
+  };
+}
+
+/** 1, 2 and 5 times powers of ten, fewer where there are many of them. */
+export function niceMarks(low, high) {
+  const marks = (steps) => {
+    const found = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+      for (const step of steps) {
+        const mark = Number((step * 10 ** power).toPrecision(6));
+        if (mark >= low && mark <= high) { found.push(mark); }
+      }
+    }
+    return found;
+  };
+  const ways = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], [1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8, 9]];
+  return ways.map(marks).find((found) => found.length >= 4) || marks(ways[ways.length - 1]);
+}
+
+/** An axis of names, which are broken into lines and never cut. */
+export function nameAxis(names, width, more) {
+  return {
+    type: "category", data: names.map((name) => wrapped(name, width)), axisTick: { show: false }, axisLine: LINE(),
+    axisLabel: { color: css("ink"), fontSize: 12, lineHeight: 15, interval: 0 }, ...more,
+  };
+}
+
+/** Lines of at most this width, broken after a sign where there is one. */
+export function wrapped(name, width) {
+  const columns = Math.max(6, Math.floor(width / LETTER)), lines = [];
+  let rest = name;
+  while (rest.length > columns) {
+    const at = Math.max(...["-", ".", "_", ",", "=", " ", "/"].map((sign) => rest.lastIndexOf(sign, columns - 1)));
+    const end = at > columns / 3 ? at + 1 : columns;
+    lines.push(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+  return [...lines, rest].join("\n");
+}
+
+/** Room that the longest of these names needs, at most this part of the width. */
+export function nameRoom(names, width, most = 0.42) {
+  const letters = Math.max(0, ...names.map((name) => name.length));
+  return Math.min(letters * LETTER + 8, Math.max(90, width * most));
+}
+
+/** A line of a tooltip: the variant's mark, its name and a value. */
+export function tipLine(variant, name, text) {
+  const { color } = look(variant);
+  return `<div><span class="dot" style="background:${color}"></span>${escaped(name)}: <b>${escaped(text)}</b></div>`;
+}

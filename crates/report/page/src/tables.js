@@ -1,0 +1,258 @@
+// Tables of the page: sort, filter, rows and columns exchanged, copy as Markdown or TSV, another base.
+import { button, changeData, part } from "./charts/figure.js";
+
+/** Makes the tables of the page answer. */
+export function tablesOf(page) {
+  repeatMeanings(page);
+  for (const table of page.querySelectorAll("table")) {
+    sortable(table);
+    if (table.tBodies[0] && table.tBodies[0].rows.length > 1) { tools(table); }
+  }
+  filters(page);
+}
+
+/** Of tables that every step has, the first says what its columns mean. */
+function repeatMeanings(page) {
+  const meanings = new Map();
+  for (const head of page.querySelectorAll("thead th")) {
+    const name = (head.closest("table").caption || {}).textContent + "|" + head.textContent;
+    if (head.title) { meanings.set(name, head.title); } else if (meanings.has(name)) { head.title = meanings.get(name); }
+  }
+}
+
+/** Its number as `data-v` has it, else as the text begins; `null` for words. */
+function number(cell) {
+  if (cell.dataset.v) { return Number(cell.dataset.v); }
+  const found = /^\s*[<>≥≤×]?\s*([-+−]?[\d,]*\.?\d+(?:e[-+]?\d+)?)/i.exec(cell.textContent);
+  return found ? Number(found[1].replace(/,/g, "").replace("−", "-")) : null;
+}
+
+function sortable(table) {
+  const head = table.tHead && table.tHead.rows[table.tHead.rows.length - 1];
+  if (!head || !table.tBodies[0] || table.tBodies[0].rows.length < 2) { return; }
+  for (const cell of head.cells) {
+    if (cell.querySelector("a, button") || cell.colSpan > 1) { continue; }
+    const sort = button("", "", () => {
+      const ascending = cell.getAttribute("aria-sort") === "descending";
+      for (const other of head.cells) { other.removeAttribute("aria-sort"); }
+      cell.setAttribute("aria-sort", ascending ? "ascending" : "descending");
+      sortRows(table, cell.cellIndex, ascending ? 1 : -1);
+    });
+    sort.append(...cell.childNodes);
+    cell.append(sort);
+  }
+}
+
+function sortRows(table, column, direction) {
+  const body = table.tBodies[0], rows = [...body.rows];
+  const values = new Map(rows.map((row) => [row, row.cells[column] ? [number(row.cells[column]), row.cells[column].textContent] : [null, ""]]));
+  rows.sort((one, other) => {
+    const [a, aText] = values.get(one), [b, bText] = values.get(other);
+    if (a === null || b === null) { return (a === null) - (b === null) || (a === null ? direction * aText.localeCompare(bText) : 0); }
+    return direction * (a - b);
+  });
+  body.append(...rows);
+}
+
+/** Text of a cell on one line, without the signs that only colours need. */
+function textOf(cell) {
+  const copy = cell.cloneNode(true);
+  copy.querySelectorAll("svg, script").forEach((inner) => inner.remove());
+  copy.querySelectorAll("small").forEach((inner) => inner.prepend(" "));
+  return copy.textContent.replace(/\s+/g, " ").trim();
+}
+
+/** What is shown of a table: a text for each cell. */
+export function shownCells(table) {
+  return [...table.rows].filter((row) => !row.hidden).map((row) => [...row.cells].filter((cell) => !cell.hidden).map(textOf));
+}
+
+export function markdown(cells) {
+  const line = (row) => "| " + row.map((text) => text.replace(/\|/g, "\\|")).join(" | ") + " |";
+  const [head, ...rows] = cells;
+  return [line(head), "|" + head.map((_, column) => column ? "---:" : "---").join("|") + "|", ...rows.map(line)].join("\n") + "\n";
+}
+
+export function tsv(cells) {
+  return cells.map((row) => row.join("\t")).join("\n") + "\n";
+}
+
+function tools(table) {
+  const bar = part("div", "table-tools");
+  const copied = part("span");
+  copied.setAttribute("role", "status");
+  const copy = (name, form) => button(name, `Copy the table as ${name}`, async () => {
+    await write(form(shownCells(table)));
+    copied.textContent = "copied";
+    setTimeout(() => { copied.textContent = ""; }, 2000);
+  });
+  bar.append(button("⇄", "Exchange rows and columns", () => transpose(table)), copy("Markdown", markdown), copy("TSV", tsv), copied);
+  (table.closest(".scroll") || table).before(bar);
+}
+
+/** The clipboard of a page that is a file may be closed: then through a selection. */
+async function write(text) {
+  try { await navigator.clipboard.writeText(text); } catch {
+    const area = part("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+}
+
+/** Rows become columns. Cells are moved, so that colours, notes and links go with them. */
+function transpose(table) {
+  const rows = [...table.rows].map((row) => [...row.cells]);
+  const width = Math.max(...rows.map((row) => row.length));
+  if (rows.some((row) => row.some((cell) => cell.colSpan > 1))) { return; }
+  const turned = Array.from({ length: width }, (_, column) => rows.map((row) => row[column]));
+  const line = (cells, isHead) => {
+    const row = part("tr");
+    row.append(...cells.filter(Boolean).map((cell, at) => as(cell, isHead || at === 0 ? "th" : "td", isHead ? "col" : "row")));
+    return row;
+  };
+  const body = part("tbody"), head = part("thead");
+  head.append(line(turned[0], true));
+  body.append(...turned.slice(1).map((cells) => line(cells, false)));
+  table.replaceChildren(...[table.caption, head, body].filter(Boolean));
+  table.classList.toggle("turned");
+  sortable(table);
+}
+
+function as(cell, name, scope) {
+  const made = part(name);
+  const inner = cell.querySelector(":scope > button");
+  made.append(...(inner ? inner : cell).childNodes);
+  for (const { name: attribute, value } of cell.attributes) {
+    if (!["scope", "aria-sort"].includes(attribute)) { made.setAttribute(attribute, value); }
+  }
+  if (name === "th") { made.scope = scope; }
+  return made;
+}
+
+/** What the script knows of the page. */
+function pageData(page) {
+  const block = page.querySelector("#page-data");
+  return block ? JSON.parse(block.textContent) : null;
+}
+
+/** Fields that leave only steps whose names hold a text, only one group, only some variants. */
+function filters(page) {
+  const data = pageData(page), nav = page.querySelector("nav");
+  if (!data || !nav) { return; }
+  const form = part("form"), text = part("input"), groups = [...new Set(data.steps.flatMap((step) => step.groups))];
+  form.id = "filters";
+  form.setAttribute("aria-label", "Filter tables and sections");
+  form.addEventListener("submit", (event) => event.preventDefault());
+  text.type = "search";
+  form.append(labelled("Step", text));
+  const group = part("select");
+  if (groups.length > 1) {
+    group.append(new Option("all", ""), ...groups.map((name) => new Option(name, name)));
+    form.append(labelled("Group", group));
+  }
+  const boxes = data.variants.map((name) => {
+    const box = part("input");
+    box.type = "checkbox";
+    box.checked = true;
+    box.value = name;
+    return box;
+  });
+  if (boxes.length > 1) { form.append(...boxes.map((box) => labelled(box.value, box))); }
+  if (data.variants.length > 1) { form.append(baseField(page, data)); }
+  const named = new Map(data.steps.map((step) => [step.name, step]));
+  const apply = () => {
+    const wanted = text.value.trim().toLowerCase(), off = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
+    const isOut = (step) => !step.name.toLowerCase().includes(wanted) || (group.value && !step.groups.includes(group.value));
+    for (const table of page.querySelectorAll("main table")) { filterTable(table, named, isOut, off); }
+    for (const step of data.steps) {
+      const section = page.getElementById(step.id)?.closest("section");
+      if (section) { section.hidden = isOut(step); }
+    }
+  };
+  form.addEventListener("input", apply);
+  nav.before(form);
+}
+
+function labelled(name, field) {
+  const label = part("label");
+  if (field.type === "checkbox") { label.append(field, " ", name); } else { label.append(name, " ", field); }
+  return label;
+}
+
+/** Rows of steps and of variants, and columns of variants. */
+function filterTable(table, steps, isOut, off) {
+  if (!table.tHead || !table.tBodies[0]) { return; }
+  const name = (cell) => (cell ? textOf(cell) : "");
+  const heads = [...table.tHead.rows[0].cells], columns = heads.map((cell) => name(cell));
+  const outColumns = columns.map((column, at) => at > 0 && (off.has(column) || (steps.has(column) && isOut(steps.get(column)))));
+  heads.forEach((cell, at) => { cell.hidden = outColumns[at]; });
+  for (const row of table.tBodies[0].rows) {
+    const labels = [...row.cells].slice(0, 2).map(name), step = labels.find((label) => steps.has(label));
+    row.hidden = (step && isOut(steps.get(step))) || labels.some((label) => off.has(label.replace(/ \(.*\)$/, "")));
+    [...row.cells].forEach((cell, at) => { cell.hidden = outColumns[at]; });
+  }
+}
+
+/** t such that 95 % lie within ±t, by degrees of freedom. */
+const STUDENT = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086];
+
+/** Ratio of two variants over the blocks in which both have a rate, with its 95 % interval. Rates are pairs of block and rate. */
+export function ratioOf(rates, base) {
+  const of = new Map(base);
+  const logs = (rates || []).filter(([block, rate]) => of.get(block) > 0 && rate > 0).map(([block, rate]) => Math.log(rate / of.get(block)));
+  if (!logs.length) { return null; }
+  const mean = logs.reduce((sum, log) => sum + log, 0) / logs.length;
+  if (logs.length < 2) { return { value: Math.exp(mean), low: null, high: null }; }
+  const deviation = Math.sqrt(logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (logs.length - 1));
+  const half = (STUDENT[logs.length - 2] || 1.96 + 2.4 / (logs.length - 1)) * deviation / Math.sqrt(logs.length);
+  return { value: Math.exp(mean), low: Math.exp(mean - half), high: Math.exp(mean + half) };
+}
+
+/** The field that chooses the base of relative tables and of charts of ratios. */
+function baseField(page, { variants, base, relative, steps }) {
+  const select = part("select"), note = part("span", "facts");
+  select.append(...variants.map((name) => new Option(name, name)));
+  select.selectedIndex = base;
+  const byName = new Map(steps.map((step) => [step.name, step]));
+  const isRelative = (table) => table.caption && relative.includes(table.caption.textContent);
+  const cells = [...page.querySelectorAll("main table")].filter(isRelative).flatMap((table) => {
+    const columns = [...table.tHead.rows[0].cells].map((cell) => variants.indexOf(textOf(cell)));
+    return [...table.tBodies[0].rows].flatMap((row) => [...row.cells].map((cell, at) => ({
+      cell, step: byName.get(textOf(row.cells[0])), variant: columns[at], original: cell.innerHTML, className: cell.className, title: cell.title,
+    })).filter(({ step, variant }) => step && variant >= 0));
+  });
+  select.addEventListener("change", () => {
+    const chosen = select.selectedIndex, isPlanned = chosen === base;
+    for (const entry of cells) {
+      if (isPlanned) { Object.assign(entry.cell, { innerHTML: entry.original, className: entry.className, title: entry.title }); } else { rebase(entry, chosen, variants); }
+    }
+    changeData("ratios", (original) => isPlanned ? original : rebased(original, steps, chosen, variants), (caption) => caption.replace(/Base: .*$/, "Base: " + variants[chosen]));
+    note.textContent = isPlanned ? "" : " Relative rates only, without verdicts; `dbdyno report --base` has all.";
+  });
+  const label = labelled("Base", select);
+  label.append(note);
+  return label;
+}
+
+function rebase({ cell, step, variant }, base, variants) {
+  const found = ratioOf(step.rates[variant], step.rates[base]);
+  const [tone, sign] = !found ? ["", ""] : found.value > 1.05 ? ["blue", "+"] : found.value < 0.95 ? ["yellow", "−"] : ["", ""];
+  cell.className = tone;
+  cell.title = "against " + variants[base];
+  cell.textContent = found ? found.value.toFixed(2) : "n/a";
+  if (sign) { const mark = part("i"); mark.textContent = sign; cell.append(" ", mark); }
+  if (found && found.low && variant !== base) { const small = part("small"); small.textContent = `${found.low.toFixed(3)}–${found.high.toFixed(3)}`; cell.append(small); }
+}
+
+function rebased(data, steps, base, variants) {
+  const byId = new Map(steps.map((step) => [step.id, step]));
+  const others = variants.map((_, variant) => variant).filter((variant) => variant !== base);
+  const points = data.keys.flatMap((key, row) => others.flatMap((variant) => {
+    const { rates } = byId.get(key), found = ratioOf(rates[variant], rates[base]);
+    return found ? [[row, variant, found.value, found.low, found.high, null]] : [];
+  }));
+  return { ...data, variants: others, points };
+}
