@@ -1,57 +1,32 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
 
 use dbdyno_analyse::{
-    Account, Cause, Cell, Latency, Part, RunSummary, StepFindings, Table, TableRow, VariantStep, Verdict,
-    WorkloadFindings,
+    Account, Cause, Latency, Part, RunSummary, StepFindings, TableRow, VariantStep, Verdict, WorkloadFindings,
 };
 
+/// In the table of ratios.
+use dbdyno_analyse::Cell as Shown;
+
+use crate::document::{Block, Cell, Column, Table, Tone};
 use crate::facts::sentences;
 use crate::number::{fixed, grouped, interval_text, milliseconds, rate};
 
-/// What a reader is to know first of one workload.
-pub(crate) struct Answer {
-    pub(crate) sentences: Vec<String>,
-    /// Empty where nothing was planned.
-    pub(crate) tables: Vec<AnswerTable>,
-    /// What signs and columns are.
-    pub(crate) note: String,
-}
-
-/// A row a step.
-#[derive(Default)]
-pub(crate) struct AnswerTable {
-    pub(crate) columns: Vec<AnswerColumn>,
-    pub(crate) rows: Vec<Vec<AnswerCell>>,
-}
-
-pub(crate) struct AnswerColumn {
-    pub(crate) name: String,
-    pub(crate) unit: String,
-    /// Columns of a higher rank make room first where the table is too wide.
-    pub(crate) rank: u8,
-}
-
-#[derive(Default)]
-pub(crate) struct AnswerCell {
-    pub(crate) text: String,
-    /// By which the cell is coloured.
-    pub(crate) verdict: Option<Verdict>,
-}
-
-impl From<String> for AnswerCell {
-    fn from(text: String) -> Self {
-        Self { text, verdict: None }
-    }
+/// What a reader is to know first of one workload: sentences, then a row a step, then what signs and columns are.
+pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Block> {
+    let (tables, note) = tables(run, workload);
+    let sentences = sentences(run, workload).into_iter().map(|text| Block::Text(Tone::Strong, text));
+    let note = (!note.is_empty()).then_some(Block::Text(Tone::Muted, note));
+    sentences.chain(tables.into_iter().map(Block::Table)).chain(note).collect()
 }
 
 /// What is shown where there is nothing.
 pub(crate) const NONE: &str = "–";
 
-pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
+fn tables(run: &RunSummary, workload: &WorkloadFindings) -> (Vec<Table>, String) {
     let is_compared = |row: &&TableRow| row.label != run.base && !row.is_target;
     let compared: Vec<&TableRow> = workload.summary.relative.rows.iter().filter(is_compared).collect();
     let steps: Vec<&StepFindings> = workload.judged_steps().collect();
-    let (tables, note) = match compared.as_slice() {
+    match compared.as_slice() {
         [] => (
             vec![alone(workload, &steps)],
             "Latency: response time, all clients and blocks together.".to_owned(),
@@ -72,12 +47,12 @@ pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Answer {
             ];
             (tables, format!("Base: {}.", run.base))
         }
-    };
-    Answer { sentences: sentences(run, workload), tables, note }
+    }
 }
 
-fn column(name: &str, unit: &str, rank: u8) -> AnswerColumn {
-    AnswerColumn { name: name.to_owned(), unit: unit.to_owned(), rank }
+/// Of the columns in their order; the first is the label.
+fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
+    Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
 fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
@@ -109,26 +84,26 @@ fn unit(steps: &[&StepFindings]) -> String {
 type Percentile = fn(&Latency) -> u64;
 
 /// A run of one variant.
-fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> AnswerTable {
-    let mut columns = vec![column("step", "", 0), column("rate", &unit(steps), 0)];
+fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> Table {
+    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked("rate", &unit(steps), 0)];
     let figures: [(&str, Percentile); 4] = [
         ("p50", |latency| latency.p50_us),
         ("p95", |latency| latency.p95_us),
         ("p99", |latency| latency.p99_us),
         ("max", |latency| latency.max_us),
     ];
-    columns.extend(figures.iter().map(|(name, _)| column(name, "ms", 0)));
+    columns.extend(figures.iter().map(|(name, _)| Column::ranked(name, "ms", 0)));
     let row = |step: &&StepFindings| {
         let variant = step.variants.first();
         let latency = variant.and_then(|variant| variant.latency.as_ref());
         let figures = figures.iter().map(|(_, figure)| {
-            AnswerCell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
+            Cell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
         });
         let name = variant.map_or("", |variant| &variant.variant);
-        let head = [step.name.clone(), rate_text(workload, step, name)].map(AnswerCell::from);
+        let head = [step.name.clone(), rate_text(workload, step, name)].map(Cell::from);
         head.into_iter().chain(figures).collect()
     };
-    AnswerTable { columns, rows: steps.iter().map(row).collect() }
+    table(columns, steps.iter().map(row))
 }
 
 /// One variant against the base.
@@ -142,7 +117,7 @@ struct Pair<'a> {
     rates: [String; 2],
     base: Option<&'a VariantStep>,
     new: Option<&'a VariantStep>,
-    ratio: Option<&'a Cell>,
+    ratio: Option<&'a Shown>,
 }
 
 impl<'a> Pairs<'a> {
@@ -162,21 +137,21 @@ impl<'a> Pairs<'a> {
         Self { rows: steps.iter().map(pair).collect(), unit: unit(steps) }
     }
 
-    fn table(&self) -> AnswerTable {
+    fn table(&self) -> Table {
         let mut columns = vec![
-            column("step", "", 0),
-            column("base", &self.unit, 2),
-            column("new", &self.unit, 1),
-            column("ratio", "", 0),
+            Column::ranked("step", "", 0),
+            Column::ranked("base", &self.unit, 2),
+            Column::ranked("new", &self.unit, 1),
+            Column::ranked("ratio", "", 0),
         ];
         let has_verdicts = self.rows.iter().any(|pair| pair.verdict().is_some());
         if has_verdicts {
-            columns.extend([column("95 %", "interval", 3), column("verdict", "", 0)]);
+            columns.extend([Column::ranked("95 %", "interval", 3), Column::ranked("verdict", "", 0)]);
         }
-        columns.push(column("p99", "base → new, ms", 0));
+        columns.push(Column::ranked("p99", "base → new, ms", 0));
         let has_causes = self.rows.iter().any(|pair| pair.cause().is_some());
         if has_causes {
-            columns.push(column("main cause", "", 4));
+            columns.push(Column::ranked("main cause", "", 4));
         }
         let row = |pair: &Pair<'_>| {
             let ratio = pair.ratio.map_or(NONE.to_owned(), |cell| cell.text.clone());
@@ -185,19 +160,19 @@ impl<'a> Pairs<'a> {
                 pair.step.name.clone().into(),
                 pair.rates[0].clone().into(),
                 pair.rates[1].clone().into(),
-                AnswerCell { text: ratio, verdict },
+                Cell::toned(ratio, Tone::of(verdict)),
             ];
             if has_verdicts {
                 let interval = pair.ratio.and_then(|cell| cell.interval);
                 cells.push(interval.map_or(NONE.to_owned(), interval_text).into());
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
-                cells.push(AnswerCell { text: word, verdict });
+                cells.push(Cell::toned(word, Tone::of(verdict)));
             }
             cells.push(pair.p99());
             cells.extend(has_causes.then(|| pair.cause().unwrap_or_default().into()));
             cells
         };
-        AnswerTable { columns, rows: self.rows.iter().map(row).collect() }
+        table(columns, self.rows.iter().map(row))
     }
 
     fn note(&self, run: &RunSummary, workload: &WorkloadFindings) -> String {
@@ -222,13 +197,13 @@ impl Pair<'_> {
         self.new?.p99.as_ref()?.verdict
     }
 
-    fn p99(&self) -> AnswerCell {
+    fn p99(&self) -> Cell {
         let (base, new) = (p99_ms(self.base), p99_ms(self.new));
         if base == NONE && new == NONE {
             return NONE.to_owned().into();
         }
         let verdict = self.p99_verdict();
-        AnswerCell { text: format!("{base} → {new}{}", arrow(verdict)), verdict }
+        Cell::toned(format!("{base} → {new}{}", arrow(verdict)), Tone::of(verdict))
     }
 
     /// What most of the difference comes from; `None` where no difference was found.
@@ -267,19 +242,19 @@ fn greatest(account: &Account) -> Option<String> {
     Some(format!("{cause} ×{}", fixed(Some(part.factor), 2)))
 }
 
-fn cell_of<'a>(row: &'a TableRow, workload: &WorkloadFindings, step: &str) -> Option<&'a Cell> {
+fn cell_of<'a>(row: &'a TableRow, workload: &WorkloadFindings, step: &str) -> Option<&'a Shown> {
     cell_in(&workload.summary.relative, row, step)
 }
 
-fn cell_in<'a>(table: &Table, row: &'a TableRow, step: &str) -> Option<&'a Cell> {
+fn cell_in<'a>(table: &dbdyno_analyse::Table, row: &'a TableRow, step: &str) -> Option<&'a Shown> {
     row.cells.get(table.columns.iter().position(|column| column == step)?)
 }
 
 /// What a table of several variants shows of a step's base.
-type BaseCell<'a> = dyn Fn(&StepFindings) -> AnswerCell + 'a;
+type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 
 /// And of each other one.
-type Cells = dyn Fn(&VariantStep, Option<&Cell>) -> AnswerCell;
+type Cells = dyn Fn(&VariantStep, Option<&Shown>) -> Cell;
 
 /// Several variants against the base: a column for each.
 fn each(
@@ -288,27 +263,27 @@ fn each(
     workload: &WorkloadFindings,
     steps: &[&StepFindings],
     ([of_base, of_others], base_cell, cells): ([String; 2], &BaseCell<'_>, &Cells),
-) -> AnswerTable {
-    let mut columns = vec![column("step", "", 0), column(base, &of_base, 0)];
-    columns.extend(rows.iter().map(|row| column(&row.label, &of_others, 0)));
+) -> Table {
+    let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &of_base, 0)];
+    columns.extend(rows.iter().map(|row| Column::ranked(&row.label, &of_others, 0)));
     let row = |step: &&StepFindings| {
-        let mut line: Vec<AnswerCell> = vec![step.name.clone().into(), base_cell(step)];
+        let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
         line.extend(rows.iter().map(|row| match of(step, &row.label) {
             Some(found) => cells(found, cell_of(row, workload, &step.name)),
             None => NONE.to_owned().into(),
         }));
         line
     };
-    AnswerTable { columns, rows: steps.iter().map(row).collect() }
+    table(columns, steps.iter().map(row))
 }
 
-fn ratio_cell(_: &VariantStep, ratio: Option<&Cell>) -> AnswerCell {
+fn ratio_cell(_: &VariantStep, ratio: Option<&Shown>) -> Cell {
     let Some(cell) = ratio else { return NONE.to_owned().into() };
     let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    AnswerCell { text: format!("{}{word}", cell.text), verdict: cell.verdict }
+    Cell::toned(format!("{}{word}", cell.text), Tone::of(cell.verdict))
 }
 
-fn p99_cell(found: &VariantStep, _: Option<&Cell>) -> AnswerCell {
+fn p99_cell(found: &VariantStep, _: Option<&Shown>) -> Cell {
     let verdict = found.p99.as_ref().and_then(|p99| p99.verdict);
-    AnswerCell { text: format!("{}{}", p99_ms(Some(found)), arrow(verdict)), verdict }
+    Cell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
 }

@@ -4,51 +4,33 @@ mod left_out;
 
 use dbdyno_analyse::statistics::describe::Group;
 use dbdyno_analyse::{ComparedStep, Comparison, Verdict, p_text};
-use serde::Serialize;
 
 use crate::answer::{NONE, arrow};
-use crate::markdown::{escaped, table};
+use crate::document::html::escaped;
+use crate::document::text::one_line;
+use crate::document::{self, Block, Table, Tone};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, margins_text, milliseconds, rate, ratio};
-use crate::text_table::{Paint, TextCell, TextTable, one_line, wrapped};
-use crate::{Error, SCHEMA, TerminalOptions};
+use crate::{Error, TerminalOptions, json};
 
 const HEADS: [&str; 9] =
     ["step", "base", "new", "unit", "ratio", "95 % interval", "verdict", "adjusted p", "p99 ms, base → new"];
 /// The column that is painted.
 const VERDICT: usize = 6;
+/// Notes that a comment on a pull request has.
+const NOTES: usize = 20;
 
-const LEFT_OUT: &str = "Left out:";
-
-/// The comparison for a terminal.
+/// The comparison for a terminal: the answer comes last.
 pub fn comparison_terminal(comparison: &Comparison, options: &TerminalOptions) -> String {
-    let mut lines = vec![title(comparison)];
-    for note in &comparison.notes {
-        lines.extend(wrapped(&one_line(&format!("Note: {note}")), options.width, "  "));
-    }
-    lines.extend(wrapped(&method(comparison), options.width, "  "));
-    lines.extend(wrapped(rates_and_ratios(comparison), options.width, "  "));
-    lines.push(String::new());
-    let rows = comparison.steps.iter().map(|step| {
-        let paint = paint(step.verdict);
-        let cell = |(at, text): (usize, String)| TextCell {
-            text: one_line(&text),
-            paint: if at == VERDICT { paint } else { Paint::Plain },
-        };
-        row(comparison, step).into_iter().enumerate().map(cell).collect()
-    });
-    let heads = HEADS.map(|head| (head.to_owned(), String::new())).to_vec();
-    lines.extend(TextTable { labels: 1, heads, rows: rows.collect() }.lines(options.width, options.colour));
-    lines.push(String::new());
-    let left_out = left_out::lines(comparison);
-    if !left_out.is_empty() {
-        lines.push(LEFT_OUT.to_owned());
-        lines.extend(left_out.iter().flat_map(|line| wrapped(&format!("- {line}"), options.width, "  ")));
-        lines.push(String::new());
-    }
-    lines.push(answer(comparison));
-    lines.extend(comparison.ratios.as_ref().and_then(group_line));
-    lines.join("\n") + "\n"
+    let steps: Vec<&ComparedStep> = comparison.steps.iter().collect();
+    let mut blocks = vec![Block::heading(1, title(comparison))];
+    blocks.extend(notes(comparison, usize::MAX));
+    blocks.push(Block::text(method(comparison)));
+    blocks.push(table(comparison, &steps));
+    blocks.extend(exclusions(comparison));
+    blocks.push(Block::heading(3, answer(comparison)));
+    blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
+    document::terminal(&blocks, options.width, options.colour)
 }
 
 /// The comparison as Markdown, for a comment on a pull request, in at most [`COMMENT_MAX`] characters: where it would be
@@ -70,35 +52,51 @@ pub fn comparison_markdown(comparison: &Comparison) -> String {
 const COMMENT_MAX: usize = 60_000;
 
 fn markdown(comparison: &Comparison, steps: &[&ComparedStep], has_details: bool) -> String {
-    let mut blocks = vec![format!("### {}", escaped(&title(comparison)))];
-    blocks.push(format!("**{}**", escaped(&answer(comparison))));
-    blocks.extend(comparison.notes.iter().take(20).map(|note| format!("> {}", escaped(note))));
-    let rows: Vec<Vec<String>> =
-        steps.iter().map(|step| row(comparison, step).iter().map(|text| escaped(text)).collect()).collect();
-    blocks.push(rates_and_ratios(comparison).to_owned());
-    blocks.push(table(1, &HEADS.map(str::to_owned), &rows));
+    let mut blocks = vec![Block::heading(3, title(comparison))];
+    blocks.push(Block::Text(Tone::Strong, answer(comparison)));
+    blocks.extend(notes(comparison, NOTES));
+    blocks.push(table(comparison, steps));
     let missing = comparison.steps.len() - steps.len();
     if missing > 0 {
-        blocks.push(format!("{missing} of {} steps are not shown.", comparison.steps.len()));
+        blocks.push(Block::text(format!("{missing} of {} steps are not shown.", comparison.steps.len())));
     }
-    let left_out: Vec<String> =
-        left_out::lines(comparison).iter().map(|line| format!("- {}", escaped(line))).collect();
-    if has_details && !left_out.is_empty() {
-        blocks.push(LEFT_OUT.to_owned());
-        blocks.push(left_out.join("\n"));
+    if has_details {
+        blocks.extend(exclusions(comparison));
     }
-    blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(|line| escaped(&line)));
-    blocks.push(escaped(&method(comparison)));
-    blocks.join("\n\n") + "\n"
+    blocks.extend(comparison.ratios.as_ref().and_then(group_line).map(Block::text));
+    blocks.push(Block::text(method(comparison)));
+    document::markdown(&blocks)
+}
+
+fn notes(comparison: &Comparison, most: usize) -> Option<Block> {
+    let notes: Vec<String> = comparison.notes.iter().take(most).cloned().collect();
+    (!notes.is_empty()).then_some(Block::Notices("Read this first", notes))
+}
+
+fn table(comparison: &Comparison, steps: &[&ComparedStep]) -> Block {
+    let note = rates_and_ratios(comparison).to_owned();
+    let mut table = Table { note, ..Table::with_heads(1, HEADS) };
+    for step in steps {
+        table.push(row(comparison, step));
+        if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(VERDICT)) {
+            cell.tone = Tone::of(step.verdict);
+        }
+    }
+    Block::Table(table)
+}
+
+fn exclusions(comparison: &Comparison) -> Vec<Block> {
+    let lines = left_out::lines(comparison);
+    match lines.is_empty() {
+        true => Vec::new(),
+        false => vec![Block::text("Left out:"), Block::List(Tone::Plain, lines)],
+    }
 }
 
 /// The comparison as JUnit XML, which CI systems show: a test case for each step. Those for which `is_failure` have failed; those
 /// without a verdict, or an undecided one, are skipped.
 pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedStep) -> bool) -> String {
-    let xml = |text: &str| {
-        let text = one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        text.replace('"', "&quot;")
-    };
+    let xml = |text: &str| escaped(&one_line(text));
     let cases: Vec<(bool, String)> = comparison
         .steps
         .iter()
@@ -133,15 +131,7 @@ pub fn comparison_junit(comparison: &Comparison, is_failure: impl Fn(&ComparedSt
 /// # Errors
 /// [`Error::Json`] when it cannot be written as JSON.
 pub fn comparison_json(comparison: &Comparison) -> Result<String, Error> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        schema: u32,
-        #[serde(flatten)]
-        comparison: &'a Comparison,
-    }
-    let failed = |source| Error::Json { run_id: comparison.new.run_id.clone(), source };
-    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, comparison }).map_err(failed)?;
-    Ok(text + "\n")
+    json::document(&comparison.new.run_id, comparison)
 }
 
 fn title(comparison: &Comparison) -> String {
@@ -264,15 +254,6 @@ fn p99(step: &ComparedStep) -> String {
             let verdict = step.p99.as_ref().and_then(|found| found.verdict);
             format!("{} → {}{}", text(base), text(new), arrow(verdict))
         }
-    }
-}
-
-fn paint(verdict: Option<Verdict>) -> Paint {
-    match verdict {
-        Some(Verdict::Faster) => Paint::Cyan,
-        Some(Verdict::Slower | Verdict::Missed) => Paint::Yellow,
-        Some(Verdict::Invalid | Verdict::Stalled) => Paint::Red,
-        _ => Paint::Plain,
     }
 }
 

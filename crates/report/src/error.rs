@@ -9,16 +9,6 @@ pub enum Error {
     #[error("the run has no step called `{asked}`; its steps: {known}")]
     UnknownStep { asked: String, known: String },
 
-    /// A fault of this crate's own template, never of the findings.
-    #[error(
-        "the HTML page's template failed on run {run_id}: {source}; try another format and report this as a bug"
-    )]
-    Template {
-        run_id: String,
-        #[source]
-        source: minijinja::Error,
-    },
-
     #[error(
         "the findings of run {run_id} cannot be written as JSON: {source}; try another format and report this as a bug"
     )]

@@ -1,16 +1,17 @@
-//! A history of runs as a short table, for a terminal, a pull request or a program, and the words that its page shares.
+//! A history of runs as a document: a table of its series, and a page with their charts.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, Verdict, numbered, p_text};
-use serde::Serialize;
 
-use crate::markdown::{escaped, table};
+use crate::document::text::one_line;
+use crate::document::{self, Block, Cell, Chart, Table, Tone};
+use crate::html::history_chart::history_chart;
+use crate::html::page;
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
-use crate::text_table::one_line;
-use crate::text_table::{Paint, TextCell, TextTable, wrapped};
-use crate::{Error, SCHEMA, TerminalOptions};
+use crate::{Error, TerminalOptions, json};
 
-pub(crate) const HEADS: [&str; 9] =
-    ["step", "variant", "runs", "first", "last", "unit", "course", "change", "adjusted p"];
 /// The column that is painted.
 const CHANGE: usize = 7;
 /// Heights of the course's bars, from the least value of the series to its greatest.
@@ -18,48 +19,33 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 /// Runs that the course shows: the last ones.
 const COURSE_RUNS: usize = 40;
 
-/// The history for a terminal.
+/// The history for a terminal: the answer comes last.
 pub fn history_terminal(history: &History, options: &TerminalOptions) -> String {
-    let mut lines = vec![title(history)];
-    for note in &history.notes {
-        lines.extend(wrapped(&one_line(&format!("Note: {note}")), options.width, "  "));
-    }
-    lines.extend(wrapped(&method(history), options.width, "  "));
-    lines.push(String::new());
-    let rows = history.series.iter().map(|series| {
-        let paint = match series.changes.last().map(|change| change.verdict) {
-            _ if series.is_worse_now() => Paint::Yellow,
-            Some(Verdict::Faster) => Paint::Cyan,
-            _ => Paint::Plain,
-        };
-        let cell = |(at, text): (usize, String)| TextCell {
-            text: one_line(&text),
-            paint: if at == CHANGE { paint } else { Paint::Plain },
-        };
-        row(history, series).into_iter().enumerate().map(cell).collect()
-    });
-    let heads = HEADS.map(|head| (head.to_owned(), String::new())).to_vec();
-    lines.extend(TextTable { labels: 2, heads, rows: rows.collect() }.lines(options.width, options.colour));
-    lines.push(String::new());
-    lines.extend(answers(history).iter().flat_map(|line| wrapped(&one_line(line), options.width, "  ")));
-    lines.join("\n") + "\n"
+    let mut blocks = head(history);
+    blocks.push(Block::Text(Tone::Muted, method(history)));
+    blocks.push(Block::Table(table(history)));
+    blocks.push(Block::heading(3, "Changes"));
+    blocks.push(Block::List(Tone::Plain, answers(history)));
+    document::terminal(&blocks, options.width, options.colour)
 }
 
 /// The history as Markdown.
 pub fn history_markdown(history: &History) -> String {
-    let mut blocks = vec![format!("### {}", escaped(&title(history)))];
-    blocks.push(
-        answers(history).iter().map(|line| format!("- {}", escaped(line))).collect::<Vec<_>>().join("\n"),
-    );
-    blocks.extend(history.notes.iter().map(|note| format!("> {}", escaped(note))));
-    let rows: Vec<Vec<String>> = history
-        .series
-        .iter()
-        .map(|series| row(history, series).iter().map(|text| escaped(text)).collect())
-        .collect();
-    blocks.push(table(2, &HEADS.map(str::to_owned), &rows));
-    blocks.push(escaped(&method(history)));
-    blocks.join("\n\n") + "\n"
+    document::markdown(&whole(history))
+}
+
+/// The history as one page: charts of all series with their levels and changes, and all values as text.
+pub fn history_html(history: &History) -> String {
+    let mut blocks = whole(history);
+    blocks.push(Block::section("Series by run", "series"));
+    // What the newest run lacks and then the newest change first, as in the answers; what never changed keeps its order.
+    let mut order: Vec<&Series> = history.series.iter().collect();
+    let newest_change = |series: &Series| series.changes.last().map(|change| change.at);
+    order.sort_by_key(|series| Reverse((series.newest.is_some(), newest_change(series))));
+    blocks.extend(order.iter().enumerate().map(|(number, series)| chart(history, series, number)));
+    blocks.push(Block::section("Runs", "runs"));
+    blocks.push(Block::Table(runs(history)));
+    page(&title(history), &document::html(&blocks))
 }
 
 /// The history as one JSON object, `schema` first.
@@ -67,23 +53,89 @@ pub fn history_markdown(history: &History) -> String {
 /// # Errors
 /// [`Error::Json`] when it cannot be written as JSON.
 pub fn history_json(history: &History) -> Result<String, Error> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        schema: u32,
-        #[serde(flatten)]
-        history: &'a History,
-    }
-    let failed = |source| Error::Json { run_id: history.name.clone(), source };
-    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, history }).map_err(failed)?;
-    Ok(text + "\n")
+    json::document(&history.name, history)
 }
 
-pub(crate) fn title(history: &History) -> String {
+fn head(history: &History) -> Vec<Block> {
+    let notes = Block::Notices("Read this first", history.notes.clone());
+    let notes = (!history.notes.is_empty()).then_some(notes);
+    std::iter::once(Block::heading(1, title(history))).chain(notes).collect()
+}
+
+/// The answer first.
+fn whole(history: &History) -> Vec<Block> {
+    let mut blocks = head(history);
+    blocks.push(Block::List(Tone::Plain, answers(history)));
+    blocks.push(Block::Table(table(history)));
+    blocks.push(Block::Text(Tone::Muted, method(history)));
+    blocks
+}
+
+fn table(history: &History) -> Table {
+    let heads = ["step", "variant", "runs", "first", "last", "unit", "course", "change", "adjusted p"];
+    let mut table = Table::with_heads(2, heads);
+    for series in &history.series {
+        let tone = match series.changes.last().map(|change| change.verdict) {
+            _ if series.is_worse_now() => Tone::Worse,
+            Some(Verdict::Faster) => Tone::Better,
+            _ => Tone::Plain,
+        };
+        table.push(row(history, series));
+        if let Some(cell) = table.rows.last_mut().and_then(|row| row.get_mut(CHANGE)) {
+            cell.tone = tone;
+        }
+    }
+    table
+}
+
+fn runs(history: &History) -> Table {
+    let mut table = Table::with_heads(3, ["run", "started", "versions"]);
+    for run in &history.runs {
+        let versions: Vec<String> =
+            run.versions.iter().map(|(variant, text)| format!("{variant}: {text}")).collect();
+        table.push([run.run_id.clone(), run.started.clone(), versions.join("; ")].map(Cell::from));
+    }
+    table
+}
+
+fn chart(history: &History, series: &Series, number: usize) -> Block {
+    let several = history.series.iter().any(|other| other.workload != series.workload);
+    let workload = if several { format!("{} ", series.workload) } else { String::new() };
+    let what = match (history.measure, series.follows) {
+        (Measure::Rate, Followed::Rate) => series.rate_label.as_str(),
+        (Measure::Rate, Followed::ResponseP99) => "99th percentile of response times in µs",
+        (Measure::Ratio, Followed::Rate) => "ratio to the base of the same run",
+        (Measure::Ratio, Followed::ResponseP99) => {
+            "ratio of the response times' p99 to that of the base of the same run"
+        }
+    };
+    let (step, variant) = (&series.step, &series.variant);
+    let title = format!("{workload}{step} · {variant}: {what} by run. The axis does not begin at zero.");
+    let started: Vec<&str> = history.runs.iter().map(|run| run.started.as_str()).collect();
+    let names = history.runs.iter().map(|run| run.run_id.clone());
+    let runs: Vec<(String, String)> = names.zip(moments(&started)).collect();
+    let picture = history_chart(&title, unit(history, series), series, &runs);
+    let picture = picture.unwrap_or_else(|| "No chart: fewer than two runs have a value.".to_owned());
+    Block::Chart(Chart { id: format!("s{number}"), title, picture, ..Chart::default() })
+}
+
+/// When runs began, for the axis: days, or days and times where all are of one day or two. `started` are RFC 3339.
+fn moments(started: &[&str]) -> Vec<String> {
+    let day = |started: &&str| started.chars().take(10).collect::<String>();
+    let days: BTreeSet<String> = started.iter().map(day).collect();
+    let moment = |started: &&str| match days.len() {
+        ..=2 => started.chars().skip(5).take(11).collect::<String>().replace('T', " "),
+        _ => day(started),
+    };
+    started.iter().map(moment).collect()
+}
+
+fn title(history: &History) -> String {
     one_line(&format!("dbdyno history: {}, {}", history.name, numbered(history.runs.len(), "run")))
 }
 
 /// What the values are, and how changes are judged.
-pub(crate) fn method(history: &History) -> String {
+fn method(history: &History) -> String {
     let span = match history.runs.as_slice() {
         [first, .., last] => format!("Runs {} to {}. ", first.run_id, last.run_id),
         _ => String::new(),
@@ -109,7 +161,7 @@ pub(crate) fn method(history: &History) -> String {
 }
 
 /// What the newest run lacks, then the newest changes first; one sentence when there is neither.
-pub(crate) fn answers(history: &History) -> Vec<String> {
+fn answers(history: &History) -> Vec<String> {
     let mut all: Vec<(&Series, &Change)> = history
         .series
         .iter()
@@ -175,7 +227,7 @@ fn level(history: &History, value: f64) -> String {
     }
 }
 
-pub(crate) fn row(history: &History, series: &Series) -> Vec<String> {
+fn row(history: &History, series: &Series) -> Vec<String> {
     let several = history.series.iter().any(|other| other.workload != series.workload);
     let text =
         |value: Option<f64>| value.map_or_else(|| NOT_AVAILABLE.to_owned(), |value| level(history, value));
@@ -222,7 +274,7 @@ fn adjusted_p(series: &Series) -> String {
 }
 
 /// Of the series' values.
-pub(crate) fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
+fn unit<'a>(history: &History, series: &'a Series) -> &'a str {
     match (history.measure, series.follows) {
         (Measure::Rate, _) => &series.rate_label,
         (Measure::Ratio, Followed::Rate) => "ratio",

@@ -51,7 +51,7 @@ pub(crate) fn history() -> History {
 fn a_terminal_gets_the_table_and_the_changes_last() {
     insta::assert_snapshot!(history_terminal(&history(), &TerminalOptions::PLAIN), @r"
     dbdyno history: nightly, 6 runs
-    Note: Run 5 is not comparable to the first: seed 7 and 8.
+    ! Run 5 is not comparable to the first: seed 7 and 8.
     Runs 20240101T000000Z-nightly to 20240106T000000Z-nightly. Geometric mean of the blocks' rates, 0 if
       any block had rate zero. Changes are the greatest shift of level, then the greatest before and
       after it; the p of each is by permutation of the runs, adjusted over all series. Margin 2.0 %.
@@ -61,19 +61,20 @@ fn a_terminal_gets_the_table_and_the_changes_last() {
     qr100  dev         6   9010  8200  queries/s  ███▁▁▁  slower 0.910       0.008
     qp100  dev         5   12.1  12.2  queries/s  ▅·█▁▅▆          none       0.400
 
-    dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210,
-      12.0.1 to 12.0.2).
+    Changes
+    • dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to
+      8210, 12.0.1 to 12.0.2).
     ");
 }
 
 #[test]
 fn markdown_begins_with_the_changes() {
     insta::assert_snapshot!(history_markdown(&history()), @r"
-    ### dbdyno history: nightly, 6 runs
+    # dbdyno history: nightly, 6 runs
+
+    > **Warning:** Run 5 is not comparable to the first: seed 7 and 8.
 
     - dev qr100 is slower since run 20240104T000000Z-nightly: 0.910 times the level before (9020 to 8210, 12.0.1 to 12.0.2).
-
-    > Run 5 is not comparable to the first: seed 7 and 8.
 
     | step | variant | runs | first | last | unit | course | change | adjusted p |
     | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -163,4 +164,14 @@ fn how_many_runs_show_a_new_level_is_told_where_any_can() {
     history.reach.series = 1;
     let said = " A new level of one series can be found once 3 runs have it. Margin 2.0 %.";
     assert!(method(&history).ends_with(said), "{}", method(&history));
+}
+
+#[test]
+fn runs_of_a_day_or_two_have_their_times() {
+    assert_eq!(
+        moments(&["2026-11-21T23:58:00Z", "2026-11-22T00:03:00.125Z"]),
+        ["11-21 23:58", "11-22 00:03"]
+    );
+    let nights = ["2026-11-20T01:00:00Z", "2026-11-21T01:00:00Z", "2026-11-22T01:00:00Z"];
+    assert_eq!(moments(&nights), ["2026-11-20", "2026-11-21", "2026-11-22"]);
 }

@@ -12,11 +12,20 @@ pub const SCHEMA: u32 = 2;
 #[derive(Debug, Clone, Copy)]
 pub struct Json;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    findings: &'a Findings,
+/// One JSON object with `schema` as first key; `about` is what errors name.
+///
+/// # Errors
+/// [`Error::Json`] when it cannot be written as JSON.
+pub(crate) fn document(about: &str, content: &impl Serialize) -> Result<String, Error> {
+    #[derive(Serialize)]
+    struct Document<'a, C: Serialize> {
+        schema: u32,
+        #[serde(flatten)]
+        content: &'a C,
+    }
+    let document = Document { schema: SCHEMA, content };
+    let failed = |source| Error::Json { run_id: about.to_owned(), source };
+    Ok(serde_json::to_string_pretty(&document).map_err(failed)? + "\n")
 }
 
 impl Format for Json {
@@ -29,11 +38,7 @@ impl Format for Json {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let document = Document { schema: SCHEMA, findings };
-        let mut text = serde_json::to_string_pretty(&document)
-            .map_err(|source| Error::Json { run_id: findings.run.run_id.clone(), source })?;
-        text.push('\n');
-        Ok(text)
+        document(&findings.run.run_id, findings)
     }
 }
 

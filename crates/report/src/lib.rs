@@ -1,29 +1,30 @@
 //! Findings to HTML, Markdown, CSV, JSON and the terminal.
 //!
-//! One file a format, and [`ALL`] names them. Everything that a reader sees comes from [`Findings`]; nothing here
-//! computes a rate, a ratio or a percentile. What formats share is made once: `evidence` turns a step into
-//! tables of text, `summary` explains the marks of the coloured tables, `facts` puts run, host and variants into words.
+//! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
+//! computes a rate, a ratio or a percentile. Terminal, Markdown and HTML are rendered from one
+//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `summary` make
+//! its tables, `facts` puts run, host and variants into words. JSON and CSV come from the findings.
 
 mod answer;
 mod comparison;
 mod csv;
+pub mod document;
 mod error;
 mod evidence;
 mod facts;
 #[cfg(test)]
 mod fixture;
+mod formats;
 mod history;
 mod html;
 mod json;
-mod markdown;
 mod medians;
 mod missing;
 mod number;
 mod parity;
+mod run;
 mod set_apart;
 mod summary;
-mod terminal;
-mod text_table;
 
 use dbdyno_analyse::Findings;
 
@@ -31,11 +32,9 @@ pub use comparison::{comparison_json, comparison_junit, comparison_markdown, com
 pub use csv::Csv;
 pub use error::Error;
 pub use evidence::{HOST_CHECK, HostCheckColumn, Topic};
-pub use history::{history_json, history_markdown, history_terminal};
-pub use html::{Html, history_html};
+pub use formats::{Html, Markdown, Part, Terminal, TerminalOptions, parity_terminal};
+pub use history::{history_html, history_json, history_markdown, history_terminal};
 pub use json::{Json, SCHEMA};
-pub use markdown::Markdown;
-pub use terminal::{Part, Terminal, TerminalOptions, parity_terminal};
 
 /// One way to write findings down. Rendering is pure: the same findings give the same text.
 pub trait Format: Sync {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use dbdyno_analyse::{Table, TableRow, first_clause, reason_class};
 
-use crate::text_table::one_line;
+use crate::document::text::one_line;
 
 /// A reason that was reported: label of the row, name of the column, text and class of the reason.
 pub(crate) type Said = (String, String, String, String);

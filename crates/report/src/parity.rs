@@ -2,16 +2,13 @@
 
 use dbdyno_analyse::parity::{ClassRow, Knowledge, Parity, Remark, RemarkKind, Standing};
 
-use crate::evidence::{Column, Grid, Topic};
+use crate::document::{Block, Column, Table, Tone};
 
 /// Heading of the section.
-pub(crate) const TITLE: &str = "Configuration differences";
-
-/// Lines of the short form; more are counted.
-const SHORT: usize = 8;
+const TITLE: &str = "Configuration differences";
 
 /// One line a remark, worst first: what it is, what it does to a result, what to write.
-pub(crate) fn lines(parity: &Parity) -> Vec<String> {
+fn lines(parity: &Parity) -> Vec<String> {
     let line = |remark: &Remark| {
         let mut text = short_line(remark);
         if !remark.effect.is_empty() && remark.kind != RemarkKind::Declared {
@@ -25,16 +22,10 @@ pub(crate) fn lines(parity: &Parity) -> Vec<String> {
     parity.remarks.iter().map(line).collect()
 }
 
-/// What matters most, for the end of a run; empty when there is nothing to say.
-pub(crate) fn short_lines(parity: &Parity) -> Vec<String> {
-    let telling = |remark: &&Remark| matches!(remark.kind, RemarkKind::Difference | RemarkKind::Trap);
-    let all: Vec<String> = parity.remarks.iter().filter(telling).map(short_line).collect();
-    let more = all.len().saturating_sub(SHORT);
-    let mut lines: Vec<String> = all.into_iter().take(SHORT).collect();
-    if more > 0 {
-        lines.push(format!("{more} more, with remedies in the report"));
-    }
-    lines
+/// How many remarks are worth reading a report for.
+pub(crate) fn telling(parity: &Parity) -> usize {
+    let is_telling = |remark: &&Remark| matches!(remark.kind, RemarkKind::Difference | RemarkKind::Trap);
+    parity.remarks.iter().filter(is_telling).count()
 }
 
 fn short_line(remark: &Remark) -> String {
@@ -48,20 +39,27 @@ fn short_line(remark: &Remark) -> String {
     format!("{word}: {}", remark.text)
 }
 
+/// The remarks first; the table is evidence.
+pub(crate) fn blocks(parity: &Parity) -> Vec<Block> {
+    let lines = lines(parity);
+    let mut blocks = vec![Block::section(TITLE, "parity")];
+    blocks.extend((!lines.is_empty()).then_some(Block::List(Tone::Doubt, lines)));
+    blocks.push(Block::Table(table(parity)));
+    blocks
+}
+
 /// A row a class, a column a variant.
-pub(crate) fn grid(parity: &Parity) -> Grid {
-    let mut columns = vec![Column::new("class", "", "its name in `differs` of a plan")];
-    columns.push(Column::new("what", "", "effective value"));
-    columns.extend(parity.variants.iter().map(|variant| Column::new(&variant.name, "", "")));
-    columns.push(Column::new("compared", "", "whether the variants agree"));
-    Grid {
-        title: "Settings by class".to_owned(),
-        note: note(parity),
-        topic: Topic::Statistics,
-        labels: 2,
-        columns,
-        rows: parity.classes.iter().map(row).collect(),
-    }
+fn table(parity: &Parity) -> Table {
+    let labels = vec![
+        Column::new("class", "", "its name in `differs` of a plan"),
+        Column::new("what", "", "effective value"),
+    ];
+    let variants = parity.variants.iter().map(|variant| Column::new(&variant.name, "", ""));
+    let compared = Column::new("compared", "", "whether the variants agree");
+    let columns = variants.chain([compared]);
+    let mut table = Table::new("Settings by class", &note(parity), labels, columns);
+    parity.classes.iter().for_each(|class| table.push(row(class)));
+    table
 }
 
 fn note(parity: &Parity) -> String {
@@ -105,19 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn the_short_form_counts_what_it_leaves_out() {
+    fn differences_and_traps_are_counted() {
         let mut parity = fixture::parity(&fixture::NAMES);
-        assert_eq!(short_lines(&parity).len(), 2);
-        parity.remarks = vec![parity.remarks[0].clone(); SHORT + 3];
-        assert_eq!(short_lines(&parity)[SHORT], "3 more, with remedies in the report");
+        assert_eq!(telling(&parity), 2);
         parity.remarks.clear();
-        assert!(short_lines(&parity).is_empty());
+        assert_eq!(telling(&parity), 0);
     }
 
     #[test]
     fn the_table_has_a_row_a_class_and_marks_defaults() {
-        let grid = grid(&fixture::parity(&fixture::NAMES));
-        let rows: Vec<String> = grid.rows.iter().map(|row| row.join(" | ")).collect();
+        let table = table(&fixture::parity(&fixture::NAMES));
+        let rows: Vec<String> = table.rows.iter().map(|row| row.join(" | ")).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
         commit | commit | synced* | synced | same
         buffer-pool | buffer pool | 2000 KiB* | 1 GiB | DIFFERS

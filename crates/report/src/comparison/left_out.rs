@@ -3,7 +3,7 @@
 use dbdyno_analyse::{Comparison, LeftOut, LeftOutKind};
 
 use super::step_name;
-use crate::text_table::one_line;
+use crate::document::text::one_line;
 
 /// `qr100 to qp1000 of new my57: its cell failed in block 1: ...`. Steps with the same line share it.
 pub(super) fn lines(comparison: &Comparison) -> Vec<String> {

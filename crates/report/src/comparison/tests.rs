@@ -68,12 +68,12 @@ pub(super) fn comparison() -> Comparison {
 fn a_terminal_gets_the_table_and_the_count_last() {
     insta::assert_snapshot!(comparison_terminal(&comparison(), &TerminalOptions::PLAIN), @r#"
     dbdyno compare: <b>&" against rollback
-    Note: Measured with a debug build of dbdyno: its numbers are not worth comparing.
+    ! Measured with a debug build of dbdyno: its numbers are not worth comparing.
     Base rollback (3.50.2, run 20240401T101112Z-quickstart); new <b>&" (3.50.2, run
-      20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
-    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
-      blocks. It may differ from the quotient of the two medians.
+    20240401T101112Z-quickstart). 3 blocks, paired by block; margin 2.0 %; p adjusted over all steps.
 
+    Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the
+    blocks. It may differ from the quotient of the two medians.
     step    base    new       unit  ratio  95 % interval    verdict  adjusted p  p99 ms, base → new
     ───────────────────────────────────────────────────────────────────────────────────────────────
     qr100   9000   9360  queries/s  1.040    0.988–1.095  undecided       0.123         1.52 → 1.90
@@ -82,14 +82,14 @@ fn a_terminal_gets_the_table_and_the_count_last() {
     qp500   8500     NA  queries/s     NA             NA    invalid          NA            1.52 → –
     qr1000  7000   5600  queries/s  0.800    0.784–0.816     slower       0.012         1.52 → 1.90
     qp1000  7100     NA  queries/s     NA             NA    invalid          NA            1.52 → –
-
     Left out:
-    - qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
-    - qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
-    - qp1000 of new <b>&": its cell did not run in block 1
+    • qp500 of new <b>&": invalid in blocks 1, 3; block 1: rows of table 1: 399950 instead of 400000
+    • qr1000, qp1000 of new <b>&": its cell failed in block 2: server <went> away
+    • qp1000 of new <b>&": its cell did not run in block 1
 
     Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.
-    Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard deviation 0.208.
+    Ratios of 4 steps: geometric mean 1.012, average 1.027, median 1.005, 0.800 to 1.300, standard
+    deviation 0.208.
     "#);
 }
 
@@ -107,7 +107,7 @@ fn a_pull_request_gets_the_count_first() {
 
     **Steps: 1 slower, 1 faster, 0 same, 2 undecided, 2 invalid.**
 
-    > Measured with a debug build of dbdyno: its numbers are not worth comparing.
+    > **Warning:** Measured with a debug build of dbdyno: its numbers are not worth comparing.
 
     Base and new: median rate of the blocks. Ratio: new ÷ base of each block, geometric mean over the blocks. It may differ from the quotient of the two medians.
 

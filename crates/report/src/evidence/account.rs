@@ -5,13 +5,13 @@ use dbdyno_analyse::{
     WorkloadFindings,
 };
 
-use super::{Column, Grid};
+use crate::document::{Column, Table};
 use crate::number::{self, fixed};
 
 /// The differences that are explained in words; the others are in the tables.
 const TOLD: usize = 3;
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "rate = CPUs × utilisation ÷ CPU an operation. The ratio to the base is the product \
                 of the factors; each factor is the effect of its cause alone on the rate. Rows \
                 without a factor: other differences from the base, medians over the blocks. This \
@@ -23,12 +23,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
     let labels = vec![Column::new("variant", "", ""), Column::new("cause", "", "")];
-    let mut grid = Grid::new("Cost breakdown", note, labels, figures);
+    let mut grid = Table::new("Cost breakdown", note, labels, figures);
     for variant in &step.variants {
         for part in variant.account.iter().flat_map(|account| &account.parts) {
-            grid.rows.push(row(variant, part));
+            grid.push(row(variant, part));
         }
-        grid.rows.extend(beside_rows(variant));
+        beside_rows(variant).into_iter().for_each(|row| grid.push(row));
     }
     grid
 }

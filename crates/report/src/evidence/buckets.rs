@@ -2,10 +2,11 @@
 
 use dbdyno_analyse::StepFindings;
 
-use super::{Column, Grid, kind_of, run_columns, run_labels, runs};
+use super::{kind_of, run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, bucket_percent, fixed};
 
-pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
+pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     let note = "Percent of operations by service time, in the original's buckets (upper bound \
                 included). Blank: none. nonzero: less than 0.0005 %.";
     let bounds = runs(step)
@@ -18,7 +19,7 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
         "s",
         "Longest service time over all clients.",
     )]);
-    let mut grid = Grid::new(&format!("Response-time buckets: {kind}"), note, run_columns(step), figures);
+    let mut grid = Table::new(&format!("Response-time buckets: {kind}"), note, run_columns(step), figures);
     if bounds.is_empty() {
         return grid;
     }
@@ -31,7 +32,7 @@ pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
                 .map_or_else(|| NOT_AVAILABLE.to_owned(), |found| bucket_percent(found.count, found.percent))
         }));
         row.push(fixed((result.service.count > 0).then_some(seconds(result.service.max_us)), 3));
-        grid.rows.push(row);
+        grid.push(row);
     }
     grid
 }

@@ -2,11 +2,12 @@
 
 use dbdyno_analyse::{ClientReach, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{fixed, rate};
 
 /// No rows for runs without a calibration of the client.
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Statements of all kinds, compared with what this client reached on this host \
                 against a server that only answers, with about as many connections. At 90 % or \
                 more the step is invalid.";
@@ -26,13 +27,13 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Client", note, run_columns(step), figures);
+    let mut grid = Table::new("Client", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         if let Some(reach) = &run.client_reach {
             let mut row = run_labels(step, variant, run);
             row.extend(figures_of(reach));
             row.push(fixed(run.cost.busiest_load_thread_share, 3));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

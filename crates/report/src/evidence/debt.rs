@@ -2,11 +2,12 @@
 
 use dbdyno_analyse::{Debt, DebtLevel, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::fixed;
 
 /// No rows where it was not recorded.
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Deferred work of the server before and after the step, outside of the measured \
                 window: what it still has to write, purge, compact or vacuum. An increase is work \
                 that later steps pay for.";
@@ -19,7 +20,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("of written", "%", "What was added, as a share of the bytes that the server wrote in the step."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Deferred work", note, labels, figures);
+    let mut grid = Table::new("Deferred work", note, labels, figures);
     for (variant, run) in runs(step) {
         let Some(debt) = &run.debt else { continue };
         // What is zero before and after is left out.
@@ -27,7 +28,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
             let mut row = run_labels(step, variant, run);
             row.push(level.words.clone());
             row.extend(figures_of(debt, level));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

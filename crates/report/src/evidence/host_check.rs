@@ -2,7 +2,8 @@
 
 use dbdyno_analyse::{HostCheck, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::fixed;
 
 /// One figure of [`HostCheck`].
@@ -58,7 +59,7 @@ pub const HOST_CHECK: &[HostCheckColumn] = &[
     ),
 ];
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let figures = HOST_CHECK.iter().map(|column| Column::new(column.name, "µs/op", column.meaning)).chain([
         Column::new("unexplained", "% of host", ""),
         Column::new("bound", "%", "5 %, and three standard errors of the host's count of ticks."),
@@ -66,14 +67,14 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     let note = "CPU of the whole host compared with the sum over all processes. If unexplained \
                 exceeds the bound, do not trust figures of the whole host. Figures of server and \
                 client come from their own clocks.";
-    let mut grid = Grid::new("Host CPU by process", note, run_columns(step), figures);
+    let mut grid = Table::new("Host CPU by process", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let Some(check) = &run.host_check else { continue };
         let mut row = run_labels(step, variant, run);
         row.extend(HOST_CHECK.iter().map(|column| fixed((column.value)(check), 2)));
         row.push(fixed(Some(100.0 * check.unexplained_share), 1));
         row.push(format!("±{}", fixed(Some(100.0 * check.bound_share), 1)));
-        grid.rows.push(row);
+        grid.push(row);
     }
     grid
 }

@@ -2,43 +2,44 @@
 
 use dbdyno_analyse::{Latency, StepFindings};
 
-use super::{Column, Grid, Topic, kind_of, run_columns, run_labels, runs};
+use super::{kind_of, run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{duration_us, duration_whole_us};
 
 /// Response times of the headline operations of several steps, a row a variant.
-pub(crate) fn of_all(steps: &[&StepFindings]) -> Grid {
+pub(crate) fn of_all(steps: &[&StepFindings]) -> Table {
     let note = "Response time of each step's headline operation: all clients and all valid blocks \
                 together.";
     let labels = vec![Column::new("step", "", ""), Column::new("variant", "", "")];
     let figures =
         ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
-    let mut grid = Grid { topic: Topic::Latency, ..Grid::new("Latency", note, labels, figures) };
+    let mut grid = Table::new("Latency", note, labels, figures);
     for step in steps {
         for variant in &step.variants {
             let Some(latency) = &variant.latency else { continue };
             let mut row = vec![step.name.clone(), variant.variant.clone()];
             row.extend(figures_of(latency));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid
 }
 
-pub(super) fn grid(step: &StepFindings, kind: &str) -> Grid {
+pub(super) fn grid(step: &StepFindings, kind: &str) -> Table {
     let note = "Service time: from sending to answer. Response time: from when the operation was \
                 due to answer, so it includes queueing. All clients merged.";
     let mut labels = run_columns(step);
     labels.push(Column::new("time", "", ""));
     let figures =
         ["count", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"].map(|name| Column::new(name, "", ""));
-    let mut grid = Grid::new(&format!("Service and response time: {kind}"), note, labels, figures);
+    let mut grid = Table::new(&format!("Service and response time: {kind}"), note, labels, figures);
     for (variant, run) in runs(step) {
         let Some(result) = kind_of(run, kind) else { continue };
         for (time, latency) in [("service", &result.service), ("response", &result.response)] {
             let mut row = run_labels(step, variant, run);
             row.push(time.to_owned());
             row.extend(figures_of(latency));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

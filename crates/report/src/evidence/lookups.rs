@@ -2,11 +2,12 @@
 
 use dbdyno_analyse::{Lookups, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::fixed;
 
 /// No rows where nothing was asked outside the operations.
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Statements outside operations, of all clients in the whole step. After many \
                 deletes, finding the least id scans deleted rows and may take seconds.";
     let mut labels = run_columns(step);
@@ -14,13 +15,13 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
     let figures =
         [("number", "", ""), ("total", "s", "Total time."), ("mean", "ms", ""), ("longest", "ms", "")]
             .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Look-ups", note, labels, figures);
+    let mut grid = Table::new("Look-ups", note, labels, figures);
     for (variant, run) in runs(step) {
         for found in &run.lookups {
             let mut row = run_labels(step, variant, run);
             row.push(words(&found.name).to_owned());
             row.extend(figures_of(found));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

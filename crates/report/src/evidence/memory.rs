@@ -2,13 +2,14 @@
 
 use dbdyno_analyse::{GroupMemory, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::fixed;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// No rows where no server's memory was limited.
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Memory of a limited server's control group. The page cache of its files counts \
                 against the limit.";
     let figures = [
@@ -19,12 +20,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("limit hits", "1/s", "How often the limit was reached, so that pages had to be taken back first."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Limited memory", note, run_columns(step), figures);
+    let mut grid = Table::new("Limited memory", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         let Some(memory) = &run.group_memory else { continue };
         let mut row = run_labels(step, variant, run);
         row.extend(figures_of(memory));
-        grid.rows.push(row);
+        grid.push(row);
     }
     grid
 }

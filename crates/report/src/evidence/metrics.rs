@@ -3,30 +3,31 @@
 use dbdyno_analyse::metrics::{Cost, DeviceLoad, Figures, Metric};
 use dbdyno_analyse::{StepFindings, StepRun};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::fixed;
 
 /// The original's columns under its names.
-pub(super) fn original(step: &StepFindings) -> Grid {
+pub(super) fn original(step: &StepFindings) -> Table {
     let note =
         "The original's columns under its names. Averages over the window; NA where nothing was measured.";
     let mut grid = grid(step, "Metrics", note, |run| Some(&run.metrics), |_| true);
     grid.columns.push(Column::new("tag", "", "Name of the variant as the original would tag it."));
     for ((_, run), row) in runs(step).zip(&mut grid.rows) {
-        row.push(run.metrics.tag.clone());
+        row.push(run.metrics.tag.clone().into());
     }
     grid
 }
 
 /// As published for microbenchmarks.
-pub(super) fn efficiency(step: &StepFindings) -> Grid {
+pub(super) fn efficiency(step: &StepFindings) -> Table {
     let note = "The figures of published microbenchmarks, for the whole host. An operation is a statement, or a row where the step counts rows.";
     grid(step, "Hardware efficiency", note, |run| Some(&run.efficiency), |_| true)
 }
 
 /// CPU charged to who used it, switches, fsyncs and reads, for one unit of a step's headline; then who slept and had to
 /// be woken.
-pub(super) fn costs(step: &StepFindings) -> [Grid; 2] {
+pub(super) fn costs(step: &StepFindings) -> [Table; 2] {
     let unit = &step.rate_label;
     let note = format!(
         "CPU time per unit of the rate ({unit}), by process; then context switches, fsyncs and reads."
@@ -41,7 +42,7 @@ pub(super) fn costs(step: &StepFindings) -> [Grid; 2] {
 }
 
 /// The rows of iostat, averaged over the step. No rows where the device was not sampled.
-pub(super) fn device(step: &StepFindings) -> Grid {
+pub(super) fn device(step: &StepFindings) -> Table {
     let note = "The device of the data directory, with the columns of iostat -x, averaged over the window. It includes IO by other processes.";
     grid::<DeviceLoad>(step, "Device", note, |run| run.device.as_ref(), |_| true)
 }
@@ -52,10 +53,10 @@ fn grid<G: Figures>(
     note: &str,
     group: fn(&StepRun) -> Option<&G>,
     is_shown: impl Fn(&Metric) -> bool,
-) -> Grid {
+) -> Table {
     let shown = G::in_tables().filter(|metric| is_shown(metric));
     let heads = shown.map(|metric| Column::new(metric.name, metric.unit, metric.meaning));
-    let mut grid = Grid::new(title, note, run_columns(step), heads);
+    let mut grid = Table::new(title, note, run_columns(step), heads);
     for (variant, run) in runs(step) {
         let Some(group) = group(run) else { continue };
         let mut row = run_labels(step, variant, run);
@@ -64,7 +65,7 @@ fn grid<G: Figures>(
             fixed(value.map(|value| metric.factor * value), metric.decimals)
         };
         row.extend(shown.map(text));
-        grid.rows.push(row);
+        grid.push(row);
     }
     grid
 }

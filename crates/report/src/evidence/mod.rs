@@ -19,26 +19,15 @@ mod steadiness;
 mod verdicts;
 
 use dbdyno_analyse::{KindResult, StepFindings, StepRun, Validity, VariantStep, failure_words};
-use serde::Serialize;
+
+use crate::document::{Column, Table};
 
 pub(crate) use account::explanations;
 pub use host_check::{HOST_CHECK, HostCheckColumn};
 pub(crate) use latency::of_all as latency_of_all;
 
-/// A table of text: the first `labels` columns say what a row is, the rest are figures.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Grid {
-    pub(crate) title: String,
-    /// One sentence: what the figures are.
-    pub(crate) note: String,
-    pub(crate) topic: Topic,
-    pub(crate) labels: usize,
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: Vec<Vec<String>>,
-}
-
 /// What a table of the evidence is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// Response times and schedules.
     Latency,
@@ -52,82 +41,60 @@ pub enum Topic {
     Statistics,
 }
 
-/// Head of a column.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    /// Empty where the figures carry their unit or need none.
-    pub(crate) unit: String,
-    /// What the column says, in words; empty where the name does.
-    pub(crate) meaning: String,
-}
+impl Topic {
+    pub(crate) const ALL: [Self; 5] = [Self::Latency, Self::Cost, Self::Io, Self::Sql, Self::Statistics];
 
-impl Column {
-    pub(crate) fn new(name: &str, unit: &str, meaning: &str) -> Self {
-        Self { name: name.to_owned(), unit: unit.to_owned(), meaning: meaning.to_owned() }
-    }
-}
-
-impl Grid {
-    fn new(title: &str, note: &str, labels: Vec<Column>, figures: impl IntoIterator<Item = Column>) -> Self {
-        let label_count = labels.len();
-        let columns = labels.into_iter().chain(figures).collect();
-        Self {
-            title: title.to_owned(),
-            note: note.to_owned(),
-            topic: Topic::Statistics,
-            labels: label_count,
-            columns,
-            rows: Vec::new(),
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Latency => "Latency",
+            Self::Cost => "CPU and cost",
+            Self::Io => "IO, device and memory",
+            Self::Sql => "SQL and query plans",
+            Self::Statistics => "Statistics",
         }
     }
 }
 
-/// All tables of a step in the order of a report: what was reached first, then why. Tables without a row are left out.
-pub(crate) fn grids(step: &StepFindings) -> Vec<Grid> {
-    let [relative_metrics, relative_efficiency, relative_costs] = relative::grids(step);
-    let [costs, wake_ups] = metrics::costs(step);
-    let latency =
-        kinds(step).into_iter().flat_map(|kind| [latency::grid(step, &kind), buckets::grid(step, &kind)]);
-    let topics = [
-        (
-            Topic::Statistics,
-            std::iter::once(rates::by_variant(step))
-                .chain(rates::by_block(step))
-                .chain([verdicts::grid(step), steadiness::grid(step)])
-                .collect::<Vec<_>>(),
-        ),
-        (Topic::Latency, latency.chain([schedule::grid(step)]).collect()),
-        (
-            Topic::Cost,
+/// What decides: the rate of each variant.
+pub(crate) fn rate(step: &StepFindings) -> Option<Table> {
+    Some(rates::by_variant(step)).filter(|table| !table.rows.is_empty())
+}
+
+/// The tables of a step on one topic, without the rate of each variant. Those without a row are left out.
+pub(crate) fn tables(step: &StepFindings, topic: Topic) -> Vec<Table> {
+    let mut all = match topic {
+        Topic::Statistics => {
+            let by_block = rates::by_block(step).into_iter();
+            by_block.chain([verdicts::grid(step), steadiness::grid(step)]).collect()
+        }
+        Topic::Latency => {
+            let kinds = kinds(step).into_iter();
+            let of_kinds = kinds.flat_map(|kind| [latency::grid(step, &kind), buckets::grid(step, &kind)]);
+            of_kinds.chain([schedule::grid(step)]).collect()
+        }
+        Topic::Cost => {
+            let [metrics, efficiency, relative_costs] = relative::grids(step);
+            let [costs, wake_ups] = metrics::costs(step);
             vec![
                 account::grid(step),
                 metrics::original(step),
-                relative_metrics,
+                metrics,
                 metrics::efficiency(step),
-                relative_efficiency,
+                efficiency,
                 costs,
                 wake_ups,
                 relative_costs,
                 host_check::grid(step),
                 client::grid(step),
-            ],
-        ),
-        (Topic::Io, vec![metrics::device(step), debt::grid(step), memory::grid(step)]),
-        (
-            Topic::Sql,
-            vec![
-                operations::grid(step),
-                lookups::grid(step),
-                statements::grid(step),
-                query_plans::grid(step),
-            ],
-        ),
-    ];
-    let all = topics
-        .into_iter()
-        .flat_map(|(topic, grids)| grids.into_iter().map(move |grid| Grid { topic, ..grid }));
-    all.filter(|grid| !grid.rows.is_empty()).collect()
+            ]
+        }
+        Topic::Io => vec![metrics::device(step), debt::grid(step), memory::grid(step)],
+        Topic::Sql => {
+            vec![operations::grid(step), lookups::grid(step), statements::grid(step), query_plans::grid(step)]
+        }
+    };
+    all.retain(|table| !table.rows.is_empty());
+    all
 }
 
 /// Why runs of a step must not be used or are missing, one line a run.
@@ -246,9 +213,9 @@ mod tests {
     #[test]
     fn every_row_of_every_table_has_a_cell_for_every_column() {
         for step in &fixture::findings().workloads[0].steps {
-            for grid in grids(step) {
-                for row in &grid.rows {
-                    assert_eq!(row.len(), grid.columns.len(), "{} of {}", grid.title, step.name);
+            for table in Topic::ALL.into_iter().flat_map(|topic| tables(step, topic)).chain(rate(step)) {
+                for row in &table.rows {
+                    assert_eq!(row.len(), table.columns.len(), "{} of {}", table.title, step.name);
                 }
             }
         }

@@ -2,10 +2,11 @@
 
 use dbdyno_analyse::StepFindings;
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::rate;
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Operations in the window. Dropped: due, but never sent. Retried attempts are not \
                 failures.";
     let mut labels = run_columns(step);
@@ -35,7 +36,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         let meaning = "Of the operations, BEGIN and COMMIT included; without attempts that were repeated.";
         figures.push(Column::new("statements", "1/s", meaning));
     }
-    let mut grid = Grid::new("Operations", note, labels, figures);
+    let mut grid = Table::new("Operations", note, labels, figures);
     for (variant, run) in runs(step) {
         for kind in &run.kinds {
             let mut row = run_labels(step, variant, run);
@@ -50,7 +51,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
             if several {
                 row.push(rate(Some(kind.statements_per_second)));
             }
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

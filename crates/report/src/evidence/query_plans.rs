@@ -2,9 +2,9 @@
 
 use dbdyno_analyse::{StatementPlans, StepFindings};
 
-use super::{Column, Grid};
+use crate::document::{Column, Table};
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "EXPLAIN output of each server after the step, without costs, estimates and values. \
                 Plans of different products are not comparable.";
     let labels = vec![
@@ -12,7 +12,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         Column::new("variant", "", ""),
         Column::new("blocks", "", "Blocks in which the plan was this one."),
     ];
-    let mut grid = Grid::new("Query plans", note, labels, [Column::new("plan", "", "")]);
+    let mut grid = Table::new("Query plans", note, labels, [Column::new("plan", "", "")]);
     let mut statements: Vec<&str> = Vec::new();
     for plans in step.variants.iter().flat_map(|variant| &variant.query_plans) {
         if !statements.contains(&plans.statement.as_str()) {
@@ -23,17 +23,17 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         for variant in &step.variants {
             let of_statement = variant.query_plans.iter().filter(|plans| plans.statement == statement);
             for plans in of_statement {
-                push(&mut grid.rows, &variant.variant, plans);
+                push(&mut grid, &variant.variant, plans);
             }
         }
     }
     grid
 }
 
-fn push(rows: &mut Vec<Vec<String>>, variant: &str, plans: &StatementPlans) {
+fn push(grid: &mut Table, variant: &str, plans: &StatementPlans) {
     for (text, blocks) in &plans.plans {
         let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
-        rows.push(vec![plans.statement.clone(), variant.to_owned(), blocks.join(" "), text.clone()]);
+        grid.push([plans.statement.clone(), variant.to_owned(), blocks.join(" "), text.clone()]);
     }
 }
 
@@ -58,6 +58,6 @@ mod tests {
         let mut step = fixture::with_other_plans().workloads[0].steps[4].clone();
         let plan = format!("Limit, then {}Seq Scan on pi1", "Sort, then ".repeat(40));
         step.variants[0].query_plans[0].plans[0].0.clone_from(&plan);
-        assert_eq!(grid(&step).rows[0][3], plan);
+        assert_eq!(grid(&step).rows[0][3].text, plan);
     }
 }

@@ -3,7 +3,8 @@
 use dbdyno_analyse::statistics::describe::median;
 use dbdyno_analyse::{StepFindings, StepRun, Validity, VariantStep};
 
-use super::{Column, Grid, has_blocks, run_columns, runs, state};
+use super::{has_blocks, run_columns, runs, state};
+use crate::document::{Column, Table};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed, rate, ratio};
 
@@ -12,7 +13,7 @@ const JUDGED: &str =
     "Background rate if every client were as slow as the slowest: this is compared with the target.";
 
 /// Rate, ratio and window of each variant.
-pub(super) fn by_variant(step: &StepFindings) -> Grid {
+pub(super) fn by_variant(step: &StepFindings) -> Table {
     let blocks = has_blocks(step);
     let note = if blocks {
         "Rate: median over the valid blocks. Ratio: geometric mean of the ratios to the base within each block."
@@ -42,9 +43,9 @@ pub(super) fn by_variant(step: &StepFindings) -> Grid {
             "Seconds in which the background rate was kept.",
         ));
     }
-    let mut grid = Grid::new("Rate", note, vec![Column::new("variant", "", "")], figures);
+    let mut grid = Table::new("Rate", note, vec![Column::new("variant", "", "")], figures);
     for variant in &step.variants {
-        grid.rows.push(variant_row(step, variant, blocks));
+        grid.push(variant_row(step, variant, blocks));
     }
     grid
 }
@@ -73,7 +74,7 @@ fn variant_row(step: &StepFindings, variant: &VariantStep, blocks: bool) -> Vec<
 }
 
 /// Every run by itself; only when there is more than one block.
-pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
+pub(super) fn by_block(step: &StepFindings) -> Option<Table> {
     if !has_blocks(step) {
         return None;
     }
@@ -91,7 +92,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
             "Seconds in which the background rate was kept.",
         ));
     }
-    let mut grid = Grid::new("Rate by block", "Each run by itself.", run_columns(step), figures);
+    let mut grid = Table::new("Rate by block", "Each run by itself.", run_columns(step), figures);
     for (variant, run) in runs(step) {
         let ran = matches!(run.validity, Validity::Valid | Validity::Invalid { .. });
         let mut row = vec![variant.variant.clone(), run.block.to_string(), state(&run.validity).to_owned()];
@@ -102,7 +103,7 @@ pub(super) fn by_block(step: &StepFindings) -> Option<Grid> {
             row.push(rate(run.judged_background_rate));
             row.push(fixed(run.seconds_on_target.map(|share| share * 100.0), 1));
         }
-        grid.rows.push(row);
+        grid.push(row);
     }
     Some(grid)
 }
@@ -122,7 +123,7 @@ mod tests {
         let findings = fixture::with_blocks(2);
         let grid = by_block(&findings.workloads[0].steps[0]).expect("two blocks");
         assert_eq!(grid.rows.len(), 4);
-        assert_eq!(grid.rows[3][..3], ["<b>&\"".to_owned(), "2".to_owned(), "valid".to_owned()]);
+        assert_eq!(grid.rows[3][..3].join(" "), "<b>&\" 2 valid");
         assert!(by_block(&fixture::findings().workloads[0].steps[0]).is_none());
     }
 }

@@ -3,11 +3,11 @@
 use dbdyno_analyse::metrics::Figures;
 use dbdyno_analyse::{RelativeMetrics, StepFindings, VariantStep};
 
-use super::{Column, Grid};
+use crate::document::{Column, Table};
 use crate::number::ratio;
 
 /// Relative versions of the metric row, of the efficiency and of the costs, without figures that no variant has.
-pub(super) fn grids(step: &StepFindings) -> [Grid; 3] {
+pub(super) fn grids(step: &StepFindings) -> [Table; 3] {
     [
         grid(step, "Metrics, relative", |found| &found.metrics),
         grid(step, "Hardware efficiency, relative", |found| &found.efficiency),
@@ -15,7 +15,7 @@ pub(super) fn grids(step: &StepFindings) -> [Grid; 3] {
     ]
 }
 
-fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics) -> &G) -> Grid {
+fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics) -> &G) -> Table {
     let note = "Ratio to the base, geometric mean over the blocks; inf where the base has 0.";
     let found = step.variants.iter().filter_map(|variant| Some((variant, variant.relative.as_ref()?)));
     let rows: Vec<(&VariantStep, Vec<Option<f64>>)> = found
@@ -24,11 +24,11 @@ fn grid<G: Figures>(step: &StepFindings, title: &str, group: fn(&RelativeMetrics
     let is_known = |index: usize| rows.iter().any(|(_, ratios)| ratios[index].is_some());
     let heads = G::in_tables().enumerate().filter(|(index, _)| is_known(*index));
     let heads = heads.map(|(_, metric)| Column::new(metric.name, "", ""));
-    let mut grid = Grid::new(title, note, vec![Column::new("variant", "", "")], heads);
+    let mut grid = Table::new(title, note, vec![Column::new("variant", "", "")], heads);
     for (variant, ratios) in &rows {
         let known = ratios.iter().enumerate().filter(|(index, _)| is_known(*index));
         let texts = known.map(|(_, value)| ratio_text(*value));
-        grid.rows.push(std::iter::once(variant.variant.clone()).chain(texts).collect());
+        grid.push(std::iter::once(variant.variant.clone()).chain(texts));
     }
     grid
 }
@@ -52,7 +52,7 @@ mod tests {
         let step = &mut findings.workloads[0].steps[0];
         let found = step.variants[1].relative.as_mut().expect("in the fixture");
         (found.metrics.rps, found.cost.rest_cpu_us) = (Some(f64::INFINITY), None);
-        let text = |grid: &Grid| {
+        let text = |grid: &Table| {
             let rows = grid.rows.iter().map(|row| row.join(" "));
             std::iter::once(
                 grid.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(" "),

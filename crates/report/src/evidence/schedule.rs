@@ -2,11 +2,12 @@
 
 use dbdyno_analyse::{KindResult, Schedule, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, duration_whole_us, rate};
 
 /// No rows for steps of closed loops.
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Operations sent on a schedule. Lag: from due to sent, for operations with a free \
                 connection; it is caused by the client.";
     let mut labels = run_columns(step);
@@ -21,14 +22,14 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("lag p99", "", "Above 1 ms and 10 % of the response time's p99 the step is invalid."),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Schedule", note, labels, figures);
+    let mut grid = Table::new("Schedule", note, labels, figures);
     for (variant, run) in runs(step) {
         for kind in &run.kinds {
             if let Some(schedule) = &kind.schedule {
                 let mut row = run_labels(step, variant, run);
                 row.extend([kind.kind.clone(), schedule.process.clone()]);
                 row.extend(figures_of(kind, schedule));
-                grid.rows.push(row);
+                grid.push(row);
             }
         }
     }

@@ -2,10 +2,11 @@
 
 use dbdyno_analyse::{StatementResult, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{NOT_AVAILABLE, duration_us, duration_whole_us, fixed, rate};
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Statements of the operations answered, over the window. Time: from sending to answered.";
     let mut labels = run_columns(step);
     labels.push(Column::new("statement", "", ""));
@@ -22,13 +23,13 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ("max", "", ""),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Statements", note, labels, figures);
+    let mut grid = Table::new("Statements", note, labels, figures);
     for (variant, run) in runs(step) {
         for statement in run.kinds.iter().flat_map(|kind| &kind.statements) {
             let mut row = run_labels(step, variant, run);
             row.push(statement.statement.clone());
             row.extend(figures_of(statement));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

@@ -2,10 +2,11 @@
 
 use dbdyno_analyse::{Steadiness, StepFindings};
 
-use super::{Column, Grid, run_columns, run_labels, runs};
+use super::{run_columns, run_labels, runs};
+use crate::document::{Column, Table};
 use crate::number::{fixed, rate};
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Whole seconds of the window, within one run: seconds are not independent repetitions.";
     let figures = [
         ("median second", step.rate_label.as_str(), "Rate of the median second."),
@@ -23,12 +24,12 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Steadiness", note, run_columns(step), figures);
+    let mut grid = Table::new("Steadiness", note, run_columns(step), figures);
     for (variant, run) in runs(step) {
         if let Some(found) = &run.steadiness {
             let mut row = run_labels(step, variant, run);
             row.extend(figures_of(found));
-            grid.rows.push(row);
+            grid.push(row);
         }
     }
     grid

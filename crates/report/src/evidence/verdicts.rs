@@ -2,11 +2,11 @@
 
 use dbdyno_analyse::{Inference, Paired, StepFindings, VariantStep, p_text};
 
-use super::{Column, Grid};
+use crate::document::{Column, Table};
 use crate::number::interval_text;
 use crate::number::{NOT_AVAILABLE, fixed};
 
-pub(super) fn grid(step: &StepFindings) -> Grid {
+pub(super) fn grid(step: &StepFindings) -> Table {
     let note = "Ratio to the base, paired by block. t: Student's, on log ratios; the verdict comes \
                 from it. BCa: bootstrap, too narrow for few blocks. Hodges–Lehmann: robust against \
                 one outlying block.";
@@ -43,7 +43,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         ),
     ]
     .map(|(name, unit, meaning)| Column::new(name, unit, meaning));
-    let mut grid = Grid::new("Verdict", note, vec![Column::new("variant", "", "")], figures);
+    let mut grid = Table::new("Verdict", note, vec![Column::new("variant", "", "")], figures);
     for variant in &step.variants {
         let Some((ratio, inference)) =
             variant.ratio.as_ref().and_then(|ratio| Some((ratio, ratio.inference.as_ref()?)))
@@ -55,7 +55,7 @@ pub(super) fn grid(step: &StepFindings) -> Grid {
         row.push(fixed(Some(100.0 * step.margin), 1));
         row.extend([ratio.blocks.len().to_string(), fixed(Some(ratio.value), 4)]);
         row.extend(figures_of(inference));
-        grid.rows.push(row);
+        grid.push(row);
     }
     grid
 }
@@ -99,7 +99,7 @@ mod tests {
     fn the_base_and_a_single_block_have_no_row() {
         let several = grid(&fixture::with_blocks(3).workloads[0].steps[0]);
         assert_eq!(several.rows.len(), 1);
-        assert_eq!(several.rows[0][..4], ["<b>&\"", "undecided", "2.0", "3"].map(str::to_owned));
+        assert_eq!(several.rows[0][..4].join(" "), "<b>&\" undecided 2.0 3");
         assert!(grid(&fixture::findings().workloads[0].steps[0]).rows.is_empty());
     }
 }

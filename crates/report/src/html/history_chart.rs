@@ -48,7 +48,7 @@ impl Axis {
 }
 
 /// The chart; `runs` are names and dates of all runs. `None` for fewer than two values.
-pub(super) fn history_chart(
+pub(crate) fn history_chart(
     title: &str,
     unit: &str,
     series: &Series,

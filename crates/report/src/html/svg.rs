@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+pub(super) use crate::document::html::escaped;
+
 /// Colours. The eight variants after the first eight have the same colours again with other dashes and hollow markers, those after
 /// them with other shapes: 64 looks differ.
 pub(super) const COLOURS: usize = 8;
@@ -15,34 +17,6 @@ pub(super) fn colour(variant: usize) -> usize {
 /// Dash pattern of a variant's lines; empty for a solid one.
 fn dash(variant: usize) -> &'static str {
     DASHES[(variant + variant / COLOURS) % COLOURS]
-}
-
-/// Text as element content or attribute value.
-pub(super) fn escaped(text: &str) -> String {
-    let mut result = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => result.push_str("&amp;"),
-            '<' => result.push_str("&lt;"),
-            '>' => result.push_str("&gt;"),
-            '"' => result.push_str("&quot;"),
-            '\'' => result.push_str("&#39;"),
-            other => result.push(other),
-        }
-    }
-    result
-}
-
-/// Text as element content, with what is between two backquotes as code. A backquote without a second one stays.
-pub(super) fn coded(text: &str) -> String {
-    let parts: Vec<String> = text.split('`').map(escaped).collect();
-    let last = parts.len() - 1;
-    let part = |(number, part): (usize, &String)| match number % 2 {
-        0 => part.clone(),
-        _ if number == last => format!("`{part}"),
-        _ => format!("<code>{part}</code>"),
-    };
-    parts.iter().enumerate().map(part).collect()
 }
 
 /// The variant's marker around a point: each colour has its own shape.
@@ -91,17 +65,6 @@ pub(super) fn line_start(variant: usize, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_cannot_leave_its_element_or_attribute() {
-        assert_eq!(escaped("<b>&\"'"), "&lt;b&gt;&amp;&quot;&#39;");
-    }
-
-    #[test]
-    fn what_stands_in_backquotes_is_code_and_still_text() {
-        assert_eq!(coded("see `a<b>` and `c`."), "see <code>a&lt;b&gt;</code> and <code>c</code>.");
-        assert_eq!(coded("it's 5 ` <"), "it&#39;s 5 ` &lt;");
-    }
 
     /// Marker and dashes.
     fn drawn(variant: usize) -> (String, &'static str) {

@@ -1,22 +1,13 @@
-//! The terminal's report.
+//! The report for a terminal, and what has to be the same in all formats.
 
-use super::*;
-use crate::fixture;
+use dbdyno_analyse::Findings;
+
+use super::{Markdown, Part, Terminal, TerminalOptions};
+use crate::document::{Block, markdown, terminal};
+use crate::{Format, fixture, run};
 
 fn render(findings: &Findings, options: TerminalOptions) -> String {
     Terminal { options }.render(findings).expect("plain data")
-}
-
-#[test]
-fn the_report_of_the_fixture() {
-    insta::assert_snapshot!("terminal", render(&fixture::findings(), TerminalOptions::PLAIN));
-}
-
-#[test]
-fn the_summary_alone_in_colour() {
-    let options = TerminalOptions { width: 80, colour: true, part: Part::Tables, ..TerminalOptions::PLAIN };
-    let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
-    insta::assert_snapshot!("terminal_summary_in_colour", text);
 }
 
 #[test]
@@ -93,7 +84,8 @@ fn a_sweep_has_a_row_a_number_of_connections() {
 fn nothing_but_configurations_is_wider_than_the_terminal() {
     for width in [80, 100, 140] {
         let text = render(&fixture::with_blocks(3), TerminalOptions { width, ..TerminalOptions::PLAIN });
-        for line in text.lines() {
+        // Code, as configurations and statements, is as it was written.
+        for line in text.lines().filter(|line| !line.starts_with("  ")) {
             assert!(line.chars().count() <= width, "{width}: {line}");
         }
     }
@@ -112,4 +104,81 @@ fn many_variants_continue_below() {
     let text = render(&fixture::sized(&names, 1, 3), options);
     assert!(text.lines().all(|line| line.chars().count() <= 100));
     assert!(names.iter().all(|name| text.contains(name)));
+}
+
+/// The document of a run in its sections, each from a heading to the next: `title`, `insert-benchmark`, `l.i0`.
+fn sections(findings: &Findings) -> Vec<(String, Vec<Block>)> {
+    let mut all: Vec<(String, Vec<Block>)> = vec![("title".to_owned(), Vec::new())];
+    for block in run::whole(findings, None) {
+        if let Block::Heading(heading) = &block
+            && heading.level == 2
+        {
+            all.push((heading.text.clone(), Vec::new()));
+        }
+        if let Some((_, blocks)) = all.last_mut() {
+            blocks.push(block);
+        }
+    }
+    all
+}
+
+fn section(name: &str) -> Vec<Block> {
+    let found = sections(&fixture::findings()).into_iter().find(|(title, _)| title == name);
+    found.unwrap_or_else(|| panic!("no section {name}")).1
+}
+
+/// A section of each kind; of the steps, one with queries next to writes.
+const GOLDEN: [(&str, &str); 9] = [
+    ("title", "title"),
+    ("answer", "insert-benchmark"),
+    ("compared", "What was compared"),
+    ("rates", "Rates and latency: insert-benchmark"),
+    ("configuration", "Configuration differences"),
+    ("failed-step", "qp1000"),
+    ("how", "How insert-benchmark was run"),
+    ("logs", "Logs of failed cells"),
+    ("configurations", "Configurations"),
+];
+
+#[test]
+fn each_section_for_a_terminal_and_as_markdown() {
+    for (name, title) in GOLDEN {
+        let mut blocks = section(title);
+        if name == "failed-step" {
+            blocks.retain(|block| !matches!(block, Block::Fold(..)));
+        }
+        insta::assert_snapshot!(format!("{name}-terminal"), terminal(&blocks, 100, false));
+        insta::assert_snapshot!(format!("{name}-markdown"), markdown(&blocks));
+    }
+}
+
+#[test]
+fn each_topic_of_a_step() {
+    for block in section("qr100") {
+        if let Block::Fold(title, blocks) = block {
+            let name = title.split(' ').next().unwrap_or_default().trim_matches(',');
+            insta::assert_snapshot!(format!("topic-{name}"), terminal(&blocks, 100, false));
+        }
+    }
+}
+
+#[test]
+fn the_rates_in_colour() {
+    let options = TerminalOptions { width: 80, colour: true, part: Part::Tables, ..TerminalOptions::PLAIN };
+    let text = render(&fixture::findings(), options).replace('\u{1b}', "ESC");
+    insta::assert_snapshot!("rates-in-colour", text);
+}
+
+#[test]
+fn every_table_row_of_markdown_has_as_many_cells_as_its_head() {
+    let text = Markdown.render(&fixture::with_blocks(2)).expect("plain data");
+    let mut columns = None;
+    for line in text.lines() {
+        if !line.starts_with('|') {
+            columns = None;
+            continue;
+        }
+        let cells = line.replace("\\|", "").matches('|').count();
+        assert_eq!(*columns.get_or_insert(cells), cells, "{line}");
+    }
 }

@@ -4,54 +4,30 @@
 
 mod long_cells;
 
-/// How a cell is painted on a terminal.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Paint {
-    #[default]
-    Plain,
-    Bold,
-    Dim,
-    Red,
-    Green,
-    Yellow,
-    Cyan,
-}
-
-impl Paint {
-    /// The text in this paint. Only the sixteen colours that a terminal's own theme keeps readable are used.
-    pub(crate) fn apply(self, text: &str) -> String {
-        let code = match self {
-            Self::Plain => return text.to_owned(),
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Red => "31",
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Cyan => "36",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
-    }
-}
+use super::Tone;
+use super::text::{columns_of, cut, painted};
 
 /// One cell.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextCell {
     pub(crate) text: String,
-    pub(crate) paint: Paint,
+    pub(crate) tone: Tone,
 }
 
 impl From<String> for TextCell {
     fn from(text: String) -> Self {
-        Self { text, paint: Paint::Plain }
+        Self { text, tone: Tone::Plain }
     }
 }
 
-/// A table. Columns below `labels` are left-aligned and repeated in each part, the others are right-aligned.
+/// A table. Columns below `labels` are repeated in each part.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TextTable {
     pub(crate) labels: usize,
     /// For each column its name and its unit; units make a second line when any column has one.
     pub(crate) heads: Vec<(String, String)>,
+    /// Whether each column is of words, which are aligned at their left.
+    pub(crate) words: Vec<bool>,
     pub(crate) rows: Vec<Vec<TextCell>>,
 }
 
@@ -84,7 +60,7 @@ impl TextTable {
         let head = |second: bool| {
             let cells = part.iter().map(|&column| {
                 let (name, unit) = &self.heads[column];
-                TextCell { text: if second { unit.clone() } else { name.clone() }, paint: Paint::Dim }
+                TextCell { text: if second { unit.clone() } else { name.clone() }, tone: Tone::Muted }
             });
             self.line(part, widths, cells, colour)
         };
@@ -94,7 +70,7 @@ impl TextTable {
         }
         let total = part.iter().map(|&column| widths[column]).sum::<usize>() + GAP * (part.len() - 1);
         let rule = "─".repeat(total);
-        lines.push(if colour { Paint::Dim.apply(&rule) } else { rule });
+        lines.push(if colour { painted(Tone::Muted, &rule) } else { rule });
         for row in &self.rows {
             let line = self.line(part, widths, part.iter().map(|&column| row[column].clone()), colour);
             // The further lines of a long cell have nothing in the other parts.
@@ -116,8 +92,8 @@ impl TextTable {
             }
             let text = self.shortened(column, &cell.text);
             let padding = " ".repeat(widths[column].saturating_sub(columns_of(&text)));
-            let text = if colour && !text.is_empty() { cell.paint.apply(&text) } else { text };
-            if column < self.labels {
+            let text = if colour && !text.is_empty() { painted(cell.tone, &text) } else { text };
+            if self.words[column] {
                 line.push_str(&text);
                 line.push_str(&padding);
             } else {
@@ -164,44 +140,6 @@ impl TextTable {
     }
 }
 
-/// Characters stand for columns: names in double-width scripts are misaligned, which costs beauty but no number.
-fn columns_of(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Text broken at spaces into lines of at most `width` characters, the following ones indented.
-pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        let has_word = !line.trim_start().is_empty();
-        if has_word && columns_of(&line) + 1 + columns_of(word) > width {
-            lines.push(std::mem::replace(&mut line, indent.to_owned()));
-        } else if has_word {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
-}
-
-/// Text of at most `width` characters; the end of a longer one is an ellipsis.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if columns_of(text) <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
-/// One line of text: what would break a line or steer a terminal becomes a space.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split(|c: char| c.is_control() || c.is_whitespace())
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +149,7 @@ mod tests {
         let row = |texts: [&str; 4]| texts.map(|text| TextCell::from(text.to_owned())).to_vec();
         TextTable {
             labels: 1,
+            words: vec![true, false, false, false],
             heads: vec![head("variant", ""), head("ips", "rows/s"), head("rss", "GiB"), head("tag", "")],
             rows: vec![row(["a", "120000", "0.5", "t"]), row(["longer", "7", "12.0", "uv"])],
         }
@@ -248,7 +187,7 @@ mod tests {
     #[test]
     fn colour_does_not_move_anything() {
         let mut painted = table();
-        painted.rows[0][1].paint = Paint::Green;
+        painted.rows[0][1].tone = Tone::Better;
         let coloured = painted.lines(80, true).join("\n");
         assert!(coloured.contains("\u{1b}[32m120000\u{1b}[0m"));
         let mut plain = coloured;
@@ -263,16 +202,5 @@ mod tests {
         let mut table = table();
         table.rows[0][0].text = "x".repeat(200);
         assert!(table.lines(80, false).iter().all(|line| columns_of(line) <= 80));
-    }
-
-    #[test]
-    fn wrapping_keeps_every_word_and_the_width() {
-        let lines = wrapped("one two three four five", 10, "  ");
-        assert_eq!(lines, ["one two", "  three", "  four", "  five"]);
-    }
-
-    #[test]
-    fn text_from_a_server_cannot_steer_the_terminal() {
-        assert_eq!(one_line("a\u{1b}[31mb\r\n\tc"), "a [31mb c");
     }
 }

@@ -1,6 +1,7 @@
 //! Long texts in a table, a query plan or a setting, broken into several lines so that the table fits and nothing is cut.
 
-use super::{GAP, LABEL_LIMIT, TextCell, TextTable, columns_of, wrapped};
+use super::super::text::{columns_of, wrapped};
+use super::{GAP, LABEL_LIMIT, TextCell, TextTable};
 
 /// Narrower texts are left whole, and no column of longer ones is made narrower.
 const NARROWEST: usize = 30;
@@ -64,7 +65,7 @@ fn broken(row: Vec<TextCell>, rooms: &[Option<usize>]) -> Vec<Vec<TextCell>> {
             if number == rows.len() {
                 rows.push(vec![TextCell::default(); rooms.len()]);
             }
-            rows[number][column] = TextCell { text: format!("{line:widest$}"), paint: cell.paint };
+            rows[number][column] = TextCell { text: format!("{line:widest$}"), tone: cell.tone };
         }
     }
     rows
@@ -77,7 +78,12 @@ mod tests {
     fn table(rows: &[[&str; 4]]) -> TextTable {
         let heads = ["variant", "base", "new", "factor"].map(|name| (name.to_owned(), String::new()));
         let row = |texts: &[&str; 4]| texts.map(|text| TextCell::from(text.to_owned())).to_vec();
-        TextTable { labels: 1, heads: heads.to_vec(), rows: rows.iter().map(row).collect() }
+        TextTable {
+            labels: 1,
+            heads: heads.to_vec(),
+            words: vec![true, false, false, false],
+            rows: rows.iter().map(row).collect(),
+        }
     }
 
     const ROWS: [[&str; 4]; 2] = [

@@ -1,0 +1,309 @@
+//! Blocks as the body of an HTML page. Every text is escaped here.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use super::{Block, Cell, Chart, Heading, Table, Tone};
+
+/// Cells longer than this are broken into lines.
+const LONG: usize = 40;
+
+/// Sections, each from a heading of level 2 to the next, within one `main`.
+pub fn html(blocks: &[Block]) -> String {
+    let mut page = Page { out: String::from("<main>\n"), contents: contents(blocks), ..Page::default() };
+    page.blocks(blocks);
+    page.end_section();
+    page.out + "</main>\n"
+}
+
+#[derive(Default)]
+struct Page {
+    out: String,
+    /// Made before, because they come before what they lead to.
+    contents: String,
+    is_in_section: bool,
+    /// Meanings of columns that an earlier table of the same title has: the script says them again in the others.
+    said: HashSet<[String; 3]>,
+}
+
+impl Page {
+    fn blocks(&mut self, blocks: &[Block]) {
+        let mut rest = blocks;
+        while let Some(block) = rest.first() {
+            let charts = rest.iter().take_while(|block| matches!(block, Block::Chart(_))).count();
+            if charts > 1 {
+                self.out.push_str("<div class=\"charts\">\n");
+                rest[..charts].iter().for_each(|block| self.block(block));
+                self.out.push_str("</div>\n");
+            } else {
+                self.block(block);
+            }
+            rest = &rest[charts.max(1)..];
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(heading) => self.heading(heading),
+            Block::Text(tone, text) => self.line(&format!("<p{}>{}</p>", class(*tone), coded(text))),
+            Block::List(tone, items) => {
+                let class = if *tone == Tone::Doubt { "problems" } else { "answers" };
+                self.list(class, items);
+            }
+            Block::Facts(facts) => {
+                self.out.push_str("<dl class=\"variants\">\n");
+                for (name, text) in facts {
+                    self.line(&format!("<div><dt>{}</dt><dd>{}</dd></div>", escaped(name), coded(text)));
+                }
+                self.out.push_str("</dl>\n");
+            }
+            Block::Table(table) => self.table(table),
+            Block::Code(text) => self.line(&format!("<pre tabindex=\"0\">{}</pre>", escaped(text))),
+            Block::Fold(title, blocks) => {
+                self.line(&format!("<details><summary>{}</summary>", escaped(title)));
+                self.blocks(blocks);
+                self.out.push_str("</details>\n");
+            }
+            Block::Notices(title, texts) => self.notices(title, texts),
+            Block::Chart(chart) => self.chart(chart),
+            Block::Key(variants) => {
+                let items = variants.iter().map(|(name, line)| format!("<li>{line} {}</li>", escaped(name)));
+                let items: String = items.collect();
+                self.line(&format!("<ul class=\"lines\">{items}</ul>"));
+            }
+            Block::Contents => {
+                let contents = std::mem::take(&mut self.contents);
+                self.line(&format!("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n{contents}</nav>"));
+            }
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn end_section(&mut self) {
+        if std::mem::take(&mut self.is_in_section) {
+            self.out.push_str("</section>\n");
+        }
+    }
+
+    fn heading(&mut self, heading: &Heading) {
+        if heading.level == 2 {
+            self.end_section();
+            self.out.push_str("<section>\n");
+            self.is_in_section = true;
+        }
+        let level = heading.level;
+        let id = attribute("id", &heading.id);
+        let aside = match heading.aside.as_str() {
+            "" => String::new(),
+            aside => format!(" <small>{}</small>", escaped(aside)),
+        };
+        self.line(&format!("<h{level}{id}>{}{aside}</h{level}>", escaped(&heading.text)));
+    }
+
+    fn list(&mut self, class: &str, items: &[String]) {
+        let items: String = items.iter().map(|item| format!("<li>{}</li>", coded(item))).collect();
+        self.line(&format!("<ul class=\"{class}\">{items}</ul>"));
+    }
+
+    fn notices(&mut self, title: &str, texts: &[String]) {
+        if title.is_empty() {
+            let count = dbdyno_analyse::numbered(texts.len(), "warning");
+            self.line(&format!("<details class=\"notices\"><summary>{count}</summary>"));
+            self.list("answers", texts);
+            self.out.push_str("</details>\n");
+        } else {
+            self.line(&format!("<div class=\"warnings\" role=\"note\"><h2>{}</h2>", escaped(title)));
+            self.list("answers", texts);
+            self.out.push_str("</div>\n");
+        }
+    }
+
+    fn chart(&mut self, chart: &Chart) {
+        let (id, title) = (attribute("id", &chart.id), escaped(&chart.title));
+        let picture = &chart.picture;
+        self.line(&format!(
+            "<figure{id}><figcaption>{title}</figcaption><div class=\"scroll\" tabindex=\"0\">{picture}</div></figure>"
+        ));
+    }
+
+    fn table(&mut self, table: &Table) {
+        let title = if table.title.is_empty() { "Answer" } else { &table.title };
+        if !(table.title.is_empty() && table.note.is_empty()) {
+            let bold =
+                if table.title.is_empty() { String::new() } else { format!("<b>{}</b> ", escaped(title)) };
+            self.line(&format!("<p class=\"note\">{bold}{}</p>", coded(&table.note)));
+        }
+        let mut kind = format!("sortable l{}", table.labels);
+        if table.rows.iter().flatten().any(|cell| cell.tone != Tone::Plain) {
+            kind.push_str(" summary");
+        }
+        self.line(&format!(
+            "<div class=\"scroll\" tabindex=\"0\">\n<table class=\"{kind}\">\n<caption>{}</caption>",
+            escaped(title)
+        ));
+        self.out.push_str("<thead><tr>");
+        for column in &table.columns {
+            let said = [&table.title, &column.name, &column.unit].map(String::clone);
+            let meaning =
+                if column.meaning.is_empty() || !self.said.insert(said) { "" } else { &column.meaning };
+            let words = if column.is_words { " class=\"word\"" } else { "" };
+            let unit = match column.unit.as_str() {
+                "" => String::new(),
+                unit => format!("<small>{}</small>", escaped(unit)),
+            };
+            let (title, name) = (attribute("title", meaning), escaped(&column.name));
+            let _ = write!(self.out, "<th scope=\"col\"{words}{title}>{name}{unit}</th>");
+        }
+        self.out.push_str("</tr></thead>\n<tbody>\n");
+        for row in &table.rows {
+            self.row(table, row);
+        }
+        self.out.push_str("</tbody>\n</table>\n</div>\n");
+        if !table.legend.is_empty() {
+            let entries: String = table
+                .legend
+                .iter()
+                .map(|(tone, meaning)| {
+                    let (class, sign) = (class(*tone), tone.sign());
+                    format!("<span class=\"key\"><span{class}>{sign}</span> {}</span> ", escaped(meaning))
+                })
+                .collect();
+            self.line(&format!("<p class=\"legend\">{}</p>", entries.trim_end()));
+        }
+    }
+
+    /// Cells have no end tags, as HTML allows: a big run has 200,000 of them, and each end tag is 5 bytes.
+    fn row(&mut self, table: &Table, row: &[Cell]) {
+        self.out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let text = match &cell.link {
+                Some(id) => format!("<a href=\"#{}\">{}</a>", escaped(id), escaped(&cell.text)),
+                None => escaped(&cell.text),
+            };
+            if at == 0 {
+                let _ = write!(self.out, "<th scope=\"row\">{text}</th>");
+                continue;
+            }
+            let class = match () {
+                () if cell.tone != Tone::Plain => class(cell.tone),
+                () if table.columns[at].is_words => " class=\"word\"",
+                () if cell.text.chars().count() > LONG => " class=\"long\"",
+                () => "",
+            };
+            let _ = write!(self.out, "<td{class}{}>{text}", attribute("title", &cell.note));
+            if !cell.sign.is_empty() {
+                let _ = write!(self.out, " <i>{}</i>", cell.sign);
+            }
+            let judgement = cell.judgement();
+            if !judgement.is_empty() {
+                let _ = write!(self.out, "<small>{judgement}</small>");
+            }
+        }
+        self.out.push_str("</tr>\n");
+    }
+}
+
+/// Nothing where the value is empty.
+fn attribute(name: &str, value: &str) -> String {
+    if value.is_empty() { String::new() } else { format!(" {name}=\"{}\"", escaped(value)) }
+}
+
+/// Classes are in `page.css`.
+fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Strong => " class=\"strong\"",
+        Tone::Muted => " class=\"facts\"",
+        Tone::Better => " class=\"better\"",
+        Tone::Worse => " class=\"worse\"",
+        Tone::Doubt => " class=\"invalid\"",
+        Tone::Highest => " class=\"green\"",
+        Tone::Lowest => " class=\"red\"",
+        Tone::Missed => " class=\"grey\"",
+        Tone::Above => " class=\"blue\"",
+        Tone::Below => " class=\"yellow\"",
+    }
+}
+
+/// Links to all headings of level 2 that have an id, in one paragraph each time the aside changes: the steps of a workload are
+/// together.
+fn contents(blocks: &[Block]) -> String {
+    let headings = blocks.iter().filter_map(|block| match block {
+        Block::Heading(heading) if heading.level == 2 && !heading.id.is_empty() => Some(heading),
+        _ => None,
+    });
+    let mut text = String::new();
+    let mut was_step = None;
+    for heading in headings {
+        let is_step = !heading.aside.is_empty();
+        match was_step {
+            Some(was) if was == is_step => text.push(' '),
+            Some(_) => text.push_str("</p>\n<p>"),
+            None => text.push_str("<p>"),
+        }
+        was_step = Some(is_step);
+        let _ = write!(text, "<a href=\"#{}\">{}</a>", escaped(&heading.id), escaped(&heading.text));
+    }
+    if was_step.is_some() { text + "</p>\n" } else { text }
+}
+
+/// Text as element content or attribute value.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => result.push_str("&amp;"),
+            '<' => result.push_str("&lt;"),
+            '>' => result.push_str("&gt;"),
+            '"' => result.push_str("&quot;"),
+            '\'' => result.push_str("&#39;"),
+            other => result.push(other),
+        }
+    }
+    result
+}
+
+/// Text as element content, with what is between two backquotes as code. A backquote without a second one stays.
+fn coded(text: &str) -> String {
+    let parts: Vec<String> = text.split('`').map(escaped).collect();
+    let last = parts.len() - 1;
+    let part = |(number, part): (usize, &String)| match number % 2 {
+        0 => part.clone(),
+        _ if number == last => format!("`{part}"),
+        _ => format!("<code>{part}</code>"),
+    };
+    parts.iter().enumerate().map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Column;
+
+    #[test]
+    fn text_cannot_leave_its_element_or_attribute() {
+        assert_eq!(escaped("<b>&\"'"), "&lt;b&gt;&amp;&quot;&#39;");
+    }
+
+    #[test]
+    fn what_is_between_backquotes_is_code_and_still_text() {
+        assert_eq!(coded("see `a<b>` and `c`."), "see <code>a&lt;b&gt;</code> and <code>c</code>.");
+        assert_eq!(coded("it's 5 ` <"), "it&#39;s 5 ` &lt;");
+    }
+
+    #[test]
+    fn a_coloured_cell_has_its_sign_and_its_reason_and_a_column_is_explained_once() {
+        let mut table =
+            Table::new("Rates", "", vec![Column::new("step", "", "")], [Column::new("a", "1/s", "why")]);
+        let value = Cell { sign: "+", note: "above <b>".to_owned(), ..Cell::toned("9.87", Tone::Above) };
+        table.push([Cell { link: Some("w0s0".to_owned()), ..Cell::from("l.i0") }, value]);
+        let text = html(&[Block::Table(table.clone()), Block::Table(table)]);
+        let expected = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th>\
+                        <td class=\"blue\" title=\"above &lt;b&gt;\">9.87 <i>+</i></tr>";
+        assert_eq!((text.matches(expected).count(), text.matches("title=\"why\"").count()), (2, 1), "{text}");
+    }
+}

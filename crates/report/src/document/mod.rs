@@ -1,0 +1,263 @@
+//! One model of a document, and its renderers: terminal, Markdown, HTML.
+//!
+//! A report is a list of [`Block`]s. Those who build it choose what is said and in which order; a
+//! renderer chooses how it looks, and adds no words about results. JSON and CSV are not rendered
+//! from it: they come from the findings.
+//!
+//! ```text
+//! findings ──► blocks ──► terminal(blocks, width, colour)   tables fitted to the width
+//!                    ├──► markdown(blocks)                   GitHub Flavored Markdown
+//!                    └──► html(blocks)                       the body of a page
+//! ```
+//!
+//! * Texts are plain: each renderer escapes them. Between two backquotes they are code.
+//! * A [`Table`] has typed cells: a text, and what it stands for (tone, sign, interval, verdict,
+//!   note, link). Colour is never the only sign: builders give a coloured cell a sign or a word.
+//! * A [`Chart`] is an id, a title and data. Only HTML draws it. Its figures are in the tables next
+//!   to it, so a reader without scripts, a terminal or Markdown miss nothing.
+//! * A [`Block::Fold`] is closed at first on a page and open everywhere else.
+//! * Headings of level 2 with an id are the entries of [`Block::Contents`].
+
+mod columns;
+pub(crate) mod html;
+pub(crate) mod markdown;
+mod terminal;
+pub(crate) mod text;
+
+use dbdyno_analyse::Verdict;
+use dbdyno_analyse::statistics::Interval;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use terminal::terminal;
+
+/// A part of a document.
+#[derive(Debug, Clone)]
+pub enum Block {
+    Heading(Heading),
+    /// A paragraph.
+    Text(Tone, String),
+    /// `Doubt` for problems.
+    List(Tone, Vec<String>),
+    /// A name and what it is.
+    Facts(Vec<(String, String)>),
+    Table(Table),
+    /// Text as it was written, such as a configuration.
+    Code(String),
+    /// A title and what a page shows when it is opened.
+    Fold(String, Vec<Self>),
+    /// Warnings. Under a title they are open on a page, without one they are counted and folded.
+    Notices(&'static str, Vec<String>),
+    Chart(Chart),
+    /// The variants in the order of their colours in charts, each with a small picture of its line;
+    /// for pages only.
+    Key(Vec<(String, String)>),
+    /// Links to the headings of level 2; for pages only.
+    Contents,
+}
+
+impl Block {
+    /// A heading of level 2 or 3 without a link to it.
+    pub fn heading(level: u8, text: impl Into<String>) -> Self {
+        Self::Heading(Heading { level, text: text.into(), aside: String::new(), id: String::new() })
+    }
+
+    /// A heading of level 2 that links lead to.
+    pub fn section(text: impl Into<String>, id: impl Into<String>) -> Self {
+        Self::Heading(Heading { level: 2, text: text.into(), aside: String::new(), id: id.into() })
+    }
+
+    /// A plain paragraph.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(Tone::Plain, text.into())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Heading {
+    /// 1 is the title of the document.
+    pub level: u8,
+    pub text: String,
+    /// What is smaller, after the text; may be empty.
+    pub aside: String,
+    /// Empty where no link leads to it.
+    pub id: String,
+}
+
+/// How a text or a value is meant. Renderers have a colour or a weight for each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Tone {
+    #[default]
+    Plain,
+    Strong,
+    Muted,
+    /// Differs from the base, to the better.
+    Better,
+    Worse,
+    /// Invalid, or a problem.
+    Doubt,
+    /// Within the highest quarter of its step.
+    Highest,
+    Lowest,
+    /// The planned rate was missed, or it is a target itself.
+    Missed,
+    /// More than 5 % above the base.
+    Above,
+    Below,
+}
+
+impl Tone {
+    /// The sign next to a coloured value, so that the colour is never alone.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Highest => "▲",
+            Self::Lowest => "▼",
+            Self::Missed => "SLA",
+            Self::Above => "+",
+            Self::Below => "−",
+            _ => "",
+        }
+    }
+
+    /// Of a value with this verdict. Only what was decided has a colour.
+    pub fn of(verdict: Option<Verdict>) -> Self {
+        match verdict {
+            Some(Verdict::Faster) => Self::Better,
+            Some(Verdict::Slower | Verdict::Missed | Verdict::Stalled) => Self::Worse,
+            Some(Verdict::Invalid) => Self::Doubt,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Columns of labels, then columns of figures or words.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Empty where a heading says it.
+    pub title: String,
+    /// What the figures are.
+    pub note: String,
+    /// The first columns say what a row is: on a terminal they are repeated in each part of a table that is too wide.
+    pub labels: usize,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+    /// What the signs of the cells mean.
+    pub legend: Vec<(Tone, &'static str)>,
+}
+
+impl Table {
+    pub fn new(
+        title: &str,
+        note: &str,
+        labels: Vec<Column>,
+        figures: impl IntoIterator<Item = Column>,
+    ) -> Self {
+        let count = labels.len();
+        let columns = labels.into_iter().chain(figures).collect();
+        Self { title: title.to_owned(), note: note.to_owned(), labels: count, columns, ..Self::default() }
+    }
+
+    /// One label, then columns of this kind.
+    pub fn with_heads<const N: usize>(labels: usize, heads: [&str; N]) -> Self {
+        let columns = heads.iter().map(|head| Column::new(head, "", "")).collect();
+        Self { labels, columns, ..Self::default() }
+    }
+
+    pub fn push<C: Into<Cell>>(&mut self, row: impl IntoIterator<Item = C>) {
+        self.rows.push(row.into_iter().map(Into::into).collect());
+    }
+
+    /// Signs and their meanings on one line; empty where the table has none.
+    pub(crate) fn legend_text(&self) -> String {
+        let entries = self.legend.iter().map(|(tone, meaning)| format!("{} {meaning}", tone.sign()));
+        entries.collect::<Vec<_>>().join(" · ")
+    }
+}
+
+/// Head of a column.
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    pub name: String,
+    /// Empty where the figures carry their unit or need none.
+    pub unit: String,
+    /// What the column says, in words; empty where the name does.
+    pub meaning: String,
+    /// Columns of a higher rank make room first on a terminal where the table is too wide.
+    pub rank: u8,
+    /// Words are aligned at their left.
+    pub is_words: bool,
+}
+
+impl Column {
+    pub fn new(name: &str, unit: &str, meaning: &str) -> Self {
+        Self { name: name.to_owned(), unit: unit.to_owned(), meaning: meaning.to_owned(), ..Self::default() }
+    }
+
+    pub fn words(name: &str) -> Self {
+        Self { is_words: true, ..Self::new(name, "", "") }
+    }
+
+    /// One that may be left out on a narrow terminal.
+    pub fn ranked(name: &str, unit: &str, rank: u8) -> Self {
+        Self { rank, ..Self::new(name, unit, "") }
+    }
+}
+
+/// A value and what it stands for.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    pub text: String,
+    pub tone: Tone,
+    /// Next to the text.
+    pub sign: &'static str,
+    /// 95 % interval of a ratio.
+    pub interval: Option<Interval>,
+    pub verdict: Option<Verdict>,
+    /// Why it has that colour or no value.
+    pub note: String,
+    /// Id of a heading that says more.
+    pub link: Option<String>,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
+
+impl std::borrow::Borrow<str> for Cell {
+    fn borrow(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Cell {
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone, ..Self::default() }
+    }
+
+    /// Interval and verdict of a ratio over several blocks, `0.991–1.049 same`; empty where there are none.
+    fn judgement(&self) -> String {
+        let interval = self.interval.map(crate::number::interval_text);
+        let verdict = self.verdict.map(|verdict| verdict.word().to_owned());
+        interval.into_iter().chain(verdict).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What a page draws.
+#[derive(Debug, Clone, Default)]
+pub struct Chart {
+    /// Unique in its document.
+    pub id: String,
+    pub title: String,
+    /// For the page's script.
+    pub data: serde_json::Value,
+    /// Drawn before there is a script: SVG.
+    pub picture: String,
+}

@@ -1,0 +1,187 @@
+//! Blocks for a terminal, in a width that fits.
+
+use super::columns::{TextCell, TextTable};
+use super::text::{columns_of, one_line, painted, wrapped};
+use super::{Block, Cell, Table, Tone};
+
+/// Room for names next to what they are; longer ones push it away.
+const NAME: usize = 24;
+
+/// The blocks as lines of at most `width` characters, except code, which is as it was written.
+pub fn terminal(blocks: &[Block], width: usize, colour: bool) -> String {
+    let mut screen = Screen { text: String::new(), width, colour };
+    blocks.iter().for_each(|block| screen.block(block));
+    screen.text
+}
+
+struct Screen {
+    text: String,
+    width: usize,
+    colour: bool,
+}
+
+impl Screen {
+    fn block(&mut self, block: &Block) {
+        match block {
+            Block::Heading(heading) => {
+                let text = match heading.aside.as_str() {
+                    "" => one_line(&heading.text),
+                    aside => one_line(&format!("{} · {aside}", heading.text)),
+                };
+                // With a rule to the edge, so that parts are found while scrolling.
+                let rule = self.width.saturating_sub(columns_of(&text) + 1);
+                let rule =
+                    if heading.level == 2 { format!(" {}", "━".repeat(rule)) } else { String::new() };
+                self.heading(&format!("{text}{rule}"));
+            }
+            Block::Text(tone, text) => {
+                self.paragraph(*tone, text, if *tone == Tone::Plain { "" } else { "  " });
+            }
+            Block::List(tone, items) => {
+                for item in items {
+                    self.paragraph(*tone, &format!("• {item}"), "  ");
+                }
+            }
+            Block::Facts(facts) => self.facts(facts),
+            Block::Table(table) => self.table(table),
+            Block::Code(text) => {
+                for line in text.lines() {
+                    let line: String = line.chars().filter(|c| !c.is_control()).collect();
+                    self.line(&format!("  {line}"));
+                }
+            }
+            Block::Fold(title, blocks) => {
+                self.heading(title);
+                blocks.iter().for_each(|block| self.block(block));
+            }
+            Block::Notices(title, texts) => {
+                let tone = if title.is_empty() { Tone::Doubt } else { Tone::Worse };
+                texts.iter().for_each(|text| self.paragraph(tone, &format!("! {text}"), "  "));
+            }
+            Block::Chart(_) | Block::Key(_) | Block::Contents => {}
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    fn heading(&mut self, text: &str) {
+        if !self.text.is_empty() {
+            self.line("");
+        }
+        let text = one_line(text);
+        let heading = if self.colour { painted(Tone::Strong, &text) } else { text };
+        self.line(&heading);
+    }
+
+    fn paragraph(&mut self, tone: Tone, text: &str, indent: &str) {
+        for line in wrapped(&one_line(text), self.width, indent) {
+            let line = if self.colour { painted(tone, &line) } else { line };
+            self.line(&line);
+        }
+    }
+
+    fn facts(&mut self, facts: &[(String, String)]) {
+        let names: Vec<String> = facts.iter().map(|(name, _)| one_line(name)).collect();
+        let longest = names.iter().map(|name| columns_of(name)).max().unwrap_or(0).min(NAME);
+        for (name, (_, text)) in names.iter().zip(facts) {
+            let name = format!("  {name:longest$}  ");
+            let room = self.width.saturating_sub(columns_of(&name)).max(20);
+            for (number, line) in wrapped(&one_line(text), room, "").iter().enumerate() {
+                let start = if number == 0 { name.clone() } else { " ".repeat(columns_of(&name)) };
+                self.line(format!("{start}{line}").trim_end());
+            }
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        if !table.title.is_empty() {
+            self.heading(&table.title);
+        } else if !self.text.is_empty() {
+            self.line("");
+        }
+        if !table.note.is_empty() {
+            self.paragraph(Tone::Muted, &table.note, "");
+        }
+        for line in fitted(table, self.width).lines(self.width, self.colour) {
+            self.line(&line);
+        }
+        if !table.legend.is_empty() {
+            self.paragraph(Tone::Muted, &table.legend_text(), "  ");
+        }
+    }
+}
+
+/// Without the columns that there is no room for, and with long cells broken.
+fn fitted(table: &Table, width: usize) -> TextTable {
+    let last = table.columns.iter().map(|column| column.rank).max().unwrap_or(0);
+    let up_to = |rank: u8| {
+        let kept: Vec<usize> =
+            (0..table.columns.len()).filter(|&at| table.columns[at].rank <= rank).collect();
+        text_table(table, &kept)
+    };
+    let fits = |rank: &u8| up_to(*rank).width() <= width;
+    let rank = (0..=last).rev().find(fits).unwrap_or(0);
+    up_to(rank).with_long_cells_broken(width)
+}
+
+fn text_table(table: &Table, kept: &[usize]) -> TextTable {
+    let of_column = |at: usize| {
+        let widths = Widths::of(table.rows.iter().map(|row| &row[at]));
+        table.rows.iter().map(move |row| text_cell(&row[at], &widths)).collect::<Vec<_>>()
+    };
+    let mut columns: Vec<_> = kept.iter().map(|at| of_column(*at).into_iter()).collect();
+    TextTable {
+        labels: table.labels,
+        heads: kept
+            .iter()
+            .map(|&at| &table.columns[at])
+            .map(|column| (one_line(&column.name), column.unit.clone()))
+            .collect(),
+        words: kept.iter().map(|&at| at < table.labels || table.columns[at].is_words).collect(),
+        rows: table.rows.iter().map(|_| columns.iter_mut().filter_map(Iterator::next).collect()).collect(),
+    }
+}
+
+/// Characters of what follows the values of a column, so that values stay below each other whatever they have.
+#[derive(Default)]
+struct Widths {
+    interval: usize,
+    word: usize,
+    sign: usize,
+}
+
+impl Widths {
+    fn of<'a>(cells: impl Iterator<Item = &'a Cell>) -> Self {
+        cells.fold(Self::default(), |widths, cell| Self {
+            interval: widths.interval.max(columns_of(&interval_of(cell))),
+            word: widths.word.max(columns_of(word_of(cell))),
+            sign: widths.sign.max(columns_of(cell.sign)),
+        })
+    }
+}
+
+fn interval_of(cell: &Cell) -> String {
+    cell.interval.map_or_else(String::new, crate::number::interval_text)
+}
+
+fn word_of(cell: &Cell) -> &'static str {
+    cell.verdict.map_or("", |verdict| verdict.word())
+}
+
+/// Value, interval, verdict and sign.
+fn text_cell(cell: &Cell, widths: &Widths) -> TextCell {
+    let mut text = one_line(&cell.text);
+    if widths.interval > 0 {
+        text = format!("{text}  {:>width$}", interval_of(cell), width = widths.interval);
+    }
+    if widths.word > 0 {
+        text = format!("{text}  {:<width$}", word_of(cell), width = widths.word);
+    }
+    if widths.sign > 0 {
+        text = format!("{text} {:width$}", cell.sign, width = widths.sign);
+    }
+    TextCell { text, tone: cell.tone }
+}

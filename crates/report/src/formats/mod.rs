@@ -1,0 +1,146 @@
+//! The formats that are rendered from the document of a run: terminal, Markdown, HTML.
+
+use dbdyno_analyse::Findings;
+use dbdyno_analyse::parity::Parity;
+
+use crate::document;
+use crate::evidence::Topic;
+use crate::html::charts::Charts;
+use crate::html::page;
+use crate::{Error, Format, facts, parity, run};
+
+/// How the terminal's report is laid out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TerminalOptions {
+    /// Columns of the terminal. Tables that are wider continue below with their labels repeated.
+    pub width: usize,
+    /// ANSI colours. The caller decides (terminal or not, `NO_COLOR`); signs are next to them in any case.
+    pub colour: bool,
+    pub part: Part,
+    /// Only these steps, by name; every one where none is named.
+    pub steps: Vec<String>,
+    /// What to give `dbdyno report` to see more: the run directory. Empty where nothing is said of it.
+    pub run: String,
+}
+
+/// Which part of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What was compared, what makes figures invalid, and the answer, last.
+    Answer,
+    /// Every warning in full.
+    Warnings,
+    /// The tables of rates: absolute, relative, groups, sweeps, targets.
+    Tables,
+    /// One topic of the evidence, step by step.
+    Evidence(Topic),
+    /// Configuration differences, configurations, and how the workloads were run.
+    Config,
+    All,
+}
+
+impl Part {
+    /// Every part with the word that selects it.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("answer", Self::Answer),
+        ("warnings", Self::Warnings),
+        ("tables", Self::Tables),
+        ("latency", Self::Evidence(Topic::Latency)),
+        ("cost", Self::Evidence(Topic::Cost)),
+        ("io", Self::Evidence(Topic::Io)),
+        ("sql", Self::Evidence(Topic::Sql)),
+        ("statistics", Self::Evidence(Topic::Statistics)),
+        ("config", Self::Config),
+        ("all", Self::All),
+    ];
+}
+
+impl TerminalOptions {
+    /// 100 columns, no colour, everything: what a file gets.
+    pub const PLAIN: Self =
+        Self { width: 100, colour: false, part: Part::All, steps: Vec::new(), run: String::new() };
+}
+
+/// The terminal's report.
+#[derive(Debug, Clone)]
+pub struct Terminal {
+    pub options: TerminalOptions,
+}
+
+impl Format for Terminal {
+    fn name(&self) -> &'static str {
+        "terminal"
+    }
+
+    fn extension(&self) -> &'static str {
+        "txt"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        let TerminalOptions { width, colour, part, steps, run: report } = &self.options;
+        let known = findings.workloads.iter().flat_map(|workload| &workload.steps);
+        let known: Vec<&str> = known.map(|step| step.name.as_str()).collect();
+        if let Some(asked) = steps.iter().find(|asked| !known.contains(&asked.as_str())) {
+            return Err(Error::UnknownStep { asked: asked.clone(), known: known.join(", ") });
+        }
+        let evidence =
+            |topic| run::evidence(findings, topic, |step| steps.is_empty() || steps.contains(&step.name));
+        let blocks = match part {
+            Part::Answer => run::short(findings, report),
+            Part::Warnings => run::warnings(findings),
+            Part::Tables => run::rate_tables(findings),
+            Part::Evidence(topic) => evidence(Some(*topic)),
+            Part::Config => run::config(findings),
+            Part::All if !steps.is_empty() => evidence(None),
+            Part::All => run::whole(findings, None),
+        };
+        Ok(document::terminal(&blocks, *width, *colour))
+    }
+}
+
+/// How the variants of a plan would be configured, for a terminal: remarks and the table of classes.
+pub fn parity_terminal(parity: &Parity, options: &TerminalOptions) -> String {
+    document::terminal(&parity::blocks(parity), options.width, options.colour)
+}
+
+/// The Markdown report, for a pull request or a blog post.
+#[derive(Debug, Clone, Copy)]
+pub struct Markdown;
+
+impl Format for Markdown {
+    fn name(&self) -> &'static str {
+        "md"
+    }
+
+    fn extension(&self) -> &'static str {
+        "md"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        Ok(document::markdown(&run::whole(findings, None)))
+    }
+}
+
+/// The HTML report: one file, every number readable with scripts off.
+#[derive(Debug, Clone, Copy)]
+pub struct Html;
+
+impl Format for Html {
+    fn name(&self) -> &'static str {
+        "html"
+    }
+
+    fn extension(&self) -> &'static str {
+        "html"
+    }
+
+    fn render(&self, findings: &Findings) -> Result<String, Error> {
+        let blocks = run::whole(findings, Some(&Charts::new(findings)));
+        Ok(page(&facts::title(findings), &document::html(&blocks)))
+    }
+}
+
+#[cfg(test)]
+mod html_tests;
+#[cfg(test)]
+mod terminal_tests;

@@ -1,0 +1,276 @@
+//! The report on a run as a document: which parts it has, and in which order.
+
+use dbdyno_analyse::parity::size_text;
+use dbdyno_analyse::{Findings, Severity, StepFindings, VariantSummary, WorkloadFindings, numbered};
+
+use crate::answer::answer;
+use crate::document::{Block, Heading, Table, Tone};
+use crate::evidence::{Topic, latency_of_all, problems, rate, tables};
+use crate::facts::{
+    FAILURES, blocks_text, host_line, logs, option_text, reasons, run_line, target_line, title, variant_line,
+};
+use crate::html::charts::Charts;
+use crate::{parity, summary};
+
+/// Everything. `charts` draws them; without it there are none.
+pub(crate) fn whole(findings: &Findings, charts: Option<&Charts>) -> Vec<Block> {
+    let mut blocks = vec![Block::heading(1, title(findings))];
+    blocks.extend(charts.map(Charts::key));
+    blocks.extend(notices(findings, Severity::Invalid));
+    let workloads = || findings.workloads.iter().enumerate();
+    for (number, workload) in workloads() {
+        blocks.push(Block::section(&workload.name, format!("w{number}")));
+        blocks.extend(linked(answer(&findings.run, workload), workload, number));
+    }
+    blocks.extend(compared(findings));
+    for (number, workload) in workloads() {
+        blocks.push(Block::section(
+            format!("Rates and latency: {}", workload.name),
+            format!("w{number}tables"),
+        ));
+        blocks.extend(linked(rates(findings, workload), workload, number));
+        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_workload(workload, number)));
+    }
+    blocks.push(Block::Contents);
+    blocks.extend(findings.parity.iter().flat_map(parity::blocks));
+    for (number, workload) in workloads() {
+        for (at, step) in workload.steps.iter().enumerate() {
+            blocks.extend(whole_step(workload, step, &step_id(number, at), charts));
+        }
+        blocks.extend(conditions(workload, number));
+    }
+    blocks.extend(failures(findings));
+    blocks.extend(configurations(findings));
+    blocks.push(Block::section("Order of cells", "order"));
+    let order = Block::List(Tone::Plain, findings.run.order.clone());
+    blocks.push(Block::Fold("Block, variant and workload of each cell, as planned".to_owned(), vec![order]));
+    blocks
+}
+
+/// The answer and what must be known with it, and no more. `report` is what shows more.
+pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
+    let run = &findings.run;
+    let cells = match run.cells_completed == run.cells_planned {
+        true => String::new(),
+        false => format!(" · {} of {} cells completed", run.cells_completed, run.cells_planned),
+    };
+    let line = format!("{} · {}{cells} · {}", title(findings), blocks_text(run), run.run_id);
+    let mut blocks = vec![Block::heading(1, line)];
+    blocks.push(variants(findings, version));
+    blocks.extend(notices(findings, Severity::Invalid));
+    let cautions = of_severity(findings, Severity::Caution).len();
+    let differences = findings.parity.as_ref().map_or(0, parity::telling);
+    let counts =
+        [(cautions, "warning", "--warnings"), (differences, "configuration difference", "--section config")];
+    for (count, what, part) in counts.into_iter().filter(|(count, ..)| *count > 0) {
+        let shown =
+            if report.is_empty() { part.to_owned() } else { format!("dbdyno report {report} {part}") };
+        blocks.push(Block::Text(Tone::Doubt, format!("{}: {shown}", numbered(count, what))));
+    }
+    for workload in &findings.workloads {
+        blocks.extend(summary::control(&workload.summary));
+        if findings.workloads.len() > 1 {
+            blocks.push(Block::heading(3, &workload.name));
+        } else {
+            blocks.push(Block::text(""));
+        }
+        blocks.extend(answer(run, workload));
+    }
+    blocks
+}
+
+/// Every warning in full.
+pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
+    let all: Vec<String> = findings.warnings.iter().map(ToString::to_string).collect();
+    vec![if all.is_empty() { Block::text("No warnings.") } else { Block::List(Tone::Plain, all) }]
+}
+
+/// The tables of rates.
+pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
+    let of = |workload: &WorkloadFindings| {
+        let head = Block::heading(2, &workload.name);
+        std::iter::once(head).chain(rates(findings, workload)).collect::<Vec<_>>()
+    };
+    findings.workloads.iter().flat_map(of).collect()
+}
+
+/// The evidence of the steps for which `is_asked`, of one topic or of all.
+pub(crate) fn evidence(
+    findings: &Findings,
+    topic: Option<Topic>,
+    is_asked: impl Fn(&StepFindings) -> bool,
+) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for workload in &findings.workloads {
+        let steps: Vec<&StepFindings> = workload.steps.iter().filter(|step| is_asked(step)).collect();
+        if topic.is_none_or(|topic| topic == Topic::Latency) && !steps.is_empty() {
+            blocks.push(Block::Table(latency_of_all(&steps)));
+        }
+        for step in steps {
+            match topic {
+                None => blocks.extend(whole_step(workload, step, "", None)),
+                Some(topic) => {
+                    let found = of_topic(step, topic);
+                    if !found.is_empty() {
+                        blocks.extend(step_head(workload, step, ""));
+                        blocks.extend(found);
+                    }
+                }
+            }
+        }
+    }
+    blocks
+}
+
+/// Configuration differences, how the workloads were run, configurations.
+pub(crate) fn config(findings: &Findings) -> Vec<Block> {
+    let differences = findings.parity.iter().flat_map(parity::blocks);
+    let workloads = findings.workloads.iter().enumerate();
+    let conditions = workloads.flat_map(|(number, workload)| conditions(workload, number));
+    differences.chain(conditions).chain(configurations(findings)).collect()
+}
+
+fn step_id(workload: usize, step: usize) -> String {
+    format!("w{workload}s{step}")
+}
+
+/// With links from the names of steps in the first column of tables to their sections.
+fn linked(mut blocks: Vec<Block>, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
+    let tables = blocks.iter_mut().filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        _ => None,
+    });
+    for label in tables.flat_map(|table: &mut Table| &mut table.rows).filter_map(|row| row.first_mut()) {
+        let at = workload.steps.iter().position(|step| step.name == label.text);
+        label.link = at.map(|at| step_id(number, at));
+    }
+    blocks
+}
+
+fn of_severity(findings: &Findings, severity: Severity) -> Vec<String> {
+    let found = findings.warnings.iter().filter(|notice| notice.severity == severity);
+    found.map(ToString::to_string).collect()
+}
+
+fn notices(findings: &Findings, severity: Severity) -> Option<Block> {
+    let texts = of_severity(findings, severity);
+    let title = if severity == Severity::Invalid { "Invalid or missing" } else { "" };
+    (!texts.is_empty()).then_some(Block::Notices(title, texts))
+}
+
+fn variants(findings: &Findings, line: impl Fn(&VariantSummary) -> String) -> Block {
+    let fact = |variant: &VariantSummary| {
+        let base = if variant.name == findings.run.base { " · base" } else { "" };
+        (variant.name.clone(), format!("{}{base}", line(variant)))
+    };
+    Block::Facts(findings.variants.iter().map(fact).collect())
+}
+
+fn compared(findings: &Findings) -> Vec<Block> {
+    let mut blocks = vec![Block::section("What was compared", "compared")];
+    blocks.push(variants(findings, |variant| variant_line(findings, variant)));
+    blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
+    blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
+    blocks.extend(notices(findings, Severity::Caution));
+    blocks
+}
+
+/// What explains the answer, the coloured tables, and the latency of all steps.
+fn rates(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
+    let reasons = reasons(&findings.run, workload);
+    let mut blocks: Vec<Block> =
+        (!reasons.is_empty()).then_some(Block::List(Tone::Plain, reasons)).into_iter().collect();
+    blocks.extend(summary::tables(&workload.summary));
+    let latency = latency_of_all(&workload.judged_steps().collect::<Vec<_>>());
+    blocks.extend((!latency.rows.is_empty()).then_some(Block::Table(latency)));
+    blocks
+}
+
+fn step_head(workload: &WorkloadFindings, step: &StepFindings, id: &str) -> Vec<Block> {
+    let mut blocks = vec![Block::Heading(Heading {
+        level: 2,
+        text: step.name.clone(),
+        aside: format!("{}, {}", workload.name, step.rate_label),
+        id: id.to_owned(),
+    })];
+    blocks.extend(target_line(step).map(Block::text));
+    let problems = problems(step);
+    blocks.extend((!problems.is_empty()).then_some(Block::List(Tone::Doubt, problems)));
+    blocks
+}
+
+/// The rate itself is open, the rest of the evidence is folded.
+fn whole_step(
+    workload: &WorkloadFindings,
+    step: &StepFindings,
+    id: &str,
+    charts: Option<&Charts>,
+) -> Vec<Block> {
+    let mut blocks = step_head(workload, step, id);
+    blocks.extend(rate(step).map(Block::Table));
+    blocks.extend(charts.into_iter().flat_map(|charts| charts.of_step(step, id)));
+    for topic in Topic::ALL {
+        let found = of_topic(step, topic);
+        if !found.is_empty() {
+            blocks.push(Block::Fold(topic.title().to_owned(), found));
+        }
+    }
+    blocks
+}
+
+fn of_topic(step: &StepFindings, topic: Topic) -> Vec<Block> {
+    let tables = tables(step, topic).into_iter().map(Block::Table);
+    let statements = step.statements.iter().filter(|_| topic == Topic::Sql);
+    let statements = statements.flat_map(|(kind, text)| [Block::heading(4, kind), Block::Code(text.clone())]);
+    tables.chain(statements).collect()
+}
+
+fn conditions(workload: &WorkloadFindings, number: usize) -> Vec<Block> {
+    let mut blocks = vec![Block::section(format!("How {} was run", workload.name), format!("w{number}how"))];
+    let (version, follows) = (workload.version, &workload.follows);
+    blocks.push(Block::text(format!("Version {version} of the workload. It follows {follows}.")));
+    let deviations = workload.deviations.iter().map(|deviation| {
+        (deviation.topic.clone(), format!("{} (original: {})", deviation.here, deviation.original))
+    });
+    let deviations: Vec<(String, String)> = deviations.collect();
+    if !deviations.is_empty() {
+        blocks.push(Block::heading(3, "Where it differs from the original"));
+        blocks.push(Block::Facts(deviations));
+    }
+    let options: Vec<(String, String)> =
+        workload.options.iter().map(|(name, value)| (name.clone(), option_text(value))).collect();
+    if !options.is_empty() {
+        blocks.push(Block::Fold("Options".to_owned(), vec![Block::Facts(options)]));
+    }
+    blocks
+}
+
+fn failures(findings: &Findings) -> Vec<Block> {
+    let logs: Vec<Block> =
+        logs(findings).into_iter().map(|(cell, log)| Block::Fold(cell, vec![Block::Code(log)])).collect();
+    let title = (!logs.is_empty()).then(|| Block::section(FAILURES, "logs"));
+    title.into_iter().chain(logs).collect()
+}
+
+fn configurations(findings: &Findings) -> Vec<Block> {
+    let known = findings.variants.iter().filter(|variant| !variant.config.is_empty());
+    let folds: Vec<Block> = known
+        .map(|variant| Block::Fold(variant.name.clone(), vec![Block::Code(variant.config.clone())]))
+        .collect();
+    let title = (!folds.is_empty()).then(|| Block::section("Configurations", "configurations"));
+    title.into_iter().chain(folds).collect()
+}
+
+/// Server and version, without what rarely matters.
+fn version(variant: &VariantSummary) -> String {
+    let version = variant.version_text.as_str();
+    let mut parts = vec![variant.server.clone()];
+    parts.extend((!variant.server.contains(version)).then(|| version.to_owned()));
+    // An engine that has the server's version is named alone.
+    parts
+        .extend(variant.engine.as_ref().map(|engine| engine.trim_end_matches(version).trim_end().to_owned()));
+    parts.extend(variant.memory_limit_bytes.map(|bytes| format!("memory limited to {}", size_text(bytes))));
+    parts.extend(variant.encryption.as_ref().map(|encryption| format!("connections {encryption}")));
+    parts.retain(|part| !part.is_empty() && !variant.server.starts_with(part.as_str()));
+    parts.join(" · ")
+}
