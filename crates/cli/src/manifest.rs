@@ -45,6 +45,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
             again: plan.again_name(),
             margins: plan.margins.clone(),
             budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
+            interim_rule: plan.budget.map(|_| "blocks".to_owned()),
         },
         client_calibration: None,
         host: host_info(plan, out),

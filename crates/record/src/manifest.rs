@@ -54,6 +54,10 @@ pub struct Experiment {
     /// Time that the whole run may take, in seconds: while there is some, undecided variants get further blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_seconds: Option<f64>,
+    /// How looks at a run with a budget share the error: `blocks`, by the number of blocks of each comparison. `None` in runs
+    /// from before there was a choice: by time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interim_rule: Option<String>,
 }
 
 impl Experiment {

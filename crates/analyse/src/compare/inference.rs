@@ -58,7 +58,7 @@ pub(crate) fn of_estimate(estimate: Estimate, margin: f64) -> Inference {
     }
 }
 
-fn is_within(estimate: Estimate, margin: f64) -> bool {
+pub(crate) fn is_within(estimate: Estimate, margin: f64) -> bool {
     let within = bounds(margin);
     within.low <= estimate.value && estimate.value <= within.high
 }

@@ -13,6 +13,7 @@ pub mod false_discovery;
 pub mod kendall;
 pub mod power;
 pub mod power_same;
+pub mod repeated_t;
 pub mod sequential;
 pub mod series;
 pub mod signed_rank;

@@ -4,7 +4,7 @@ use dbdyno_record::CellRecord;
 
 use crate::compare::fixed_rate::{self, Pace};
 use crate::compare::inference::p_text;
-use crate::compare::interim_analyses::Look;
+use crate::compare::interim_analyses::{Look, corrected};
 use crate::compare::ratio::ratio_text;
 use crate::compare::verdicts::Rules;
 use crate::model::{
@@ -179,11 +179,7 @@ fn margins_text(steps: &[StepFindings], general: f64) -> String {
 fn looks_text(rules: Rules<'_>) -> String {
     match rules.looks {
         [] => String::new(),
-        looks => format!(
-            " Interim analyses after {} blocks: verdicts and adjusted p are corrected for them, \
-             intervals are not.",
-            blocks_text(looks)
-        ),
+        looks => format!(" Interim analyses after {} blocks: {}.", blocks_text(looks), corrected(looks)),
     }
 }
 
