@@ -164,7 +164,8 @@ impl<'a> Pairs<'a> {
             ];
             if has_verdicts {
                 let interval = pair.ratio.and_then(|cell| cell.interval);
-                cells.push(interval.map_or(NONE.to_owned(), interval_text).into());
+                let text = interval.map_or(NONE.to_owned(), interval_text);
+                cells.push(Cell { drawn: interval, ..Cell::from(text) });
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
                 cells.push(Cell::toned(word, Tone::of(verdict)));
             }
@@ -280,7 +281,7 @@ fn each(
 fn ratio_cell(_: &VariantStep, ratio: Option<&Shown>) -> Cell {
     let Some(cell) = ratio else { return NONE.to_owned().into() };
     let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    Cell::toned(format!("{}{word}", cell.text), Tone::of(cell.verdict))
+    Cell { drawn: cell.interval, ..Cell::toned(format!("{}{word}", cell.text), Tone::of(cell.verdict)) }
 }
 
 fn p99_cell(found: &VariantStep, _: Option<&Shown>) -> Cell {

@@ -20,7 +20,7 @@ pub(crate) use self::aging::with_aging;
 use self::charged::{cost, device, efficiency, host_check, relative};
 pub(crate) use self::charged::{with_groups, with_other_plans};
 pub(crate) use self::parity::parity;
-pub(crate) use self::sweep::{sweep, with_sweep};
+pub(crate) use self::sweep::with_sweep;
 use self::verdicts::{account, inference, judged, steadiness, verdict};
 
 pub(crate) const NAMES: [&str; 2] = ["rollback", "<b>&\""];

@@ -7,7 +7,7 @@ use dbdyno_analyse::{Change, Followed, History, Lapse, Measure, Reach, Series, V
 
 use crate::document::text::one_line;
 use crate::document::{self, Block, Cell, Chart, Table, Tone};
-use crate::html::history_chart::history_chart;
+use crate::html::charts::history_chart;
 use crate::html::page;
 use crate::number::{NOT_AVAILABLE, margins_text, rate, ratio};
 use crate::{Error, TerminalOptions, json};
@@ -45,7 +45,7 @@ pub fn history_html(history: &History) -> String {
     blocks.extend(order.iter().enumerate().map(|(number, series)| chart(history, series, number)));
     blocks.push(Block::section("Runs", "runs"));
     blocks.push(Block::Table(runs(history)));
-    page(&title(history), &document::html(&blocks))
+    page(&title(history), &document::html(&blocks), &serde_json::Value::Null)
 }
 
 /// The history as one JSON object, `schema` first.
@@ -114,9 +114,10 @@ fn chart(history: &History, series: &Series, number: usize) -> Block {
     let started: Vec<&str> = history.runs.iter().map(|run| run.started.as_str()).collect();
     let names = history.runs.iter().map(|run| run.run_id.clone());
     let runs: Vec<(String, String)> = names.zip(moments(&started)).collect();
-    let picture = history_chart(&title, unit(history, series), series, &runs);
-    let picture = picture.unwrap_or_else(|| "No chart: fewer than two runs have a value.".to_owned());
-    Block::Chart(Chart { id: format!("s{number}"), title, picture, ..Chart::default() })
+    match history_chart(&title, unit(history, series), series, &runs) {
+        Some(chart) => Block::Chart(Chart { id: format!("s{number}"), ..chart }),
+        None => Block::Text(Tone::Muted, format!("{title} No chart: fewer than two runs have a value.")),
+    }
 }
 
 /// When runs began, for the axis: days, or days and times where all are of one day or two. `started` are RFC 3339.

@@ -13,7 +13,7 @@ use crate::html::charts::Charts;
 use crate::{parity, summary};
 
 /// Everything. `charts` draws them; without it there are none.
-pub(crate) fn whole(findings: &Findings, charts: Option<&Charts>) -> Vec<Block> {
+pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
     let mut blocks = vec![Block::heading(1, title(findings))];
     blocks.extend(charts.map(Charts::key));
     blocks.extend(notices(findings, Severity::Invalid));
@@ -28,8 +28,9 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts>) -> Vec<Block> 
             format!("Rates and latency: {}", workload.name),
             format!("w{number}tables"),
         ));
+        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_ratios(workload, number)));
+        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_sweeps(workload, number)));
         blocks.extend(linked(rates(findings, workload), workload, number));
-        blocks.extend(charts.into_iter().flat_map(|charts| charts.of_workload(workload, number)));
     }
     blocks.push(Block::Contents);
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
@@ -204,13 +205,15 @@ fn whole_step(
     workload: &WorkloadFindings,
     step: &StepFindings,
     id: &str,
-    charts: Option<&Charts>,
+    charts: Option<&Charts<'_>>,
 ) -> Vec<Block> {
     let mut blocks = step_head(workload, step, id);
     blocks.extend(rate(step).map(Block::Table));
     blocks.extend(charts.into_iter().flat_map(|charts| charts.of_step(step, id)));
     for topic in Topic::ALL {
-        let found = of_topic(step, topic);
+        let mut found: Vec<Block> =
+            charts.into_iter().flat_map(|charts| charts.of_topic(step, topic, id)).collect();
+        found.extend(of_topic(step, topic));
         if !found.is_empty() {
             blocks.push(Block::Fold(topic.title().to_owned(), found));
         }

@@ -161,7 +161,7 @@ function filters(page) {
     return box;
   });
   if (boxes.length > 1) { form.append(...boxes.map((box) => labelled(box.value, box))); }
-  if (data.variants.length > 1) { form.append(baseField(page, data)); }
+  if (data.variants.length > 1) { form.append(baseField(page, data), coloursField(page, data)); }
   const named = new Map(data.steps.map((step) => [step.name, step]));
   const apply = () => {
     const wanted = text.value.trim().toLowerCase(), off = new Set(boxes.filter((box) => !box.checked).map((box) => box.value));
@@ -235,6 +235,22 @@ function baseField(page, { variants, base, relative, steps }) {
   const label = labelled("Base", select);
   label.append(note);
   return label;
+}
+
+/** Colours of relative tables: by thresholds of 5 %, or by verdicts where there are any. */
+function coloursField(page, { relative }) {
+  const select = part("select");
+  select.append(new Option("5 % above or below", "thresholds"), new Option("verdicts", "verdicts"));
+  const cells = [...page.querySelectorAll("main table")].filter((table) => table.caption && relative.includes(table.caption.textContent))
+    .flatMap((table) => [...table.querySelectorAll("td")]).map((cell) => [cell, cell.className]);
+  const tones = { faster: "blue", slower: "yellow", missed: "grey", stalled: "yellow" };
+  select.addEventListener("change", () => {
+    for (const [cell, planned] of cells) {
+      const small = cell.querySelector("small"), verdict = small ? small.textContent.split(" ").pop() : "";
+      cell.className = select.value === "verdicts" ? tones[verdict] || "" : planned;
+    }
+  });
+  return labelled("Colours", select);
 }
 
 function rebase({ cell, step, variant }, base, variants) {

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use dbdyno_analyse::statistics::Interval;
+
 use super::{Block, Cell, Chart, Heading, Table, Tone};
 
 /// Cells longer than this are broken into lines.
@@ -22,6 +24,9 @@ struct Page {
     /// Made before, because they come before what they lead to.
     contents: String,
     is_in_section: bool,
+    is_after_contents: bool,
+    /// Of the last heading.
+    level: u8,
     /// Meanings of columns that an earlier table of the same title has: the script says them again in the others.
     said: HashSet<[String; 3]>,
 }
@@ -73,6 +78,8 @@ impl Page {
             }
             Block::Contents => {
                 let contents = std::mem::take(&mut self.contents);
+                self.is_after_contents = true;
+                self.level = 2;
                 self.line(&format!("<nav aria-label=\"Contents\">\n<h2>Contents</h2>\n{contents}</nav>"));
             }
         }
@@ -92,10 +99,14 @@ impl Page {
     fn heading(&mut self, heading: &Heading) {
         if heading.level == 2 {
             self.end_section();
-            self.out.push_str("<section>\n");
+            // A printed page leaves what is folded out after the contents.
+            let more = if self.is_after_contents { " class=\"more\"" } else { "" };
+            self.line(&format!("<section{more}>"));
             self.is_in_section = true;
         }
-        let level = heading.level;
+        // No level is left out on the way down, which readers of the screen follow.
+        let level = heading.level.min(self.level + 1);
+        self.level = level;
         let id = attribute("id", &heading.id);
         let aside = match heading.aside.as_str() {
             "" => String::new(),
@@ -124,10 +135,8 @@ impl Page {
 
     fn chart(&mut self, chart: &Chart) {
         let (id, title) = (attribute("id", &chart.id), escaped(&chart.title));
-        let picture = &chart.picture;
-        self.line(&format!(
-            "<figure{id}><figcaption>{title}</figcaption><div class=\"scroll\" tabindex=\"0\">{picture}</div></figure>"
-        ));
+        let data = data_block("", &chart.data);
+        self.line(&format!("<figure class=\"chart\"{id}><figcaption>{title}</figcaption>{data}</figure>"));
     }
 
     fn table(&mut self, table: &Table) {
@@ -159,8 +168,9 @@ impl Page {
             let _ = write!(self.out, "<th scope=\"col\"{words}{title}>{name}{unit}</th>");
         }
         self.out.push_str("</tr></thead>\n<tbody>\n");
+        let reach = reach(table);
         for row in &table.rows {
-            self.row(table, row);
+            self.row(table, row, reach);
         }
         self.out.push_str("</tbody>\n</table>\n</div>\n");
         if !table.legend.is_empty() {
@@ -177,7 +187,7 @@ impl Page {
     }
 
     /// Cells have no end tags, as HTML allows: a big run has 200,000 of them, and each end tag is 5 bytes.
-    fn row(&mut self, table: &Table, row: &[Cell]) {
+    fn row(&mut self, table: &Table, row: &[Cell], reach: f64) {
         self.out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
             let text = match &cell.link {
@@ -198,6 +208,9 @@ impl Page {
             if !cell.sign.is_empty() {
                 let _ = write!(self.out, " <i>{}</i>", cell.sign);
             }
+            if let Some(interval) = cell.drawn.or(cell.interval) {
+                self.out.push_str(&drawn(interval, reach));
+            }
             let judgement = cell.judgement();
             if !judgement.is_empty() {
                 let _ = write!(self.out, "<small>{judgement}</small>");
@@ -205,6 +218,34 @@ impl Page {
         }
         self.out.push_str("</tr>\n");
     }
+}
+
+/// How far from 1 the intervals of a table reach, as a logarithm. One that is far wider than most does not press the others
+/// together: it ends at the edge.
+fn reach(table: &Table) -> f64 {
+    let intervals = table.rows.iter().flatten().filter_map(|cell| cell.drawn.or(cell.interval));
+    let mut ends: Vec<f64> =
+        intervals.map(|interval| interval.low.ln().abs().max(interval.high.ln().abs())).collect();
+    ends.sort_by(f64::total_cmp);
+    let usual = ends.get(ends.len() / 2).copied().unwrap_or(0.0);
+    ends.last().copied().unwrap_or(0.0).min(3.0 * usual).max(0.02)
+}
+
+/// A line from end to end with a dot at its middle, which is the ratio, and a mark at 1.
+fn drawn(interval: Interval, reach: f64) -> String {
+    let x = |log: f64| 30.0 + 28.0 * (log / reach).clamp(-1.0, 1.0);
+    let (low, high) = (interval.low.ln(), interval.high.ln());
+    let (from, to, dot) = (x(low), x(high), x((low + high) / 2.0));
+    format!(
+        "<svg class=\"iv\" viewBox=\"0 0 60 10\" aria-hidden=\"true\"><path class=\"one\" d=\"M30 0V10\"/>\
+         <path d=\"M{from:.1} 5H{to:.1}\"/><circle cx=\"{dot:.1}\" cy=\"5\" r=\"2.4\"/></svg>"
+    )
+}
+
+/// Data for the page's script, which cannot end its element.
+pub(crate) fn data_block(id: &str, data: &serde_json::Value) -> String {
+    let text = data.to_string().replace('<', "\\u003c");
+    format!("<script type=\"application/json\"{}>{text}</script>", attribute("id", id))
 }
 
 /// Nothing where the value is empty.

@@ -213,6 +213,8 @@ pub struct Cell {
     /// 95 % interval of a ratio.
     pub interval: Option<Interval>,
     pub verdict: Option<Verdict>,
+    /// An interval around 1 that a page draws as a line with a dot; the text or a neighbour says it too.
+    pub drawn: Option<Interval>,
     /// Why it has that colour or no value.
     pub note: String,
     /// Id of a heading that says more.
@@ -256,8 +258,6 @@ pub struct Chart {
     /// Unique in its document.
     pub id: String,
     pub title: String,
-    /// For the page's script.
+    /// What the page's script draws: its kind, and exact values.
     pub data: serde_json::Value,
-    /// Drawn before there is a script: SVG.
-    pub picture: String,
 }

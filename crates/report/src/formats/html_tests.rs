@@ -9,7 +9,12 @@ use crate::history::history_html;
 use crate::history::tests::history;
 
 fn page() -> String {
-    Html.render(&fixture::findings()).expect("plain data")
+    of(&fixture::findings())
+}
+
+/// Without the script, which has texts of its own.
+fn of(findings: &dbdyno_analyse::Findings) -> String {
+    Html.render(findings).expect("plain data").replace(include_str!("../../page/page.js"), "")
 }
 
 /// Elements that have no end tag.
@@ -71,8 +76,8 @@ fn a_history_has_a_chart_for_each_series_those_with_a_change_first_and_its_runs(
     let mut history = history();
     history.series.swap(0, 1);
     history.series[0].variant = "<b>dev".to_owned();
-    let page = history_html(&history);
-    assert_eq!(page.matches("class=\"chart\"").count(), 2);
+    let page = history_html(&history).replace(include_str!("../../page/page.js"), "");
+    assert_eq!(page.matches("<figure class=\"chart\"").count(), 2);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("id=\"s0\"><figcaption>qr100 · dev") < place("id=\"s1\"><figcaption>qp100"));
     assert!(place("qr100 is slower since run 20240104T000000Z-nightly") < place("<table"));
@@ -181,13 +186,30 @@ fn labels_are_never_cut() {
 }
 
 #[test]
-fn each_long_step_has_two_charts_of_each_kind_and_a_short_one_says_why_it_has_none() {
+fn each_long_step_has_a_chart_of_its_seconds_and_a_short_one_says_why_it_has_none() {
     let page = page();
-    // Deletes next to the inserts of two steps, and both next to the queries of six; one chart is that of the ratios.
-    assert_eq!(page.matches("class=\"chart\"").count(), 2 * (9 + 2 + 2 * 6) + 1);
+    // Deletes next to the inserts of two steps, and both next to the queries of six.
+    assert_eq!(page.matches("\"kind\":\"seconds\"").count(), 9 + 2 + 2 * 6);
     let folded = |kind: &str| page.matches(&format!("<details><summary>By second: {kind}</summary>")).count();
     assert_eq!([folded("delete"), folded("insert"), folded("query")], [8, 6, 0]);
     assert_eq!(page.matches("No chart:").count(), 1);
+}
+
+#[test]
+fn data_of_charts_cannot_end_their_element() {
+    let mut findings = fixture::findings();
+    findings.workloads[0].steps[0].name = "</script><b>".to_owned();
+    let page = of(&findings);
+    assert!(page.contains("\"\\u003c/script>\\u003cb>\"") && !page.contains("</script><b>"));
+}
+
+#[test]
+fn an_interval_is_drawn_in_its_cell() {
+    let page = of(&fixture::with_blocks(3));
+    let interval = page.split("1.274–1.327").nth(1).unwrap();
+    let path = interval.split("<path d=\"M").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let ends: Vec<f64> = path.split(" 5H").map(|end| end.parse().unwrap()).collect();
+    assert!(30.0 < ends[0] && ends[0] < ends[1] && ends[1] <= 58.0, "right of 1, which is at 30: {path}");
 }
 
 #[test]

@@ -135,8 +135,9 @@ impl Format for Html {
     }
 
     fn render(&self, findings: &Findings) -> Result<String, Error> {
-        let blocks = run::whole(findings, Some(&Charts::new(findings)));
-        Ok(page(&facts::title(findings), &document::html(&blocks)))
+        let charts = Charts::new(findings);
+        let blocks = run::whole(findings, Some(&charts));
+        Ok(page(&facts::title(findings), &document::html(&blocks), &charts.page_data()))
     }
 }
 

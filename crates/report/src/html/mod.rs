@@ -1,20 +1,11 @@
 //! A page around a document: style, script and charts in one file that needs no network.
 
-mod bars;
-mod chart;
 pub(crate) mod charts;
-mod downsample;
-pub(crate) mod history_chart;
-mod names;
-mod scale;
-mod second_charts;
-mod svg;
-mod sweep_charts;
 
-use crate::document::html::escaped;
+use crate::document::html::{data_block, escaped};
 
-/// The page of this title and body. A content security policy forbids anything from outside.
-pub(crate) fn page(title: &str, body: &str) -> String {
+/// The page of this title and body, with what its script knows of it. A content security policy forbids anything from outside.
+pub(crate) fn page(title: &str, body: &str, data: &serde_json::Value) -> String {
     [
         include_str!("head.html"),
         "<title>",
@@ -23,8 +14,9 @@ pub(crate) fn page(title: &str, body: &str) -> String {
         include_str!("page.css"),
         "</style>\n</head>\n<body>\n",
         body,
+        &data_block("page-data", data),
         "<script>\n",
-        include_str!("page.js"),
+        include_str!("../../page/page.js"),
         "</script>\n</body>\n</html>\n",
     ]
     .concat()

@@ -196,8 +196,12 @@ class Figure {
     this.position = (this.position + by + wanted.length) % wanted.length;
     const [seriesIndex, dataIndex] = wanted[this.position];
     this.instance.dispatchAction({ type: "showTip", seriesIndex, dataIndex });
-    const tip = [...document.querySelectorAll("body > div")].reverse().find((box) => box.querySelector(".dot") && box.style.position === "absolute");
-    this.live.textContent = tip ? tip.innerText.replace(/\n+/g, "; ") : "";
+    // The tooltip is there a moment later.
+    setTimeout(() => {
+      const tips = [...document.querySelectorAll("body > div")].filter((box) => box.style.position === "absolute" && box.style.visibility !== "hidden" && box.querySelector(".dot"));
+      const tip = tips.pop();
+      if (tip) { this.live.textContent = [...tip.children].map((line) => line.textContent).join("; "); }
+    }, 100);
   }
 
   name() { return (this.element.id || "chart") + "-" + (document.title || "dbdyno").replace(/[^\w.-]+/g, "-").slice(0, 40); }

@@ -1,0 +1,166 @@
+//! Charts as data: what the page's script draws, with exact values. Their figures are in tables too, so that a page without
+//! scripts has them all.
+
+mod blocks;
+mod cost;
+mod downsample;
+mod history;
+mod interaction;
+mod percentiles;
+mod ratios;
+mod seconds;
+mod sweep;
+
+use dbdyno_analyse::{Findings, StepFindings, WorkloadFindings};
+use serde_json::{Value, json};
+
+pub(crate) use self::history::history_chart;
+use crate::document::{Block, Chart, Tone};
+use crate::evidence::Topic;
+
+/// Of `page.css`; later variants have them again.
+const COLOURS: usize = 8;
+/// Points of a line at most: about one a pixel and a half.
+const LINE_POINTS: usize = 600;
+/// However many lines there are: a line of fewer points shows too little of where it rose and fell.
+const LEAST_POINTS: usize = 14;
+/// Points of all lines together, so that a big run's page stays below 5 MB.
+const PAGE_POINTS: usize = 80_000;
+
+/// What all charts of a report have in common.
+pub(crate) struct Charts<'a> {
+    findings: &'a Findings,
+    /// The variants in the order of their colours.
+    names: Vec<&'a str>,
+    /// Of each line of a headline.
+    points: usize,
+}
+
+impl<'a> Charts<'a> {
+    pub(crate) fn new(findings: &'a Findings) -> Self {
+        let names = findings.variants.iter().map(|variant| variant.name.as_str()).collect();
+        Self { findings, names, points: points_a_line(findings) }
+    }
+
+    /// The variants in the order of their colours.
+    pub(crate) fn key(&self) -> Block {
+        let dot = |at: usize| format!("<span class=\"dot k{} r{}\"></span>", at % COLOURS, at / COLOURS);
+        Block::Key(self.names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), dot(at))).collect())
+    }
+
+    /// Ratios of all steps, a chart for each group and set-up.
+    pub(crate) fn of_ratios(&self, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
+        numbered(&format!("w{number}r"), ratios::ratios(self, workload, number))
+    }
+
+    /// Rates and response times against connections.
+    pub(crate) fn of_sweeps(&self, workload: &WorkloadFindings, number: usize) -> Vec<Block> {
+        numbered(&format!("w{number}c"), workload.sweeps.iter().map(|found| sweep::sweep(self, found)))
+    }
+
+    /// By second, or why there are none.
+    pub(crate) fn of_step(&self, step: &StepFindings, id: &str) -> Vec<Block> {
+        let found = seconds::seconds(self, step, id);
+        if !found.none.is_empty() {
+            return vec![Block::Text(Tone::Muted, found.none)];
+        }
+        let mut all = numbered(&format!("{id}c"), found.headline);
+        all.extend((!found.notes.is_empty()).then_some(Block::List(Tone::Doubt, found.notes)));
+        for (at, (kind, chart)) in found.further.into_iter().enumerate() {
+            all.push(Block::Fold(format!("By second: {kind}"), numbered(&format!("{id}k{at}c"), [chart])));
+        }
+        all
+    }
+
+    /// What goes with the tables of one topic.
+    pub(crate) fn of_topic(&self, step: &StepFindings, topic: Topic, id: &str) -> Vec<Block> {
+        let (letter, charts) = match topic {
+            Topic::Latency => ("l", vec![percentiles::percentiles(self, step)]),
+            Topic::Cost => ("o", vec![cost::cost(self, step)]),
+            Topic::Statistics => {
+                ("b", vec![blocks::blocks(self, step), interaction::interaction(self, step)])
+            }
+            Topic::Io | Topic::Sql => return Vec::new(),
+        };
+        numbered(&format!("{id}{letter}"), charts.into_iter().flatten())
+    }
+
+    /// What the script knows of the page: the variants, which is the base, and the rates that another base needs.
+    pub(crate) fn page_data(&self) -> Value {
+        let mut steps = Vec::new();
+        for (number, workload) in self.findings.workloads.iter().enumerate() {
+            for (at, step) in workload.steps.iter().enumerate() {
+                steps.push(json!({
+                    "id": format!("w{number}s{at}"),
+                    "name": step.name,
+                    "groups": step.groups.values().collect::<Vec<_>>(),
+                    "rates": self.rates(step),
+                }));
+            }
+        }
+        let relative =
+            self.findings.workloads.iter().map(|workload| workload.summary.relative.title.as_str());
+        json!({
+            "variants": self.names,
+            "base": self.variant(&self.findings.run.base),
+            "relative": relative.collect::<std::collections::BTreeSet<_>>(),
+            "steps": steps,
+        })
+    }
+
+    /// Pairs of block and rate by variant, valid runs only.
+    fn rates(&self, step: &StepFindings) -> Vec<Vec<(u32, Value)>> {
+        let of = |name: &&str| {
+            let found = step.variants.iter().find(|variant| variant.variant == **name);
+            let runs = found.map_or(&[][..], |variant| &variant.runs);
+            let valid = runs.iter().filter(|run| run.validity == dbdyno_analyse::Validity::Valid);
+            valid.map(|run| (run.block, figure(run.rate))).collect()
+        };
+        self.names.iter().map(of).collect()
+    }
+
+    /// The variant's number, by which the script knows it.
+    fn variant(&self, name: &str) -> usize {
+        self.names.iter().position(|known| *known == name).unwrap_or(0)
+    }
+}
+
+/// Each with an id of its own.
+fn numbered(id: &str, charts: impl IntoIterator<Item = Chart>) -> Vec<Block> {
+    let with_id = |(at, chart)| Block::Chart(Chart { id: format!("{id}{at}"), ..chart });
+    charts.into_iter().enumerate().map(with_id).collect()
+}
+
+fn chart(title: impl Into<String>, data: Value) -> Chart {
+    Chart { title: title.into(), data, ..Chart::default() }
+}
+
+/// A whole number without its `.0`, which a big run has 80,000 times.
+#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+fn figure(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 1e15 { json!(value as i64) } else { json!(value) }
+}
+
+/// So many decimals, for figures that are means of samples.
+fn rounded(value: f64, decimals: i32) -> Value {
+    let factor = 10_f64.powi(decimals);
+    figure((value * factor).round() / factor)
+}
+
+/// µs as ms, exactly.
+fn milliseconds(time_us: u64) -> Value {
+    figure(time_us as f64 / 1e3)
+}
+
+/// From how many lines there are: each kind of a run has two, its rate and its longest response time, those of kinds that are
+/// not the headline have half the points, and the device has three.
+fn points_a_line(findings: &Findings) -> usize {
+    let steps = findings.workloads.iter().flat_map(|workload| &workload.steps);
+    let runs = steps.flat_map(|step| &step.variants).flat_map(|variant| &variant.runs);
+    let lines: usize =
+        runs.map(|run| run.kinds.len() + if run.device_seconds.is_empty() { 1 } else { 3 }).sum();
+    (PAGE_POINTS / lines.max(1)).clamp(LEAST_POINTS, LINE_POINTS)
+}
+
+#[cfg(test)]
+mod tests;

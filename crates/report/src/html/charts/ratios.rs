@@ -1,0 +1,70 @@
+//! Ratios of rates as dots with intervals around 1, a chart for each group of steps and number of connections.
+
+use dbdyno_analyse::{StepFindings, VariantStep, WorkloadFindings};
+use serde_json::{Value, json};
+
+use super::{Charts, chart};
+use crate::document::Chart;
+
+/// Nothing where nothing is compared.
+pub(super) fn ratios(charts: &Charts<'_>, workload: &WorkloadFindings, number: usize) -> Vec<Chart> {
+    let steps = workload.steps.iter().enumerate().filter(|(_, step)| !step.is_warm_up);
+    let mut sets: Vec<(String, Vec<(usize, &StepFindings)>)> = Vec::new();
+    for (at, step) in steps {
+        let name = set_of(step, workload);
+        match sets.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push((at, step)),
+            None => sets.push((name, vec![(at, step)])),
+        }
+    }
+    sets.iter().filter_map(|(name, steps)| of_set(charts, name, steps, number)).collect()
+}
+
+/// `point, part 1, 16 connections`; empty for steps of no group that ran with one number of connections.
+fn set_of(step: &StepFindings, workload: &WorkloadFindings) -> String {
+    let group = step.groups.values().next().cloned();
+    let is_rung = workload.sweeps.iter().any(|sweep| sweep.steps.contains(&step.name));
+    let connections = is_rung.then(|| dbdyno_analyse::numbered(step.connections as usize, "connection"));
+    group.into_iter().chain(connections).collect::<Vec<_>>().join(", ")
+}
+
+fn of_set(charts: &Charts<'_>, name: &str, steps: &[(usize, &StepFindings)], number: usize) -> Option<Chart> {
+    let run = &charts.findings.run;
+    let points: Vec<Value> = steps
+        .iter()
+        .enumerate()
+        .flat_map(|(row, (_, step))| step.variants.iter().map(move |variant| (row, variant)))
+        .filter(|(_, variant)| variant.variant != run.base)
+        .filter_map(|(row, variant)| point(charts, row, variant))
+        .collect();
+    if points.is_empty() {
+        return None;
+    }
+    let compared = charts.names.iter().enumerate().filter(|(_, name)| **name != run.base);
+    let name = if name.is_empty() { String::new() } else { format!(", {name}") };
+    Some(chart(
+        format!("Relative rate{name}: new ÷ base, 95 % interval; hollow: undecided. Base: {}", run.base),
+        json!({
+            "kind": "ratios",
+            "margin": steps.iter().map(|(_, step)| step.margin).fold(0.0, f64::max),
+            "rows": steps.iter().map(|(_, step)| step.name.as_str()).collect::<Vec<_>>(),
+            "keys": steps.iter().map(|(at, _)| format!("w{number}s{at}")).collect::<Vec<_>>(),
+            "variants": compared.map(|(number, _)| number).collect::<Vec<_>>(),
+            "points": points,
+        }),
+    ))
+}
+
+/// Row, variant, ratio, ends of the interval, verdict.
+fn point(charts: &Charts<'_>, row: usize, variant: &VariantStep) -> Option<Value> {
+    let ratio = variant.ratio.as_ref()?;
+    let interval = ratio.inference.as_ref().map(|inference| inference.interval);
+    Some(json!([
+        row,
+        charts.variant(&variant.variant),
+        ratio.value,
+        interval.map(|interval| interval.low),
+        interval.map(|interval| interval.high),
+        variant.verdict.map(dbdyno_analyse::Verdict::word),
+    ]))
+}

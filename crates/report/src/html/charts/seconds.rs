@@ -1,0 +1,213 @@
+//! A step by second: rate, longest response time and the device, and in words which runs are not drawn.
+
+use std::collections::BTreeMap;
+
+use dbdyno_analyse::{DeviceSecond, StepFindings, StepRun, Validity, VariantStep, numbered};
+use serde_json::{Value, json};
+
+use super::downsample::{Point, downsample};
+use super::{Charts, chart, figure, rounded};
+use crate::document::Chart;
+use crate::evidence::{has_blocks, kinds};
+
+/// Whole seconds that a line needs.
+const LEAST_SECONDS: usize = 2;
+const KIB_PER_MIB: f64 = 1024.0;
+
+/// The charts of a step, or why it has none.
+#[derive(Debug, Default)]
+pub(super) struct SecondCharts {
+    /// Of the headline's kind.
+    pub(super) headline: Option<Chart>,
+    /// Of each further kind, such as the background writers of a step that reads: its name, and its chart.
+    pub(super) further: Vec<(String, Chart)>,
+    /// Runs that are not drawn, by variant.
+    pub(super) notes: Vec<String>,
+    /// Empty where there are charts.
+    pub(super) none: String,
+}
+
+/// A line of the headline has so many points as `charts` says at most, one of another kind or of the device half of them.
+///
+/// Only a slow run of a fixed amount of work lasts for seconds, so a chart of those few that can be drawn would be a selection:
+/// where most valid runs are too short, there is none. All kinds are drawn of the same runs.
+pub(super) fn seconds(charts: &Charts<'_>, step: &StepFindings, id: &str) -> SecondCharts {
+    if let Some(none) = why_none(step) {
+        return SecondCharts { none, ..SecondCharts::default() };
+    }
+    let further = kinds(step).into_iter().filter(|kind| *kind != step.headline_kind);
+    SecondCharts {
+        headline: of_kind(charts, step, &step.headline_kind, id),
+        further: further.filter_map(|kind| Some((kind.clone(), of_kind(charts, step, &kind, id)?))).collect(),
+        notes: step.variants.iter().filter_map(|variant| note(variant, step)).collect(),
+        none: String::new(),
+    }
+}
+
+/// A figure of one second; `None` is a gap.
+type Figure<T> = fn(&T) -> Option<f64>;
+
+const DEVICE: [(&str, Figure<DeviceSecond>); 3] = [
+    ("device, MiB/s read and written", |second| {
+        Some((second.read_kib_per_second + second.written_kib_per_second) / KIB_PER_MIB)
+    }),
+    ("device, ms a request", |second| second.await_ms),
+    ("device, requests under way", |second| second.queue_depth),
+];
+
+/// Panels of one kind, those of the device under the headline's. `None` without any line.
+fn of_kind(charts: &Charts<'_>, step: &StepFindings, kind: &str, id: &str) -> Option<Chart> {
+    let is_headline = kind == step.headline_kind;
+    let points = if is_headline { charts.points } else { charts.points / 2 };
+    let runs = || drawn_runs(step).map(|(variant, run)| (charts.variant(&variant.variant), run));
+    let lines = |of: &dyn Fn(&StepRun) -> Vec<Point>, points: usize, decimals: Option<i32>| -> Vec<Value> {
+        let line = |(variant, run): (usize, &StepRun)| {
+            let kept = downsample(&of(run), points);
+            kept.iter().any(|point| point.1.is_some()).then(|| line(variant, run.block, &kept, decimals))
+        };
+        runs().filter_map(line).collect()
+    };
+    let unit = match kind {
+        _ if is_headline => step.rate_label.as_str(),
+        "query" => "queries/s",
+        _ => "rows/s",
+    };
+    let mut panels = vec![
+        (unit, lines(&|run| series(run, kind, |point| Some(point.rate)), points, None)),
+        ("longest response time, ms", lines(&|run| series(run, kind, longest_ms), points, None)),
+    ];
+    for (name, value) in DEVICE.into_iter().filter(|_| is_headline) {
+        let of = |run: &StepRun| -> Vec<Point> {
+            run.device_seconds.iter().map(|second| (second.second as f64, value(second))).collect()
+        };
+        panels.push((name, lines(&of, points / 2, Some(3))));
+    }
+    panels.retain(|(_, lines)| !lines.is_empty());
+    let blocks = step.variants.iter().map(|variant| variant.runs.len()).max().unwrap_or(0);
+    let title = match is_headline {
+        true => step.name.clone(),
+        false => format!("{}, {kind}", step.name),
+    };
+    let each = if has_blocks(step) { " One line a block." } else { "" };
+    let last = runs().flat_map(|(_, run)| run.seconds.iter().map(|point| point.second)).max()?;
+    (!panels.is_empty()).then(|| {
+        chart(
+            format!("{title}, second by second: {}.{each}", names(&panels)),
+            json!({
+                "kind": "seconds",
+                "group": id,
+                "end": last,
+                "blocks": blocks,
+                "panels": panels.iter().map(|(name, lines)| json!({ "name": name, "lines": lines })).collect::<Vec<_>>(),
+                "events": events(charts, step),
+            }),
+        )
+    })
+}
+
+fn names(panels: &[(&str, Vec<Value>)]) -> String {
+    let has_device = panels.len() > 2;
+    let mut names: Vec<&str> = panels.iter().take(2).map(|(name, _)| *name).collect();
+    names.extend(has_device.then_some("the device"));
+    names.join("; ")
+}
+
+fn drawn_runs(step: &StepFindings) -> impl Iterator<Item = (&VariantStep, &StepRun)> {
+    let runs = step.variants.iter().flat_map(|variant| variant.runs.iter().map(move |run| (variant, run)));
+    runs.filter(|(_, run)| why_not(run, &step.headline_kind).is_none())
+}
+
+/// Seconds that follow each other from some second on need no place of their own.
+fn line(variant: usize, block: u32, points: &[Point], decimals: Option<i32>) -> Value {
+    let text = |value: f64| decimals.map_or_else(|| figure(value), |decimals| rounded(value, decimals));
+    let values: Vec<Option<Value>> = points.iter().map(|point| point.1.map(text)).collect();
+    let first = points.first().map_or(0.0, |point| point.0);
+    let is_dense = points.iter().zip(0_u32..).all(|(point, at)| point.0 == first + f64::from(at));
+    if is_dense {
+        json!({ "variant": variant, "block": block, "from": figure(first), "y": values })
+    } else {
+        let places: Vec<Value> = points.iter().map(|point| figure(point.0)).collect();
+        json!({ "variant": variant, "block": block, "x": places, "y": values })
+    }
+}
+
+fn longest_ms(point: &dbdyno_analyse::SecondPoint) -> Option<f64> {
+    point.response_max_us.map(|time_us| time_us as f64 / 1e3)
+}
+
+/// One kind in a run.
+fn series(run: &StepRun, kind: &str, value: Figure<dbdyno_analyse::SecondPoint>) -> Vec<Point> {
+    let of_kind = run.seconds.iter().filter(|point| point.kind == kind);
+    of_kind.map(|point| (point.second as f64, value(point))).collect()
+}
+
+/// What happened to the servers of the runs that are drawn.
+fn events(charts: &Charts<'_>, step: &StepFindings) -> Vec<Value> {
+    drawn_runs(step)
+        .flat_map(|(variant, run)| run.server_events.iter().map(move |event| (variant, run, event)))
+        .map(|(variant, run, event)| {
+            json!({
+                "at": rounded(event.at_seconds, 2),
+                "what": event.what,
+                "variant": charts.variant(&variant.variant),
+                "block": run.block,
+            })
+        })
+        .collect()
+}
+
+/// Why most valid runs, or all, cannot be drawn.
+fn why_none(step: &StepFindings) -> Option<String> {
+    let runs = || step.variants.iter().flat_map(|variant| &variant.runs);
+    let valid: Vec<&StepRun> = runs().filter(|run| run.validity == Validity::Valid).collect();
+    if valid.is_empty() {
+        return Some("No chart: no run of this step is valid.".to_owned());
+    }
+    let mut reasons: Vec<&str> = valid.iter().filter_map(|run| why_not(run, &step.headline_kind)).collect();
+    let left_out = reasons.len();
+    if left_out * 2 <= valid.len() {
+        return None;
+    }
+    reasons.sort_unstable();
+    reasons.dedup();
+    let of = numbered(valid.len(), "valid run");
+    Some(format!("No chart: {left_out} of {of} cannot be drawn by second ({}).", reasons.join("; ")))
+}
+
+/// Why a run has no line; `None` for one that has.
+fn why_not(run: &StepRun, headline_kind: &str) -> Option<&'static str> {
+    match run.validity {
+        Validity::Invalid { .. } => return Some("invalid"),
+        Validity::Failed { .. } => return Some("failed"),
+        Validity::Interrupted => return Some("interrupted"),
+        Validity::Valid => {}
+    }
+    let seconds = run.seconds.iter().filter(|point| point.kind == headline_kind).count();
+    if seconds < LEAST_SECONDS {
+        return Some("less than two whole seconds");
+    }
+    (!run.has_telling_seconds).then_some("too few answers for single seconds to say something")
+}
+
+/// The runs of a variant that are not drawn, by reason, and whether it has no line at all.
+fn note(variant: &VariantStep, step: &StepFindings) -> Option<String> {
+    let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for run in &variant.runs {
+        if let Some(reason) = why_not(run, &step.headline_kind) {
+            left_out.entry(reason).or_default().push(run.block.to_string());
+        }
+    }
+    let of_reason = |(reason, blocks): (&&str, &Vec<String>)| match has_blocks(step) {
+        true => format!("block {}: {reason}", blocks.join(", ")),
+        false => (*reason).to_owned(),
+    };
+    let reasons = left_out.iter().map(of_reason).collect::<Vec<_>>().join("; ");
+    let name = &variant.variant;
+    let count: usize = left_out.values().map(Vec::len).sum();
+    match (variant.runs.len(), count) {
+        (0, _) => Some(format!("{name} has no line: it has no run of this step.")),
+        (_, 0) => None,
+        (runs, count) if runs == count => Some(format!("{name} has no line: {reasons}.")),
+        _ => Some(format!("Not drawn: {name} {reasons}.")),
+    }
+}
