@@ -12,7 +12,7 @@
 //!   `interim_analyses` of a run with a budget; `targets`, `fixed_rate` and `zero_rate`, where
 //!   ratios say nothing; groups, sweeps and factors; `cost_breakdown` and `context`, for what
 //!   differences come from; two runs; what the next plan can detect.
-//! * `tables`: the summary. `history`: many runs. `notices`: what to know before reading.
+//! * `history`: many runs. `notices`: what to know before reading.
 //! * `assemble`: steps and workloads put together.
 //!
 //! Each figure's formula and source are in docs/reference/metrics.md.
@@ -31,7 +31,6 @@ mod servers;
 #[cfg(test)]
 mod simulations;
 pub mod statistics;
-mod tables;
 mod validity;
 mod words;
 
@@ -50,17 +49,18 @@ pub use compare::ratio::ratio_text;
 pub use error::Error;
 pub use history::values::Lapse;
 pub use history::{Change, Followed, History, HistoryChoices, HistoryRun, Measure, Reach, Series, history};
+pub use measure::rates::{keeps_target, least_accepted};
 pub use model::failure::words as failure_words;
 pub use model::metrics;
 pub use model::{
-    Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, Cell, ClientReach, Colour,
-    ComparedSide, ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect,
-    Efficiency, Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL,
-    Latency, LeftOut, LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference,
-    RateOf, Ratio, RelativeMetrics, RunSummary, Schedule, SecondPoint, ServerEvent, ServerEventKind,
-    SettingDifference, Severity, Side, StallDifference, StallFigure, Standstills, StatementPlans,
-    StatementResult, Steadiness, StepFindings, StepRun, Summary, Sweep, SweepRung, SweepVariant, Table,
-    TableRow, Validity, VariantStep, VariantSummary, Verdict, WorkloadFindings,
+    Account, Aging, AgingVariant, Beside, Bucket, Budget, CONFIDENCE, Cause, ClientReach, ComparedSide,
+    ComparedStep, Comparison, Cost, Debt, DebtLevel, Decided, DeviceLoad, DeviceSecond, Effect, Efficiency,
+    Failure, Findings, GroupFindings, GroupMemory, HostCheck, Inference, KindResult, LEVEL, Latency, LeftOut,
+    LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference, RateOf, Ratio,
+    RelativeMetrics, RunSummary, Schedule, SecondPoint, ServerEvent, ServerEventKind, SettingDifference,
+    Severity, Side, StallDifference, StallFigure, Standstills, StatementPlans, StatementResult, Steadiness,
+    StepFindings, StepRun, Sweep, SweepRung, SweepVariant, Validity, VariantStep, VariantSummary, Verdict,
+    WorkloadFindings,
 };
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;
@@ -134,7 +134,7 @@ fn findings_against(run: &Run, base: &str) -> Findings {
         .workloads
         .iter()
         .zip(steps)
-        .map(|(info, steps)| assemble::workloads::workload_findings(run, info, rules, steps))
+        .map(|(info, steps)| assemble::workloads::workload_findings(info, rules, steps))
         .collect();
     Findings {
         run: assemble::overview::run_summary(run, base),
@@ -191,6 +191,6 @@ mod tests {
     fn a_run_without_any_cell_has_findings_too() {
         let findings = analyse(&run(&["a"], 1, Vec::new()));
         assert_eq!(findings.workloads[0].steps.len(), 2);
-        assert_eq!(findings.workloads[0].summary.absolute.rows[0].cells[0].text, "n/a");
+        assert!(findings.workloads[0].steps[0].variants[0].runs.is_empty());
     }
 }

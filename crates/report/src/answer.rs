@@ -1,20 +1,16 @@
 //! The answer of a run: a sentence for each variant, and one table of what decides, the same in every format.
 
-use dbdyno_analyse::{
-    Account, Cause, Latency, Part, RunSummary, StepFindings, TableRow, VariantStep, Verdict, WorkloadFindings,
-};
-
-/// In the table of ratios.
-use dbdyno_analyse::Cell as Shown;
+use dbdyno_analyse::{Account, Cause, Inference, Latency, Part, StepFindings, VariantStep, Verdict};
 
 use crate::document::{Block, Cell, Column, Table, Tone};
-use crate::facts::sentences;
 use crate::number::{fixed, grouped, interval_text, milliseconds, rate};
+use crate::rates::{Scope, of, ratio_word, word};
+use crate::sentences::{sentences, shown_verdict};
 
 /// What a reader is to know first of one workload: sentences, then a row a step, then what signs and columns are.
-pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Block> {
-    let (tables, note) = tables(run, workload);
-    let sentences = sentences(run, workload).into_iter().map(|text| Block::Text(Tone::Strong, text));
+pub(crate) fn answer(scope: Scope<'_>) -> Vec<Block> {
+    let (tables, note) = tables(scope);
+    let sentences = sentences(scope).into_iter().map(|text| Block::Text(Tone::Strong, text));
     let note = (!note.is_empty()).then_some(Block::Text(Tone::Muted, note));
     sentences.chain(tables.into_iter().map(Block::Table)).chain(note).collect()
 }
@@ -22,30 +18,29 @@ pub(crate) fn answer(run: &RunSummary, workload: &WorkloadFindings) -> Vec<Block
 /// What is shown where there is nothing.
 pub(crate) const NONE: &str = "–";
 
-fn tables(run: &RunSummary, workload: &WorkloadFindings) -> (Vec<Table>, String) {
-    let is_compared = |row: &&TableRow| row.label != run.base && !row.is_target;
-    let compared: Vec<&TableRow> = workload.summary.relative.rows.iter().filter(is_compared).collect();
-    let steps: Vec<&StepFindings> = workload.judged_steps().collect();
-    match compared.as_slice() {
+fn tables(scope: Scope<'_>) -> (Vec<Table>, String) {
+    let steps: Vec<&StepFindings> = scope.steps().collect();
+    match scope.compared().as_slice() {
         [] => (
-            vec![alone(workload, &steps)],
+            vec![alone(scope, &steps)],
             "Latency: response time, all clients and blocks together.".to_owned(),
         ),
-        [row] => {
-            let pairs = Pairs::new(&run.base, row, workload, &steps);
-            let note = pairs.note(run, workload);
-            (vec![pairs.table()], note)
+        [name] => {
+            let pairs = Pairs::new(scope, name, &steps);
+            (vec![pairs.table()], pairs.note())
         }
-        rows => {
+        names => {
+            let base = &scope.run.base;
             let rates = [unit(&steps), "ratio".to_owned()];
             let p99 = ["p99 ms"; 2].map(str::to_owned);
-            let base_rate = |step: &StepFindings| rate_text(workload, step, &run.base).into();
-            let base_p99 = |step: &StepFindings| p99_ms(of(step, &run.base)).into();
+            let base_rate = |step: &StepFindings| rate_text(scope, step, base).into();
+            let base_p99 = |step: &StepFindings| p99_ms(of(step, base)).into();
+            let ratio = |found: &VariantStep| ratio_cell(scope, found);
             let tables = vec![
-                each(&run.base, rows, workload, &steps, (rates, &base_rate, &ratio_cell)),
-                each(&run.base, rows, workload, &steps, (p99, &base_p99, &p99_cell)),
+                each(base, names, &steps, (rates, &base_rate, &ratio)),
+                each(base, names, &steps, (p99, &base_p99, &p99_cell)),
             ];
-            (tables, format!("Base: {}.", run.base))
+            (tables, format!("Base: {base}."))
         }
     }
 }
@@ -55,18 +50,13 @@ fn table(columns: Vec<Column>, rows: impl Iterator<Item = Vec<Cell>>) -> Table {
     Table { labels: 1, columns, rows: rows.collect(), ..Table::default() }
 }
 
-fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
-    step.variants.iter().find(|found| found.variant == variant)
-}
-
 /// The rate of a variant, or the word for why it has none.
-fn rate_text(workload: &WorkloadFindings, step: &StepFindings, variant: &str) -> String {
-    if let Some(value) = of(step, variant).and_then(|found| found.rate) {
-        return grouped(&rate(Some(value)));
+fn rate_text(scope: Scope<'_>, step: &StepFindings, variant: &str) -> String {
+    let Some(found) = of(step, variant) else { return NONE.to_owned() };
+    match found.rate {
+        Some(value) => grouped(&rate(Some(value))),
+        None => word(scope, found).text.to_owned(),
     }
-    let row = workload.summary.absolute.rows.iter().find(|row| row.label == variant);
-    row.and_then(|row| cell_in(&workload.summary.absolute, row, &step.name))
-        .map_or(NONE.to_owned(), |cell| cell.text.clone())
 }
 
 fn p99_ms(variant: Option<&VariantStep>) -> String {
@@ -84,7 +74,7 @@ fn unit(steps: &[&StepFindings]) -> String {
 type Percentile = fn(&Latency) -> u64;
 
 /// A run of one variant.
-fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> Table {
+fn alone(scope: Scope<'_>, steps: &[&StepFindings]) -> Table {
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked("rate", &unit(steps), 0)];
     let figures: [(&str, Percentile); 4] = [
         ("p50", |latency| latency.p50_us),
@@ -100,7 +90,7 @@ fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> Table {
             Cell::from(latency.map_or(NONE.to_owned(), |latency| milliseconds(figure(latency))))
         });
         let name = variant.map_or("", |variant| &variant.variant);
-        let head = [step.name.clone(), rate_text(workload, step, name)].map(Cell::from);
+        let head = [step.name.clone(), rate_text(scope, step, name)].map(Cell::from);
         head.into_iter().chain(figures).collect()
     };
     table(columns, steps.iter().map(row))
@@ -108,6 +98,7 @@ fn alone(workload: &WorkloadFindings, steps: &[&StepFindings]) -> Table {
 
 /// One variant against the base.
 struct Pairs<'a> {
+    scope: Scope<'a>,
     rows: Vec<Pair<'a>>,
     unit: String,
 }
@@ -115,26 +106,22 @@ struct Pairs<'a> {
 struct Pair<'a> {
     step: &'a StepFindings,
     rates: [String; 2],
+    ratio: String,
     base: Option<&'a VariantStep>,
     new: Option<&'a VariantStep>,
-    ratio: Option<&'a Shown>,
 }
 
 impl<'a> Pairs<'a> {
-    fn new(
-        base: &str,
-        row: &'a TableRow,
-        workload: &'a WorkloadFindings,
-        steps: &[&'a StepFindings],
-    ) -> Self {
+    fn new(scope: Scope<'a>, name: &str, steps: &[&'a StepFindings]) -> Self {
+        let base = scope.run.base.as_str();
         let pair = |step: &&'a StepFindings| Pair {
             step,
-            rates: [base, &row.label].map(|variant| rate_text(workload, step, variant)),
+            rates: [base, name].map(|variant| rate_text(scope, step, variant)),
+            ratio: of(step, name).map_or(NONE.to_owned(), |found| ratio_word(scope, found)),
             base: of(step, base),
-            new: of(step, &row.label),
-            ratio: cell_of(row, workload, &step.name),
+            new: of(step, name),
         };
-        Self { rows: steps.iter().map(pair).collect(), unit: unit(steps) }
+        Self { scope, rows: steps.iter().map(pair).collect(), unit: unit(steps) }
     }
 
     fn table(&self) -> Table {
@@ -154,16 +141,15 @@ impl<'a> Pairs<'a> {
             columns.push(Column::ranked("main cause", "", 4));
         }
         let row = |pair: &Pair<'_>| {
-            let ratio = pair.ratio.map_or(NONE.to_owned(), |cell| cell.text.clone());
             let verdict = pair.verdict();
             let mut cells = vec![
                 pair.step.name.clone().into(),
                 pair.rates[0].clone().into(),
                 pair.rates[1].clone().into(),
-                Cell::toned(ratio, Tone::of(verdict)),
+                Cell::toned(&pair.ratio, Tone::of(verdict)),
             ];
             if has_verdicts {
-                let interval = pair.ratio.and_then(|cell| cell.interval);
+                let interval = pair.inference().map(|inference| inference.interval);
                 let text = interval.map_or(NONE.to_owned(), interval_text);
                 cells.push(Cell { drawn: interval, ..Cell::from(text) });
                 let word = verdict.map_or(NONE.to_owned(), |verdict| verdict.word().to_owned());
@@ -176,9 +162,9 @@ impl<'a> Pairs<'a> {
         table(columns, self.rows.iter().map(row))
     }
 
-    fn note(&self, run: &RunSummary, workload: &WorkloadFindings) -> String {
+    fn note(&self) -> String {
         let mut parts: Vec<String> = Vec::new();
-        if workload.most_ratio_blocks(&run.base) == 1 {
+        if self.scope.workload.most_ratio_blocks(&self.scope.run.base) == 1 {
             parts.push("One block: differences may be chance; use --blocks 5.".to_owned());
         }
         let has = |verdict| self.rows.iter().any(|pair| pair.p99_verdict() == Some(verdict));
@@ -191,7 +177,11 @@ impl<'a> Pairs<'a> {
 
 impl Pair<'_> {
     fn verdict(&self) -> Option<Verdict> {
-        self.ratio.and_then(|cell| cell.verdict)
+        self.new.and_then(shown_verdict)
+    }
+
+    fn inference(&self) -> Option<&Inference> {
+        self.new?.ratio.as_ref()?.inference.as_ref()
     }
 
     fn p99_verdict(&self) -> Option<Verdict> {
@@ -209,10 +199,9 @@ impl Pair<'_> {
 
     /// What most of the difference comes from; `None` where no difference was found.
     fn cause(&self) -> Option<String> {
-        let ratio = self.ratio?;
-        let differs = match ratio.verdict {
+        let differs = match self.verdict() {
             Some(verdict) => matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed),
-            None => (ratio.value? - 1.0).abs() > 0.05,
+            None => (self.new?.ratio.as_ref()?.value - 1.0).abs() > 0.05,
         };
         let new = self.new.filter(|_| differs)?;
         if !new.beside.query_plans.is_empty() {
@@ -243,48 +232,38 @@ fn greatest(account: &Account) -> Option<String> {
     Some(format!("{cause} ×{}", fixed(Some(part.factor), 2)))
 }
 
-fn cell_of<'a>(row: &'a TableRow, workload: &WorkloadFindings, step: &str) -> Option<&'a Shown> {
-    cell_in(&workload.summary.relative, row, step)
-}
-
-fn cell_in<'a>(table: &dbdyno_analyse::Table, row: &'a TableRow, step: &str) -> Option<&'a Shown> {
-    row.cells.get(table.columns.iter().position(|column| column == step)?)
-}
-
 /// What a table of several variants shows of a step's base.
 type BaseCell<'a> = dyn Fn(&StepFindings) -> Cell + 'a;
 
 /// And of each other one.
-type Cells = dyn Fn(&VariantStep, Option<&Shown>) -> Cell;
+type Cells<'a> = dyn Fn(&VariantStep) -> Cell + 'a;
 
 /// Several variants against the base: a column for each.
 fn each(
     base: &str,
-    rows: &[&TableRow],
-    workload: &WorkloadFindings,
+    names: &[&str],
     steps: &[&StepFindings],
-    ([of_base, of_others], base_cell, cells): ([String; 2], &BaseCell<'_>, &Cells),
+    ([of_base, of_others], base_cell, cells): ([String; 2], &BaseCell<'_>, &Cells<'_>),
 ) -> Table {
     let mut columns = vec![Column::ranked("step", "", 0), Column::ranked(base, &of_base, 0)];
-    columns.extend(rows.iter().map(|row| Column::ranked(&row.label, &of_others, 0)));
+    columns.extend(names.iter().map(|name| Column::ranked(name, &of_others, 0)));
     let row = |step: &&StepFindings| {
         let mut line: Vec<Cell> = vec![step.name.clone().into(), base_cell(step)];
-        line.extend(rows.iter().map(|row| match of(step, &row.label) {
-            Some(found) => cells(found, cell_of(row, workload, &step.name)),
-            None => NONE.to_owned().into(),
-        }));
+        line.extend(names.iter().map(|name| of(step, name).map_or(NONE.into(), cells)));
         line
     };
     table(columns, steps.iter().map(row))
 }
 
-fn ratio_cell(_: &VariantStep, ratio: Option<&Shown>) -> Cell {
-    let Some(cell) = ratio else { return NONE.to_owned().into() };
-    let word = cell.verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
-    Cell { drawn: cell.interval, ..Cell::toned(format!("{}{word}", cell.text), Tone::of(cell.verdict)) }
+fn ratio_cell(scope: Scope<'_>, found: &VariantStep) -> Cell {
+    let verdict = shown_verdict(found);
+    let word = verdict.map_or(String::new(), |verdict| format!(" {}", verdict.word()));
+    let inference = found.ratio.as_ref().and_then(|ratio| ratio.inference.as_ref());
+    let drawn = inference.map(|inference| inference.interval);
+    Cell { drawn, ..Cell::toned(format!("{}{word}", ratio_word(scope, found)), Tone::of(verdict)) }
 }
 
-fn p99_cell(found: &VariantStep, _: Option<&Shown>) -> Cell {
+fn p99_cell(found: &VariantStep) -> Cell {
     let verdict = found.p99.as_ref().and_then(|p99| p99.verdict);
     Cell::toned(format!("{}{}", p99_ms(Some(found)), arrow(verdict)), Tone::of(verdict))
 }

@@ -2,8 +2,8 @@
 //!
 //! [`ALL`] names the formats. Everything that a reader sees comes from [`Findings`]; nothing here
 //! computes a rate, a ratio or a percentile. Terminal, Markdown and HTML are rendered from one
-//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `summary` make
-//! its tables, `facts` puts run, host and variants into words. JSON and CSV come from the findings.
+//! [`document`]; `run`, `comparison` and `history` build it. `answer`, `evidence` and `rates` make
+//! its tables, `sentences` and `facts` put results, run, host and variants into words. JSON and CSV come from the findings.
 
 mod answer;
 mod comparison;
@@ -19,12 +19,12 @@ mod history;
 mod html;
 mod json;
 mod medians;
-mod missing;
 mod number;
 mod parity;
+mod rates;
 mod run;
-mod set_apart;
-mod summary;
+mod sentences;
+mod words;
 
 use dbdyno_analyse::Findings;
 

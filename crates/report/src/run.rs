@@ -7,10 +7,12 @@ use crate::answer::answer;
 use crate::document::{Block, Heading, Table, Tone};
 use crate::evidence::{Topic, latency_of_all, problems, rate, tables};
 use crate::facts::{
-    FAILURES, blocks_text, host_line, logs, option_text, reasons, run_line, target_line, title, variant_line,
+    FAILURES, blocks_text, host_line, logs, option_text, run_line, target_line, title, variant_line,
 };
 use crate::html::charts::Charts;
-use crate::{parity, summary};
+use crate::parity;
+use crate::rates::{self, Scope};
+use crate::sentences::reasons;
 
 /// Everything. `charts` draws them; without it there are none.
 pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Block> {
@@ -20,7 +22,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
     let workloads = || findings.workloads.iter().enumerate();
     for (number, workload) in workloads() {
         blocks.push(Block::section(&workload.name, format!("w{number}")));
-        blocks.extend(linked(answer(&findings.run, workload), workload, number));
+        blocks.extend(linked(answer(Scope::of(findings, workload)), workload, number));
     }
     blocks.extend(compared(findings));
     for (number, workload) in workloads() {
@@ -30,7 +32,7 @@ pub(crate) fn whole(findings: &Findings, charts: Option<&Charts<'_>>) -> Vec<Blo
         ));
         blocks.extend(charts.into_iter().flat_map(|charts| charts.of_ratios(workload, number)));
         blocks.extend(charts.into_iter().flat_map(|charts| charts.of_sweeps(workload, number)));
-        blocks.extend(linked(rates(findings, workload), workload, number));
+        blocks.extend(linked(rates_of(findings, workload), workload, number));
     }
     blocks.push(Block::Contents);
     blocks.extend(findings.parity.iter().flat_map(parity::blocks));
@@ -69,13 +71,13 @@ pub(crate) fn short(findings: &Findings, report: &str) -> Vec<Block> {
         blocks.push(Block::Text(Tone::Doubt, format!("{}: {shown}", numbered(count, what))));
     }
     for workload in &findings.workloads {
-        blocks.extend(summary::control(&workload.summary));
+        blocks.extend(rates::control(Scope::of(findings, workload)));
         if findings.workloads.len() > 1 {
             blocks.push(Block::heading(3, &workload.name));
         } else {
             blocks.push(Block::text(""));
         }
-        blocks.extend(answer(run, workload));
+        blocks.extend(answer(Scope::of(findings, workload)));
     }
     blocks
 }
@@ -90,7 +92,7 @@ pub(crate) fn warnings(findings: &Findings) -> Vec<Block> {
 pub(crate) fn rate_tables(findings: &Findings) -> Vec<Block> {
     let of = |workload: &WorkloadFindings| {
         let head = Block::heading(2, &workload.name);
-        std::iter::once(head).chain(rates(findings, workload)).collect::<Vec<_>>()
+        std::iter::once(head).chain(rates_of(findings, workload)).collect::<Vec<_>>()
     };
     findings.workloads.iter().flat_map(of).collect()
 }
@@ -177,11 +179,12 @@ fn compared(findings: &Findings) -> Vec<Block> {
 }
 
 /// What explains the answer, the coloured tables, and the latency of all steps.
-fn rates(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
-    let reasons = reasons(&findings.run, workload);
+fn rates_of(findings: &Findings, workload: &WorkloadFindings) -> Vec<Block> {
+    let scope = Scope::of(findings, workload);
+    let reasons = reasons(scope);
     let mut blocks: Vec<Block> =
         (!reasons.is_empty()).then_some(Block::List(Tone::Plain, reasons)).into_iter().collect();
-    blocks.extend(summary::tables(&workload.summary));
+    blocks.extend(rates::blocks(scope));
     let latency = latency_of_all(&workload.judged_steps().collect::<Vec<_>>());
     blocks.extend((!latency.rows.is_empty()).then_some(Block::Table(latency)));
     blocks

@@ -4,6 +4,7 @@ use dbdyno_record::{Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
 use crate::compare::comparability::unchecked_steps;
+use crate::compare::interim_analyses::{corrects_intervals, looks};
 use crate::model::{Budget, RunSummary, VariantSummary};
 use crate::notices::encryption::encryption;
 use crate::servers::{servers, tables_engine};
@@ -45,7 +46,12 @@ fn budget(run: &Run, seconds: f64) -> Budget {
         })
         .collect();
     let further = orders.iter().filter(|further| **further).count();
-    Budget { seconds, looks: orders.len() as u32, further_blocks: further as u32 }
+    Budget {
+        seconds,
+        looks: orders.len() as u32,
+        corrects_intervals: corrects_intervals(&looks(run)),
+        further_blocks: further as u32,
+    }
 }
 
 pub(crate) fn variant_summary(run: &Run, variant: &VariantInfo) -> VariantSummary {

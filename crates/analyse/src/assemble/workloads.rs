@@ -23,11 +23,10 @@ use crate::measure::measured::Hosting;
 use crate::measure::rates::keeps_target;
 use crate::model::runs::valid;
 use crate::model::{
-    Beside, Latency, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Summary, Validity,
-    VariantStep, WorkloadFindings,
+    Beside, Latency, Ratio, Standstills, StatementPlans, StepFindings, StepRun, Validity, VariantStep,
+    WorkloadFindings,
 };
 use crate::statistics::describe::median;
-use crate::tables::{before_after_writes, summary};
 use crate::validity::validity;
 
 /// The steps of a workload, not yet judged: that needs all workloads of the run.
@@ -37,9 +36,8 @@ pub(crate) fn steps_of(run: &Run, info: &WorkloadInfo, rules: Rules<'_>) -> Vec<
     parallel::map(&names, |name| step_findings(run, &cells, name, rules))
 }
 
-/// A workload with its tables, from its judged steps.
+/// A workload with what is said of several steps together, from its judged steps.
 pub(crate) fn workload_findings(
-    run: &Run,
     info: &WorkloadInfo,
     rules: Rules<'_>,
     steps: Vec<StepFindings>,
@@ -50,11 +48,6 @@ pub(crate) fn workload_findings(
     let groups = groups(&counted, rules);
     let sweeps = sweeps(&counted);
     let aging = aging(&counted);
-    let cells = cells_of(run, info);
-    let summary = Summary {
-        aging: before_after_writes::table(&aging, &counted, &cells, &info.options),
-        ..summary(&counted, &cells, (&groups, &sweeps), rules)
-    };
     let mut steps: Vec<_> = places.into_iter().zip(counted).chain(warm_ups).collect();
     steps.sort_by_key(|(place, _)| *place);
     WorkloadFindings {
@@ -63,7 +56,6 @@ pub(crate) fn workload_findings(
         follows: info.follows.clone(),
         options: info.options.clone(),
         deviations: info.deviations.clone(),
-        summary,
         groups,
         sweeps,
         aging,

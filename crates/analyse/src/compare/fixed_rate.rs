@@ -101,7 +101,7 @@ impl StepFindings {
     }
 
     /// Whether `base` kept the step's schedule: its rate is then the plan's, and no measure of what it can do.
-    pub(crate) fn is_paced(&self, base: &str) -> bool {
+    pub fn is_paced(&self, base: &str) -> bool {
         self.pace_of(base).is_some_and(Pace::is_kept)
     }
 
@@ -125,31 +125,6 @@ impl StepFindings {
 /// The word of a step whose base kept its schedule.
 pub(crate) fn word(new: Option<Pace>) -> Verdict {
     if new.is_some_and(|pace| !pace.is_kept()) { Verdict::Missed } else { Verdict::Paced }
-}
-
-/// Where response times are to be found, for steps whose headline is an open loop.
-pub(crate) fn absolute_text(steps: &[StepFindings]) -> String {
-    let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
-    let names: Vec<&str> = steps.iter().filter(is_open).map(|step| step.name.as_str()).collect();
-    if names.is_empty() {
-        return String::new();
-    }
-    format!(
-        " In {} the plan fixes the rate: compare latencies in the step's table {TIMES_TABLE}.",
-        listed(&names)
-    )
-}
-
-/// What the word means, where it is used.
-pub(crate) fn relative_text(steps: &[StepFindings]) -> String {
-    let mut verdicts = steps.iter().flat_map(|step| &step.variants).filter_map(|variant| variant.verdict);
-    if !verdicts.any(|verdict| verdict == Verdict::Paced) {
-        return String::new();
-    }
-    format!(
-        " paced: the plan fixes the rate and it was kept; compare response times in the step's \
-         table {TIMES_TABLE}."
-    )
 }
 
 /// One warning for each variant and step that did not keep its schedule.

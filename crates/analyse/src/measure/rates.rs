@@ -125,12 +125,12 @@ fn at_rank(mut rates: Vec<f64>, percent: f64) -> Option<f64> {
 }
 
 /// The least whole number of rows per second that counts as having kept the target: `round(share * target)`.
-pub(crate) fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
+pub fn least_accepted(target_rows_per_second: f64, share: f64) -> f64 {
     (share * target_rows_per_second).round()
 }
 
 /// The original's service level rule, on rounded figures: a target of 1000 at 95 % is kept by 949.5 and missed by 949.4.
-pub(crate) fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
+pub fn keeps_target(rows_per_second: f64, target_rows_per_second: f64, share: f64) -> bool {
     rows_per_second.round() >= least_accepted(target_rows_per_second, share)
 }
 

@@ -10,7 +10,6 @@ use crate::model::failure::Failure;
 use crate::model::notice::Notice;
 use crate::model::step_sets::{Aging, GroupFindings, Sweep};
 use crate::model::steps::StepFindings;
-use crate::model::tables::Summary;
 use crate::parity::Parity;
 
 /// All findings of one run.
@@ -64,6 +63,8 @@ pub struct RunSummary {
 pub struct Budget {
     pub seconds: f64,
     pub looks: u32,
+    /// Whether intervals are corrected for the looks, as verdicts and adjusted p are.
+    pub corrects_intervals: bool,
     /// Blocks that were added to those of the plan.
     pub further_blocks: u32,
 }
@@ -97,7 +98,6 @@ pub struct WorkloadFindings {
     pub follows: String,
     pub options: Map<String, Value>,
     pub deviations: Vec<Deviation>,
-    pub summary: Summary,
     /// Ratios over groups of steps; empty where the steps belong to none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFindings>,

@@ -12,7 +12,6 @@ mod state;
 mod step_run;
 mod step_sets;
 mod steps;
-mod tables;
 mod verdict;
 
 pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKind, Side};
@@ -29,5 +28,4 @@ pub use step_run::{
 };
 pub use step_sets::{Aging, AgingVariant, GroupFindings, RateOf, Sweep, SweepRung, SweepVariant};
 pub use steps::{PercentileRatio, RelativeMetrics, Standstills, StepFindings, VariantStep};
-pub use tables::{Cell, Colour, Summary, Table, TableRow};
 pub use verdict::{CONFIDENCE, Decided, Effect, Inference, LEVEL, Paired, Ratio, Verdict};

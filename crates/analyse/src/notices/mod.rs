@@ -2,6 +2,7 @@
 
 mod cells;
 mod client_wait;
+mod control;
 mod deferred_counters;
 mod empty_deletes;
 pub(crate) mod encryption;
@@ -23,7 +24,6 @@ use crate::model::runs::judged_runs;
 use crate::model::{Notice, Severity, StepFindings, WorkloadFindings};
 use crate::notices::encryption::unequal;
 use crate::parity::Parity;
-use crate::tables::control;
 use crate::validity::client_pauses;
 
 /// Own cost of sampling above which it disturbs what it measures, as a share of one core.

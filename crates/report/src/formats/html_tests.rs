@@ -126,14 +126,6 @@ fn every_variant_step_and_number_of_the_findings_is_on_the_page() {
             }
         }
     }
-    let summary = &findings.workloads[0].summary;
-    for table in
-        [Some(&summary.absolute), Some(&summary.relative), summary.sla.as_ref()].into_iter().flatten()
-    {
-        for cell in table.rows.iter().flat_map(|row| &row.cells) {
-            assert!(page.contains(&format!(">{}", escaped(&cell.text))), "{}", cell.text);
-        }
-    }
 }
 
 #[test]
@@ -164,7 +156,7 @@ fn steps_are_rows_that_link_to_their_sections() {
     let page = page();
     let row = "<tr><th scope=\"row\"><a href=\"#w0s0\">l.i0</a></th><td";
     assert_eq!(page.matches(row).count(), 5, "answer, rates, ratios, and latency of two variants");
-    let missed = "<td class=\"grey\" title=\"background rate 3600 of 4000\">5600 <i>SLA</i>";
+    let missed = "<td class=\"grey\" title=\"background inserts 3600/s, at least 3800/s of 4000/s needed\">5600 <i>SLA</i>";
     assert!(page.contains(missed), "{missed}");
 }
 

@@ -2,70 +2,50 @@
 //!
 //! They say what is unusual in a column, not what is significant.
 
-use crate::compare::ratio::whole_percent;
-use crate::model::Colour;
+use crate::document::Tone;
 
 /// Red would cover most of a column whose values hardly differ: it is off when the least is this close to the greatest.
 const RED_OFF_ABOVE: f64 = 0.8;
 
-/// One value of a column of the absolute table.
+/// One value of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Rated {
-    pub(crate) rate: f64,
+pub(super) struct Rated {
+    pub(super) rate: f64,
     /// Whether the background rate was kept; `true` for a step without a target.
-    pub(crate) kept: bool,
+    pub(super) kept: bool,
 }
 
-/// Colours of one column of the absolute table, in the order of `column`; `None` stays uncoloured.
+/// Colours of the rates of one step, in their order; `None` stays uncoloured.
 ///
 /// On whole numbers, as the original prints them: lo = least of all, hi = greatest of those that kept their target
 /// (lo when none did), q = floor((hi − lo) / 4). In this order: at most lo + q is red, unless lo ≥ 0.8 hi; a missed
 /// target is grey; at least hi − q is green. Red comes before grey: a miss in the lowest quarter is red.
 ///
 /// Unlike in the original a single value is not green: there is nothing that it is above.
-pub(crate) fn absolute(column: &[Option<Rated>]) -> Vec<Colour> {
+pub(super) fn absolute(column: &[Option<Rated>]) -> Vec<Tone> {
     let rounded = || column.iter().flatten().map(|cell| Rated { rate: cell.rate.round(), ..*cell });
     let Some(lo) = rounded().map(|cell| cell.rate).reduce(f64::min) else {
-        return vec![Colour::None; column.len()];
+        return vec![Tone::Plain; column.len()];
     };
     let hi = rounded().filter(|cell| cell.kept).map(|cell| cell.rate).reduce(f64::max).unwrap_or(lo);
     let quarter = (0.25 * (hi - lo)).floor();
     let red = lo < RED_OFF_ABOVE * hi;
     let is_alone = rounded().count() < 2;
-    let colour = |cell: &Rated| match cell.rate.round() {
-        rate if red && rate <= lo + quarter => Colour::Red,
-        _ if !cell.kept => Colour::Grey,
-        rate if rate >= hi - quarter && !is_alone => Colour::Green,
-        _ => Colour::None,
+    let tone = |cell: &Rated| match cell.rate.round() {
+        rate if red && rate <= lo + quarter => Tone::Lowest,
+        _ if !cell.kept => Tone::Missed,
+        rate if rate >= hi - quarter && !is_alone => Tone::Highest,
+        _ => Tone::Plain,
     };
-    column.iter().map(|cell| cell.as_ref().map_or(Colour::None, colour)).collect()
+    column.iter().map(|cell| cell.as_ref().map_or(Tone::Plain, tone)).collect()
 }
 
 /// Colour of a ratio: above 1.05 blue, below 0.95 yellow, on two decimals, so that 1.05 and 0.95 are uncoloured.
-pub(crate) fn relative(ratio: f64) -> Colour {
-    match whole_percent(ratio) {
-        percent if percent > 105.0 => Colour::Blue,
-        percent if percent < 95.0 => Colour::Yellow,
-        _ => Colour::None,
-    }
-}
-
-/// What a colour of the absolute table means, in words; nothing for none.
-pub(crate) fn absolute_note(colour: Colour, missed: Option<String>) -> String {
-    match colour {
-        Colour::Red => "lowest quarter of this step".to_owned(),
-        Colour::Green => "highest quarter of this step".to_owned(),
-        Colour::Grey => missed.unwrap_or_else(|| "the planned rate was missed".to_owned()),
-        Colour::None | Colour::Blue | Colour::Yellow => String::new(),
-    }
-}
-
-/// What a colour of the relative table means, in words; nothing for none.
-pub(crate) fn relative_note(colour: Colour, base: &str) -> String {
-    match colour {
-        Colour::Blue => format!("more than 5 % above {base}"),
-        Colour::Yellow => format!("more than 5 % below {base}"),
-        Colour::None | Colour::Red | Colour::Green | Colour::Grey => String::new(),
+pub(crate) fn relative(ratio: f64) -> Tone {
+    match (100.0 * ratio).round() {
+        percent if percent > 105.0 => Tone::Above,
+        percent if percent < 95.0 => Tone::Below,
+        _ => Tone::Plain,
     }
 }
 
@@ -73,7 +53,7 @@ pub(crate) fn relative_note(colour: Colour, base: &str) -> String {
 mod tests {
     use super::*;
 
-    fn column(cells: &[(u32, bool)]) -> Vec<Colour> {
+    fn column(cells: &[(u32, bool)]) -> Vec<Tone> {
         absolute(
             &cells
                 .iter()
@@ -86,54 +66,54 @@ mod tests {
     fn the_lowest_quarter_is_red_and_the_highest_green() {
         // lo 1000, hi 2003, q = floor(250.75) = 250: red to 1250, green from 1753.
         let cells = [(1000, true), (1250, true), (1251, true), (1752, true), (1753, true), (2003, true)];
-        let (r, n, g) = (Colour::Red, Colour::None, Colour::Green);
+        let (r, n, g) = (Tone::Lowest, Tone::Plain, Tone::Highest);
         assert_eq!(column(&cells), [r, r, n, n, g, g]);
     }
 
     #[test]
     fn red_is_off_when_the_least_is_at_least_four_fifths_of_the_greatest() {
-        assert_eq!(column(&[(800, true), (1000, true)]), [Colour::None, Colour::Green]);
-        assert_eq!(column(&[(799, true), (1000, true)]), [Colour::Red, Colour::Green]);
+        assert_eq!(column(&[(800, true), (1000, true)]), [Tone::Plain, Tone::Highest]);
+        assert_eq!(column(&[(799, true), (1000, true)]), [Tone::Lowest, Tone::Highest]);
     }
 
     #[test]
     fn red_comes_before_grey_and_grey_before_green() {
         // 2660 missed its target and lies in the lowest quarter; 9000 missed it and would be green. hi is 8000.
         let cells = [(2660, false), (6000, false), (9000, false), (8000, true)];
-        assert_eq!(column(&cells), [Colour::Red, Colour::Grey, Colour::Grey, Colour::Green]);
+        assert_eq!(column(&cells), [Tone::Lowest, Tone::Missed, Tone::Missed, Tone::Highest]);
     }
 
     #[test]
     fn a_column_in_which_nobody_kept_the_target_is_grey() {
-        assert_eq!(column(&[(100, false), (900, false)]), [Colour::Grey, Colour::Grey]);
+        assert_eq!(column(&[(100, false), (900, false)]), [Tone::Missed, Tone::Missed]);
     }
 
     #[test]
     fn equal_values_are_the_highest() {
-        assert_eq!(column(&[(500, true), (500, true)]), [Colour::Green, Colour::Green]);
+        assert_eq!(column(&[(500, true), (500, true)]), [Tone::Highest, Tone::Highest]);
         let rounded = [Some(Rated { rate: 500.4, kept: true }), Some(Rated { rate: 499.6, kept: true })];
-        assert_eq!(absolute(&rounded), [Colour::Green, Colour::Green]);
+        assert_eq!(absolute(&rounded), [Tone::Highest, Tone::Highest]);
     }
 
     #[test]
     fn a_cell_without_a_value_has_no_colour_and_no_say() {
         let cells = [None, Some(Rated { rate: 5.0, kept: true })];
         let kept = |rate| Some(Rated { rate, kept: true });
-        assert_eq!(absolute(&[None, kept(5.0), kept(5.0)]), [Colour::None, Colour::Green, Colour::Green]);
-        assert_eq!(absolute(&cells), [Colour::None, Colour::None]);
-        assert_eq!(absolute(&[None, None]), [Colour::None, Colour::None]);
+        assert_eq!(absolute(&[None, kept(5.0), kept(5.0)]), [Tone::Plain, Tone::Highest, Tone::Highest]);
+        assert_eq!(absolute(&cells), [Tone::Plain, Tone::Plain]);
+        assert_eq!(absolute(&[None, None]), [Tone::Plain, Tone::Plain]);
     }
 
     #[test]
     fn a_single_value_stands_out_of_nothing_but_says_that_it_missed_its_target() {
-        assert_eq!(column(&[(500, true)]), [Colour::None]);
-        assert_eq!(column(&[(500, false)]), [Colour::Grey]);
+        assert_eq!(column(&[(500, true)]), [Tone::Plain]);
+        assert_eq!(column(&[(500, false)]), [Tone::Missed]);
     }
 
     #[test]
     fn five_percent_either_way_is_uncoloured() {
         let colours = [1.05, 0.95, 1.0549, 1.055, 0.9449, 1.0].map(relative);
-        let (n, b, y) = (Colour::None, Colour::Blue, Colour::Yellow);
+        let (n, b, y) = (Tone::Plain, Tone::Above, Tone::Below);
         assert_eq!(colours, [n, n, n, b, y, n]);
     }
 }

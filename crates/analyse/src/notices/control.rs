@@ -1,0 +1,78 @@
+//! The base against itself: a run in which it differs from itself.
+
+use crate::model::{StepFindings, Verdict};
+
+/// A word that the base against itself must not get.
+fn is_difference(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Faster | Verdict::Slower | Verdict::Missed | Verdict::Stalled)
+}
+
+/// A sentence for a run whose base differs from itself: its other differences may be as false.
+pub(crate) fn warning<'a>(
+    steps: impl Iterator<Item = &'a StepFindings>,
+    again: Option<&str>,
+) -> Option<String> {
+    let again = again?;
+    let differs = |step: &&StepFindings| {
+        step.variants
+            .iter()
+            .any(|variant| variant.variant == again && variant.verdict.is_some_and(is_difference))
+    };
+    let names: Vec<&str> = steps.filter(differs).map(|step| step.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "The base differs from itself ({again}) in {}: something other than the variants \
+             changes the rates, so other differences there may be false too.",
+            names.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use crate::fixtures::{cell, load_step, run, texts};
+    use crate::model::Verdict;
+    use crate::{Choices, analyse, analyse_with};
+
+    fn with_again(again: [u64; 4]) -> crate::model::Findings {
+        analyse(&run_again(again))
+    }
+
+    fn run_again(again: [u64; 4]) -> dbdyno_record::Run {
+        let base = [100_000, 90_000, 110_000, 100_000];
+        let cells = base.iter().zip(again).zip(1..).flat_map(|((base, again), block)| {
+            [
+                cell(block, "a", vec![load_step(*base)]),
+                cell(block, "a~again", vec![load_step(again)]),
+                cell(block, "b", vec![load_step(base * 108 / 100)]),
+            ]
+        });
+        let mut run = run(&["a", "a~again", "b"], 4, cells.collect());
+        run.manifest.experiment.again = Some("a~again".to_owned());
+        run
+    }
+
+    #[test]
+    fn a_base_that_differs_from_itself_is_warned_of_and_is_no_part_of_the_family_of_the_others() {
+        let findings = with_again([105_000, 94_600, 115_400, 105_100]);
+        let step = &findings.workloads[0].steps[0];
+        assert_eq!(step.variants[1].verdict, Some(Verdict::Faster));
+        let inference = step.variants[2].ratio.as_ref().unwrap().inference.as_ref().unwrap();
+        assert_eq!(inference.q_difference, inference.p_difference, "the only comparison of its family");
+        let warning = &texts(&findings).into_iter().find(|warning| warning.contains("itself")).unwrap();
+        assert_snapshot!(warning, @"The base differs from itself (a~again) in l.i0: something other than the variants changes the rates, so other differences there may be false too.");
+    }
+
+    #[test]
+    fn against_another_base_nothing_ran_twice() {
+        let run = run_again([105_000, 94_600, 115_400, 105_100]);
+        for base in ["b", "a~again"] {
+            let choices = Choices { base: Some(base.to_owned()) };
+            let findings = analyse_with(&run, &choices).unwrap();
+            assert!(!findings.warnings.iter().any(|warning| warning.text.contains("itself")), "{base}");
+            assert_eq!(findings.run.again, None);
+        }
+    }
+}

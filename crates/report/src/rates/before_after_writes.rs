@@ -1,0 +1,77 @@
+//! What writing does to reads: a row a test, a column a variant.
+
+use dbdyno_analyse::{Aging, AgingVariant};
+use serde_json::Value;
+
+use super::cells::{absent, joined, ratio_cell, word};
+use super::{Scope, explained, of};
+use crate::document::{Cell, Column, Table, Tone};
+use crate::words::blocks_text;
+
+/// Data modes in which each step has tables of its own, so that none ages.
+const FRESH: [&str; 2] = ["reset", "restore-each-step"];
+const MEANINGS: [(Tone, &str); 2] = [
+    (Tone::Above, "more than 5 % above the rate before the writes"),
+    (Tone::Below, "more than 5 % below the rate before the writes"),
+];
+
+/// None without a test that ran before and after the steps that write.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let aging = &scope.workload.aging;
+    let Some(first) = aging.first() else { return Vec::new() };
+    let heads = first.variants.iter().map(|variant| Column::new(&variant.variant, "", ""));
+    let label = vec![Column::new("test", "", "")];
+    let mut table = Table::new("After ÷ before writes", &note(scope), label, heads);
+    for test in aging {
+        let cells = test.variants.iter().map(|variant| cell(scope, test, variant));
+        table.push(std::iter::once(Cell::from(test.after.as_str())).chain(cells));
+    }
+    vec![explained(table, &MEANINGS)]
+}
+
+fn note(scope: Scope<'_>) -> String {
+    let mut variants = scope.workload.aging.iter().flat_map(|test| &test.variants);
+    let over = match variants.any(|variant| variant.interval.is_some()) {
+        true => "the geometric mean over the blocks with its 95 % interval",
+        false => "the geometric mean where there are several blocks",
+    };
+    let mode = scope.workload.options.get("data").and_then(Value::as_str);
+    let fresh = mode.filter(|mode| FRESH.contains(mode)).map_or_else(String::new, |mode| {
+        format!(
+            " No writes lie between them in this run: each step began on fresh tables (data = \"{mode}\")."
+        )
+    });
+    format!(
+        "Rate of each test after the steps that write ÷ its rate before them (.pre) in the same \
+         block; {over}.{fresh}"
+    )
+}
+
+fn cell(scope: Scope<'_>, test: &Aging, variant: &AgingVariant) -> Cell {
+    let without = (!variant.without.is_empty()).then(|| {
+        format!("without {}, in which one of the two steps answered nothing", blocks_text(&variant.without))
+    });
+    let Some(ratio) = variant.ratio else {
+        return match without {
+            Some(_) => absent("one of the two steps answered nothing"),
+            None => gap(scope, test, &variant.variant),
+        };
+    };
+    let cell = ratio_cell(ratio, 2, "the rate before the writes");
+    Cell { interval: variant.interval, note: joined([Some(cell.note.clone()), without]), ..cell }
+}
+
+/// Why there is no ratio: what has happened to the first of the two steps that has no rate.
+fn gap(scope: Scope<'_>, test: &Aging, variant: &str) -> Cell {
+    let found = |name: &str| {
+        let step = scope.workload.steps.iter().find(|step| step.name == name)?;
+        Some((name.to_owned(), of(step, variant).filter(|found| found.rate.is_none())?))
+    };
+    match [&test.before, &test.after].into_iter().find_map(|name| found(name)) {
+        Some((name, found)) => {
+            let word = word(scope, found);
+            Cell { note: format!("{name}: {}", word.why), ..Cell::from(word.text) }
+        }
+        None => absent("no block in which both are valid"),
+    }
+}

@@ -1,0 +1,73 @@
+//! A/A: the base against itself under a second name, and what its scatter lets the run see.
+
+use dbdyno_analyse::statistics::power::USUAL_POWER;
+use dbdyno_analyse::statistics::power_same::margin_for_same;
+use dbdyno_analyse::{Inference, LEVEL, Ratio, StepFindings, VariantStep, Verdict, numbered};
+
+use super::cells::absent;
+use super::{Scope, of};
+use crate::document::{Cell, Table};
+
+/// None for a run without A/A.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let Some(again) = &scope.run.again else { return Vec::new() };
+    let heads = ["ratio", "noise %", "detects %", "equivalence margin %"];
+    let row = |step: &StepFindings| {
+        let found = of(step, again).and_then(|variant| Some((variant, variant.ratio.as_ref()?)));
+        Some(match found {
+            Some((variant, ratio)) => cells(variant, ratio),
+            None => heads.iter().map(|_| absent("no block in which both are valid")).collect(),
+        })
+    };
+    let title = format!("A/A: {} against itself", scope.run.base);
+    vec![scope.by_step((&title, &note(scope, again)), &heads, row)]
+}
+
+fn cells(variant: &VariantStep, ratio: &Ratio) -> Vec<Cell> {
+    let shown = Cell {
+        interval: ratio.inference.as_ref().map(|inference| inference.interval),
+        verdict: variant.verdict,
+        ..Cell::from(format!("{:.3}", ratio.value))
+    };
+    let seen = ratio.inference.as_ref().and_then(|inference| seen(inference, ratio.blocks.len()));
+    let figures = match seen {
+        Some(figures) => figures.map(|fraction| Cell::from(format!("{:.2}", 100.0 * fraction))),
+        None => std::array::from_fn(|_| absent("one block has no noise")),
+    };
+    std::iter::once(shown).chain(figures).collect()
+}
+
+/// Noise, the difference that is found and the margin within which sameness is shown, as fractions.
+fn seen(inference: &Inference, blocks: usize) -> Option<[f64; 3]> {
+    let paired = inference.paired.as_ref()?;
+    let same_within = margin_for_same(paired.deviation, u32::try_from(blocks).ok()?, LEVEL, USUAL_POWER)?;
+    Some([paired.deviation.exp_m1(), paired.detectable_ratio - 1.0, same_within.exp_m1()])
+}
+
+fn note(scope: Scope<'_>, again: &str) -> String {
+    let verdicts: Vec<Verdict> = scope.steps().filter_map(|step| of(step, again)?.verdict).collect();
+    let count = |wanted: &[Verdict]| verdicts.iter().filter(|verdict| wanted.contains(verdict)).count();
+    let rare = [
+        (count(&[Verdict::Invalid]), "invalid"),
+        (count(&[Verdict::Paced]), "paced"),
+        (count(&[Verdict::Missed, Verdict::Stalled]), "that missed its rate or stalled"),
+    ];
+    let rare = rare.iter().filter(|(count, _)| *count > 0);
+    let rare: String = rare.map(|(count, what)| format!(", {count} {what}")).collect();
+    let answer = match verdicts.len() {
+        0 => String::new(),
+        all => format!(
+            " False differences: {} of {}; {} same, {} undecided{rare}.",
+            count(&[Verdict::Faster, Verdict::Slower]),
+            numbered(all, "step"),
+            count(&[Verdict::Same]),
+            count(&[Verdict::Undecided])
+        ),
+    };
+    format!(
+        "A/A: {} ran a second time in every block, as {again}.{answer} noise: standard \
+         deviation of a block's ratio. With this noise and number of blocks, 80 % of runs show a \
+         difference as large as detects, and equivalence within the equivalence margin.",
+        scope.run.base
+    )
+}

@@ -1,0 +1,44 @@
+//! A factorial design: a row a step, a column an effect.
+
+use dbdyno_analyse::{Effect, StepFindings};
+
+use super::cells::{absent, joined, judged_cell};
+use super::{OF_RATIOS, Scope, explained};
+use crate::document::{Cell, Table};
+use crate::words::{blocks_text, listed};
+
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let mut names: Vec<&str> = Vec::new();
+    for effect in scope.steps().flat_map(|step| &step.effects) {
+        if !names.contains(&effect.name.as_str()) {
+            names.push(&effect.name);
+        }
+    }
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let of_step = |step: &StepFindings| {
+        let find = |name: &&str| step.effects.iter().find(|effect| effect.name == *name);
+        let cells = names.iter().map(|name| find(name).map_or_else(none, cell));
+        Some(cells.collect())
+    };
+    let note = format!(
+        "Rate at a level divided by the rate at the base's level ({}), over all combinations of the other \
+         factors; for two factors (×), by what the ratio of the one changes when the other changes too.",
+        scope.run.base
+    );
+    vec![explained(scope.by_step(("Effects", &note), &names, of_step), &OF_RATIOS)]
+}
+
+fn none() -> Cell {
+    absent("no block in which all of its variants are valid")
+}
+
+fn cell(effect: &Effect) -> Cell {
+    let cell = judged_cell(&effect.ratio, effect.verdict, None, "the base's level");
+    let stalled = (!effect.stalled.is_empty())
+        .then(|| format!("without {}, in which a variant answered nothing", blocks_text(&effect.stalled)));
+    let names: Vec<&str> = effect.missed.iter().map(String::as_str).collect();
+    let missed = (!names.is_empty()).then(|| format!("{} did not keep the background rate", listed(&names)));
+    Cell { note: joined([Some(cell.note.clone()), stalled, missed]), ..cell }
+}

@@ -1,0 +1,81 @@
+//! Groups of steps: a row a group, a column a figure.
+
+use dbdyno_analyse::{GroupFindings, numbered};
+
+use super::cells::{absent, ratio_cell};
+use super::{OF_RATIOS, Scope, explained};
+use crate::document::{Cell, Column, Table, Tone};
+use crate::words::listed;
+
+/// Figures of published tables, then the geometric mean, then which steps are at both ends.
+const COLUMNS: [&str; 9] =
+    ["steps", "average", "median", "min", "max", "stddev", "geometric mean", "lowest step", "highest step"];
+
+/// One table for each grouping and number of connections.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let same =
+        |a: &GroupFindings, b: &GroupFindings| a.grouping == b.grouping && a.connections == b.connections;
+    scope.workload.groups.chunk_by(same).map(|groups| table(groups, &scope.run.base)).collect()
+}
+
+fn table(groups: &[GroupFindings], base: &str) -> Table {
+    let first = &groups[0];
+    let connections =
+        first.connections.map_or_else(String::new, |number| format!(", {}", numbered(number, "connection")));
+    let several = groups.iter().any(|group| group.variant != first.variant);
+    let of = if several { "each variant" } else { &first.variant };
+    let interval = if groups.iter().any(|group| group.interval.is_some()) {
+        " The geometric mean has its 95 % interval over the blocks."
+    } else {
+        ""
+    };
+    let title = format!("Groups of steps ({}){connections}", first.grouping);
+    let note = format!(
+        "Relative rates of {of} to {base}, over the steps of each group of the published reports. stddev \
+         has n - 1 in its divisor.{interval}"
+    );
+    let heads = COLUMNS.map(|head| Column::new(head, "", ""));
+    let mut table = Table::new(&title, &note, vec![Column::new("group", "", "")], heads);
+    for group in groups {
+        let label = if several { format!("{}: {}", group.variant, group.group) } else { group.group.clone() };
+        table.push(std::iter::once(Cell::from(label)).chain(cells(group, base)));
+    }
+    explained(table, &OF_RATIOS)
+}
+
+fn cells(group: &GroupFindings, base: &str) -> Vec<Cell> {
+    let Some(figures) = group.figures else {
+        return COLUMNS.iter().map(|_| absent(&without(group))).collect();
+    };
+    let count = match group.without.len() {
+        0 => figures.count.to_string(),
+        missing => format!("{} of {}", figures.count, figures.count + missing),
+    };
+    // The ends are single steps, whose own cells have the colour.
+    let end = |value: f64, step: Option<&str>| Cell {
+        tone: Tone::Plain,
+        sign: "",
+        note: step.unwrap_or_default().to_owned(),
+        ..ratio_cell(value, 2, base)
+    };
+    let name = |step: Option<&str>| Cell::from(step.unwrap_or("n/a"));
+    let geometric = figures.geometric_mean.map(|value| ratio_cell(value, 3, base));
+    let geometric = geometric.map(|cell| Cell { interval: group.interval, ..cell });
+    vec![
+        Cell { note: without(group), ..Cell::from(count) },
+        ratio_cell(figures.average, 2, base),
+        ratio_cell(figures.median, 2, base),
+        end(figures.min, group.lowest()),
+        end(figures.max, group.highest()),
+        figures.deviation.map_or_else(|| absent(""), |value| Cell::from(format!("{value:.2}"))),
+        geometric.unwrap_or_else(|| absent("")),
+        name(group.lowest()),
+        name(group.highest()),
+    ]
+}
+
+/// Which steps of the group are not in its figures; empty when all are.
+fn without(group: &GroupFindings) -> String {
+    let names: Vec<&str> = group.without.iter().map(String::as_str).collect();
+    if names.is_empty() { String::new() } else { format!("not counted: {}", listed(&names)) }
+}

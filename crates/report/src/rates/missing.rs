@@ -1,0 +1,141 @@
+//! Why rates and ratios are missing: each reason once, with all the places that it holds for.
+
+use dbdyno_analyse::{first_clause, reason_class};
+
+use super::Scope;
+use super::cells::word;
+use crate::document::text::one_line;
+
+/// Places that share a reason.
+struct Reason {
+    text: &'static str,
+    /// What reasons have in common that differ in their figures only.
+    class: String,
+    /// Of the first place.
+    why: String,
+    differ: bool,
+    /// Numbers of steps of each variant.
+    places: Vec<(String, Vec<usize>)>,
+}
+
+/// One line a reason: `qr100, wal: failed: server went away`. Neighbouring steps are one place, `l.i0 to qr100, wal: ...`, and a
+/// variant without any value is named alone.
+pub(super) fn lines(scope: Scope<'_>) -> Vec<String> {
+    let mut reasons: Vec<Reason> = Vec::new();
+    for variant in scope.variants() {
+        for (at, step) in scope.steps().enumerate() {
+            let Some((text, why)) = super::of(step, variant).and_then(|found| match found.rate {
+                None => Some(word(scope, found)).map(|word| (word.text, word.why)),
+                Some(rate) if found.ratio.is_none() && found.standstills.is_empty() && rate > 0.0 => {
+                    Some(("n/a", format!("no block in which {} is valid too", scope.run.base)))
+                }
+                Some(_) => None,
+            }) else {
+                continue;
+            };
+            let class = reason_class(&why);
+            let known = reasons.iter().position(|known| known.text == text && known.class == class);
+            let known = known.unwrap_or_else(|| {
+                reasons.push(Reason { text, class, why: why.clone(), differ: false, places: Vec::new() });
+                reasons.len() - 1
+            });
+            let reason = &mut reasons[known];
+            reason.differ |= reason.why != why;
+            match reason.places.last_mut() {
+                Some((last, steps)) if last == variant => steps.push(at),
+                _ => reason.places.push((variant.to_owned(), vec![at])),
+            }
+        }
+    }
+    let steps: Vec<&str> = scope.steps().map(|step| step.name.as_str()).collect();
+    reasons.iter().map(|reason| reason.line(&steps)).collect()
+}
+
+impl Reason {
+    fn line(&self, steps: &[&str]) -> String {
+        let of_variant = |(variant, places): &(String, Vec<usize>)| {
+            if places.len() == steps.len() && steps.len() > 1 {
+                return variant.clone();
+            }
+            format!("{}, {variant}", named(steps, places))
+        };
+        let places: Vec<String> = self.places.iter().map(of_variant).collect();
+        // The warnings and the step's own section have all of it.
+        let why = if self.text == "invalid" { first_clause(&self.why) } else { &self.why };
+        let others = if self.differ { " (the first of these; all are listed by step)" } else { "" };
+        one_line(&format!("{}: {}: {why}{others}", places.join("; "), self.text))
+    }
+}
+
+/// Neighbours as `first to last`, others by name, many by number.
+fn named(steps: &[&str], places: &[usize]) -> String {
+    const NAMED: usize = 3;
+    let names: Vec<&str> = places.iter().map(|place| steps[*place]).collect();
+    match names.as_slice() {
+        [first, .., last] if places[places.len() - 1] - places[0] + 1 == places.len() => {
+            format!("{first} to {last}")
+        }
+        [first, second, rest @ ..] if rest.len() + 2 > NAMED => {
+            format!("{first}, {second} and {} more", rest.len())
+        }
+        names => names.join(", "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, Validity};
+
+    use super::*;
+    use crate::fixture;
+
+    /// The variants' runs of these steps are invalid, each for its reason.
+    fn said(places: &[(usize, usize, &str)]) -> Vec<String> {
+        let mut findings = fixture::findings();
+        findings.failures.clear();
+        findings.workloads[0].steps.truncate(7);
+        for (step, variant, reason) in places {
+            let found = &mut findings.workloads[0].steps[*step].variants[*variant];
+            (found.rate, found.ratio) = (None, None);
+            found.runs[0].validity = Validity::Invalid { reasons: vec![(*reason).to_owned()] };
+        }
+        of(&findings)
+    }
+
+    fn of(findings: &Findings) -> Vec<String> {
+        lines(Scope::of(findings, &findings.workloads[0]))
+    }
+
+    #[test]
+    fn a_step_without_a_value_says_why() {
+        let lines = of(&fixture::findings());
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[1].starts_with("qp1000, <b>&\": failed: server went away"), "{lines:?}");
+    }
+
+    #[test]
+    fn neighbours_share_a_name_and_a_whole_variant_has_its_own() {
+        let all = (0..7).map(|step| (step, 1, "y"));
+        let places: Vec<_> = [(1, 0, "x"), (2, 0, "x"), (3, 0, "x")].into_iter().chain(all).collect();
+        assert_eq!(said(&places)[..2], ["l.x to l.i2, rollback: invalid: x", "<b>&\": invalid: y"]);
+    }
+
+    #[test]
+    fn reasons_that_differ_in_figures_are_one_line_over_all_variants() {
+        let places = [
+            (0, 0, "busy in 91 %"),
+            (2, 0, "busy in 92 %"),
+            (4, 0, "busy in 93.5 %"),
+            (6, 1, "busy in 9 %"),
+            (1, 1, "lost"),
+        ];
+        assert_eq!(
+            said(&places)[..2],
+            [
+                "l.i0, l.i1, qr100, rollback; qr500, <b>&\": invalid: busy in 91 % (the first of these; all are \
+                 listed by step)",
+                "l.x, <b>&\": invalid: lost"
+            ]
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The coloured tables of rates, one file each. [`TABLES`] names them in the order of a report.
+
+mod before_after_writes;
+mod cells;
+mod colours;
+mod control;
+mod effects;
+mod groups;
+mod missing;
+mod ratios;
+mod sweeps;
+mod targets;
+mod throughput;
+
+use dbdyno_analyse::{Failure, Findings, RunSummary, StepFindings, VariantStep, WorkloadFindings};
+
+pub(crate) use self::cells::{ratio_word, word};
+pub(crate) use self::colours::relative as ratio_tone;
+pub(crate) use self::ratios::RATIOS;
+use crate::document::{Block, Cell, Column, Table, Tone};
+
+/// What a table is made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) run: &'a RunSummary,
+    pub(crate) failures: &'a [Failure],
+    pub(crate) workload: &'a WorkloadFindings,
+}
+
+/// Tables of one kind; none where the workload has nothing of it.
+type Tables = fn(Scope<'_>) -> Vec<Table>;
+
+const TABLES: [Tables; 8] = [
+    throughput::tables,
+    ratios::tables,
+    effects::tables,
+    groups::tables,
+    sweeps::tables,
+    before_after_writes::tables,
+    targets::tables,
+    control::tables,
+];
+
+/// All tables of a workload, and why values are missing.
+pub(crate) fn blocks(scope: Scope<'_>) -> Vec<Block> {
+    let mut blocks: Vec<Block> = TABLES.iter().flat_map(|tables| tables(scope)).map(Block::Table).collect();
+    let missing = missing::lines(scope);
+    if !missing.is_empty() {
+        blocks.insert(1, Block::List(Tone::Doubt, missing));
+    }
+    blocks
+}
+
+/// The base against itself; nothing for a run without A/A.
+pub(crate) fn control(scope: Scope<'_>) -> Vec<Block> {
+    control::tables(scope).into_iter().map(Block::Table).collect()
+}
+
+impl<'a> Scope<'a> {
+    pub(crate) fn of(findings: &'a Findings, workload: &'a WorkloadFindings) -> Self {
+        Self { run: &findings.run, failures: &findings.failures, workload }
+    }
+
+    /// Those that are compared.
+    pub(crate) fn steps(self) -> impl Iterator<Item = &'a StepFindings> {
+        self.workload.judged_steps()
+    }
+
+    /// Those that are not the base.
+    pub(crate) fn compared(self) -> Vec<&'a str> {
+        self.variants().into_iter().filter(|name| *name != self.run.base).collect()
+    }
+
+    /// The variants of the workload's steps, in the order of the plan.
+    fn variants(self) -> Vec<&'a str> {
+        let first = self.workload.steps.first();
+        first.map_or_else(Vec::new, |step| step.variants.iter().map(|of| of.variant.as_str()).collect())
+    }
+
+    /// Rows are steps, columns what `heads` say: pages and terminals are higher than wide.
+    fn by_step(
+        self,
+        (title, note): (&str, &str),
+        heads: &[&str],
+        row: impl Fn(&'a StepFindings) -> Option<Vec<Cell>>,
+    ) -> Table {
+        let heads = heads.iter().map(|head| Column::new(head, "", ""));
+        let mut table = Table::new(title, note, vec![Column::new("step", "", "")], heads);
+        for step in self.steps() {
+            if let Some(cells) = row(step) {
+                table.push(std::iter::once(Cell::from(step.name.as_str())).chain(cells));
+            }
+        }
+        table
+    }
+}
+
+/// The variant of this name in a step.
+pub(crate) fn of<'a>(step: &'a StepFindings, variant: &str) -> Option<&'a VariantStep> {
+    step.variants.iter().find(|found| found.variant == variant)
+}
+
+/// Of the signs that the table shows, those that are explained here.
+fn explained(mut table: Table, meanings: &[(Tone, &'static str)]) -> Table {
+    let is_used = |tone: Tone| {
+        let mut cells = table.rows.iter().flatten();
+        cells.any(|cell| !cell.sign.is_empty() && cell.sign.split(' ').any(|sign| sign == tone.sign()))
+    };
+    table.legend = meanings.iter().copied().filter(|(tone, _)| is_used(*tone)).collect();
+    table
+}
+
+/// The signs of ratios to the base.
+const OF_RATIOS: [(Tone, &str); 2] =
+    [(Tone::Above, "more than 5 % above the base"), (Tone::Below, "more than 5 % below the base")];
+
+#[cfg(test)]
+mod tests;

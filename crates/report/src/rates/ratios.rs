@@ -1,0 +1,122 @@
+//! Ratios to the base, with intervals, verdicts, and the words that explain them.
+
+use dbdyno_analyse::{CONFIDENCE, LEVEL, StepFindings, VariantStep, Verdict};
+
+use super::cells::{absent, joined, judged_cell, word};
+use super::{OF_RATIOS, Scope, explained};
+use crate::document::{Cell, Table, Tone};
+use crate::words::{TIMES_TABLE, listed, missed_text, pace_text, zero_rate_text};
+
+/// Title of the table, by which the page's script finds it.
+pub(crate) const RATIOS: &str = "Relative throughput";
+
+/// A single variant has no ratios but to itself.
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let variants = scope.variants();
+    if variants.len() < 2 {
+        return Vec::new();
+    }
+    let row =
+        |step: &StepFindings| Some(step.variants.iter().map(|variant| cell(scope, step, variant)).collect());
+    let table = scope.by_step((RATIOS, &note(scope)), &variants, row);
+    let stalled = (Tone::Lowest, "answered nothing in a block in which the base answered");
+    vec![explained(table, &[OF_RATIOS[0], OF_RATIOS[1], stalled])]
+}
+
+fn cell(scope: Scope<'_>, step: &StepFindings, variant: &VariantStep) -> Cell {
+    let base = scope.run.base.as_str();
+    let mut cell = match &variant.ratio {
+        Some(ratio) => {
+            let mut cell = judged_cell(ratio, variant.verdict, variant.decided, base);
+            if step.misses_target_of(base, &variant.variant) {
+                cell.note = joined([Some(cell.note), missed_text(step, variant)]);
+            }
+            if step.misses_schedule_of(base, &variant.variant) {
+                cell.note = step.pace(variant).map_or_else(String::new, pace_text);
+            } else if variant.verdict == Some(Verdict::Paced) {
+                cell.note = "the rate is the plan's".to_owned();
+            }
+            cell
+        }
+        None if !variant.standstills.is_empty() => Cell { verdict: variant.verdict, ..absent("") },
+        None if variant.rate == Some(0.0) => absent("nothing was done"),
+        None if variant.rate.is_some() => absent(&format!("no block in which {base} is valid too")),
+        None => word(scope, variant).into(),
+    };
+    // What a ratio leaves out, or why there is none. A variant that stalled has no other colour.
+    if let Some(text) = zero_rate_text(&variant.standstills, base) {
+        let others = variant.ratio.as_ref().map(|_| "the ratio is that of the other blocks".to_owned());
+        if variant.verdict == Some(Verdict::Stalled) {
+            (cell.tone, cell.sign, cell.note) = (Tone::Lowest, Tone::Lowest.sign(), String::new());
+        }
+        cell.note = joined([Some(text), others, Some(cell.note)]);
+    }
+    cell
+}
+
+/// What the ratios are, over how many blocks, and what their intervals and verdicts mean.
+fn note(scope: Scope<'_>) -> String {
+    let variants = || scope.steps().flat_map(|step| &step.variants);
+    let judged = variants().filter_map(|variant| variant.ratio.as_ref());
+    let blocks: Vec<usize> =
+        judged.filter(|ratio| ratio.inference.is_some()).map(|ratio| ratio.blocks.len()).collect();
+    let what = format!("Rate divided by the rate of {} in the same block", scope.run.base);
+    let mut text = match (blocks.iter().min(), blocks.iter().max()) {
+        (Some(least), Some(most)) => {
+            let count = if least == most { format!("{most}") } else { format!("{least} to {most}") };
+            format!(
+                "{what}; geometric mean of {count} blocks with its {:.0} % interval, paired by block. \
+                 faster, slower: the difference is significant and the ratio is beyond the margin of {}. \
+                 same: shown to be within the margin. False discovery rate {:.0} %, for differences and \
+                 for equivalences.",
+                100.0 * CONFIDENCE,
+                margins(scope),
+                100.0 * LEVEL
+            )
+        }
+        _ => format!("{what}; the geometric mean where there are several blocks."),
+    };
+    let has = |verdict| variants().any(|variant| variant.verdict == Some(verdict));
+    if has(Verdict::Missed) {
+        text.push_str(" missed: not slower, but it missed the planned rate, which the base kept.");
+    }
+    if has(Verdict::Stalled) {
+        text.push_str(
+            " stalled: it answered nothing in a block in which the base answered; the ratio is that of \
+             the other blocks.",
+        );
+    }
+    if has(Verdict::Paced) {
+        text.push_str(&format!(
+            " paced: the plan fixes the rate and it was kept; compare response times in the step's \
+             table {TIMES_TABLE}."
+        ));
+    }
+    if let Some(budget) = scope.run.budget.filter(|budget| budget.looks > 0 && !blocks.is_empty()) {
+        let corrected = match budget.corrects_intervals {
+            true => "verdicts, adjusted p and intervals are corrected for them",
+            false => "verdicts and adjusted p are corrected for them, intervals are not",
+        };
+        text.push_str(&format!(" Interim analyses: {}; {corrected}.", budget.looks));
+    }
+    text
+}
+
+/// `2 %`, or `2 % (5 % in scan, scan.post)`.
+fn margins(scope: Scope<'_>) -> String {
+    let percent = |margin: f64| format!("{} %", (1e4 * margin).round() / 100.0);
+    let general = scope.run.margin;
+    let mut others: Vec<(f64, Vec<&str>)> = Vec::new();
+    for step in scope.steps().filter(|step| step.margin != general) {
+        match others.iter_mut().find(|(margin, _)| *margin == step.margin) {
+            Some((_, names)) => names.push(&step.name),
+            None => others.push((step.margin, vec![&step.name])),
+        }
+    }
+    if others.is_empty() {
+        return percent(general);
+    }
+    let others: Vec<String> =
+        others.iter().map(|(margin, names)| format!("{} in {}", percent(*margin), listed(names))).collect();
+    format!("{} ({})", percent(general), others.join("; "))
+}

@@ -1,0 +1,105 @@
+//! The rate of each step by variant.
+
+use dbdyno_analyse::{Pace, StepFindings, Validity, VariantStep};
+
+use super::cells::{joined, rate_text, word};
+use super::colours::{self, Rated};
+use super::{Scope, explained};
+use crate::document::{Cell, Table, Tone};
+use crate::words::{TIMES_TABLE, listed, missed_text, pace_text};
+
+const MEANINGS: [(Tone, &str); 3] = [
+    (Tone::Highest, "within the highest quarter of its step"),
+    (Tone::Lowest, "within the lowest quarter of its step"),
+    (Tone::Missed, "the planned rate was missed"),
+];
+
+pub(super) fn tables(scope: Scope<'_>) -> Vec<Table> {
+    let note = format!(
+        "Rate over the common window of each step{}; the median where there are several blocks.{}",
+        labels(scope),
+        open_loops(scope)
+    );
+    let row = |step| Some(cells(scope, step));
+    vec![explained(scope.by_step(("Throughput", &note), &scope.variants(), row), &MEANINGS)]
+}
+
+fn cells(scope: Scope<'_>, step: &StepFindings) -> Vec<Cell> {
+    let is_paced = step.is_paced(&scope.run.base);
+    // A rate that is the plan's is neither high nor low.
+    let of_variant = |variant| rated(step, variant).filter(|rated| !(is_paced && rated.kept));
+    let rated: Vec<_> = step.variants.iter().map(of_variant).collect();
+    let tones = colours::absolute(&rated);
+    let cells = step.variants.iter().zip(rated.iter().zip(tones));
+    cells
+        .map(|(variant, (rated, tone))| match variant.rate {
+            Some(rate) => {
+                let misses = rated.is_some_and(|rated| !rated.kept);
+                let sign = if misses && tone == Tone::Lowest { "▼ SLA" } else { tone.sign() };
+                Cell { sign, note: note(step, variant, tone), ..Cell::toned(rate_text(rate), tone) }
+            }
+            None => word(scope, variant).into(),
+        })
+        .collect()
+}
+
+fn rated(step: &StepFindings, variant: &VariantStep) -> Option<Rated> {
+    let keeps_pace = step.pace(variant).is_none_or(Pace::is_kept);
+    variant.rate.map(|rate| Rated { rate, kept: keeps_pace && !step.misses(variant) })
+}
+
+fn note(step: &StepFindings, variant: &VariantStep, tone: Tone) -> String {
+    let colour = match tone {
+        Tone::Lowest => Some("lowest quarter of this step".to_owned()),
+        Tone::Highest => Some("highest quarter of this step".to_owned()),
+        _ => None,
+    };
+    let missed = missed_text(step, variant);
+    let pace = step.pace(variant).filter(|pace| !pace.is_kept()).map(pace_text);
+    let blocks = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
+    let range = match (blocks, variant.rate_min, variant.rate_max) {
+        (2.., Some(least), Some(greatest)) => {
+            Some(format!("median of {blocks} blocks, {} to {}", rate_text(least), rate_text(greatest)))
+        }
+        _ => None,
+    };
+    joined([colour, missed, pace, range])
+}
+
+/// What the rates of the steps are: `: inserts/s in l.i0 and l.i1, queries/s in qr100`. The label of most steps is that of
+/// the others, and comes last.
+fn labels(scope: Scope<'_>) -> String {
+    let mut by_label: Vec<(&str, Vec<&str>)> = Vec::new();
+    for step in scope.steps().filter(|step| !step.rate_label.is_empty()) {
+        match by_label.iter_mut().find(|(label, _)| *label == step.rate_label) {
+            Some((_, names)) => names.push(&step.name),
+            None => by_label.push((&step.rate_label, vec![&step.name])),
+        }
+    }
+    let most = by_label.iter().map(|(_, names)| names.len()).max().unwrap_or(0);
+    let Some(last) = by_label.iter().rposition(|(_, names)| names.len() == most) else {
+        return String::new();
+    };
+    let (label, names) = by_label.remove(last);
+    let mut parts: Vec<String> =
+        by_label.iter().map(|(label, names)| format!("{label} in {}", listed(names))).collect();
+    parts.push(match (parts.len(), names.as_slice()) {
+        (0, _) => label.to_owned(),
+        (_, [_, _, ..]) => format!("{label} in the others"),
+        (_, names) => format!("{label} in {}", listed(names)),
+    });
+    format!(": {}", parts.join(", "))
+}
+
+/// Where response times are to be found, for steps whose headline is an open loop.
+fn open_loops(scope: Scope<'_>) -> String {
+    let is_open = |step: &&StepFindings| step.variants.iter().any(|variant| step.pace(variant).is_some());
+    let names: Vec<&str> = scope.steps().filter(is_open).map(|step| step.name.as_str()).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(
+            " In {} the plan fixes the rate: compare latencies in the step's table {TIMES_TABLE}.",
+            listed(&names)
+        ),
+    }
+}

@@ -1,0 +1,313 @@
+//! The answer in sentences: one for each variant, in how many steps it is faster, slower and the same.
+
+use dbdyno_analyse::{StepFindings, VariantStep, Verdict, numbered, ratio_text};
+
+use crate::document::Tone;
+use crate::evidence::explanations;
+use crate::medians::opposite;
+use crate::number::{duration_whole_us, fixed};
+use crate::rates::{Scope, of, ratio_tone};
+use crate::words::{blocks_text, pace_text, zero_rate_text};
+
+/// For each variant that is not the base.
+pub(crate) fn sentences(scope: Scope<'_>) -> Vec<String> {
+    let has_verdicts = has_verdicts(scope);
+    let of_variant = |name| {
+        let against = Against { scope, name };
+        if has_verdicts { against.verdicts() } else { against.differences() }
+    };
+    scope.compared().into_iter().map(of_variant).collect()
+}
+
+/// What the greatest differences are made of, and where medians and ratio disagree.
+pub(crate) fn reasons(scope: Scope<'_>) -> Vec<String> {
+    if !has_verdicts(scope) {
+        return Vec::new();
+    }
+    explanations(scope.workload).into_iter().chain(opposite(scope.run, scope.workload)).collect()
+}
+
+/// Steps whose rate is the plan's have no interval, however many blocks there are.
+fn has_verdicts(scope: Scope<'_>) -> bool {
+    let mut variants = scope.steps().flat_map(|step| &step.variants);
+    let has_interval =
+        |variant: &VariantStep| variant.ratio.as_ref().is_some_and(|ratio| ratio.inference.is_some());
+    variants.any(has_interval) || scope.workload.most_ratio_blocks(&scope.run.base) > 1
+}
+
+/// Of a step that says anything of the variant.
+pub(crate) fn shown_verdict(variant: &VariantStep) -> Option<Verdict> {
+    variant.verdict.filter(|_| variant.ratio.is_some() || !variant.standstills.is_empty())
+}
+
+/// One variant against the base.
+#[derive(Clone, Copy)]
+struct Against<'a> {
+    scope: Scope<'a>,
+    name: &'a str,
+}
+
+type Found<'a> = (&'a StepFindings, &'a VariantStep);
+
+impl<'a> Against<'a> {
+    fn steps(self) -> impl Iterator<Item = Found<'a>> {
+        self.scope.steps().filter_map(move |step| Some((step, of(step, self.name)?)))
+    }
+
+    fn with(self, verdict: Verdict) -> impl Iterator<Item = Found<'a>> {
+        self.steps().filter(move |(_, variant)| shown_verdict(variant) == Some(verdict))
+    }
+
+    fn sentence(self, parts: &[String]) -> String {
+        format!("{} against {}: {}.", self.name, self.scope.run.base, parts.join("; "))
+    }
+
+    /// The steps of each verdict, by name where something differs. Verdicts that no step has are left out.
+    fn verdicts(self) -> String {
+        let base = &self.scope.run.base;
+        let mut parts: Vec<String> = self.stalled().into_iter().collect();
+        parts.extend(named("faster", self.with(Verdict::Faster)));
+        parts.extend(named("slower", self.with(Verdict::Slower)));
+        parts.extend(counted("same", self.with(Verdict::Same).count()));
+        let undecided = self.with(Verdict::Undecided).count();
+        if undecided > 0 && parts.is_empty() {
+            parts.push(format!("no verdict: {} undecided", numbered(undecided, "step")));
+        } else {
+            parts.extend(counted("undecided", undecided));
+        }
+        let missed: Vec<String> = self
+            .with(Verdict::Missed)
+            .filter(|(step, _)| !step.misses_schedule_of(base, self.name))
+            .map(ratio_of)
+            .collect();
+        if !missed.is_empty() {
+            parts.push(format!(
+                "target missed in {} ({}: not slower, but {base} kept a background rate that it missed)",
+                numbered(missed.len(), "step"),
+                missed.join(", ")
+            ));
+        }
+        parts.extend(self.paced());
+        // A load whose data are restored afterwards has one, whatever the plan's blocks.
+        let is_single = |variant: &VariantStep| variant.ratio.is_some() && variant.verdict.is_none();
+        parts.extend(counted("one block only", self.steps().filter(|(_, found)| is_single(found)).count()));
+        parts.extend(counted("no ratio", self.without_ratio()));
+        self.sentence(&parts) + &self.base_stalled() + &self.other_misses()
+    }
+
+    /// Of one block, by how far ratios are from 1.
+    fn differences(self) -> String {
+        let near_or_far = |tone: Tone| -> Vec<(f64, &StepFindings)> {
+            let steps = self.steps().filter(|(_, variant)| {
+                !matches!(shown_verdict(variant), Some(Verdict::Stalled | Verdict::Paced))
+            });
+            let ratios = steps.filter_map(|(step, variant)| Some((variant.ratio.as_ref()?.value, step)));
+            ratios.filter(|(ratio, _)| ratio_tone(*ratio) == tone).collect()
+        };
+        let [above, below, near] = [Tone::Above, Tone::Below, Tone::Plain].map(near_or_far);
+        let extreme = |found: Option<&(f64, &StepFindings)>, word: &str| {
+            found.map_or(String::new(), |(ratio, step)| {
+                format!(" ({word} {} in {})", fixed(Some(*ratio), 2), step.name)
+            })
+        };
+        let most = extreme(above.iter().max_by(|a, b| a.0.total_cmp(&b.0)), "up to");
+        let least = extreme(below.iter().min_by(|a, b| a.0.total_cmp(&b.0)), "down to");
+        let is_missed = |step: &StepFindings| step.misses_target_of(&self.scope.run.base, self.name);
+        let fewer_writes = match above.iter().filter(|(_, step)| is_missed(step)).count() {
+            0 => String::new(),
+            all if all == above.len() => ", with fewer background writes than planned".to_owned(),
+            some => format!(", in {some} of them with fewer background writes than planned"),
+        };
+        let mut parts: Vec<String> = self.stalled().into_iter().collect();
+        parts.extend(counted("more than 5 % above", above.len()).map(|text| text + &most + &fewer_writes));
+        parts.extend(counted("more than 5 % below", below.len()).map(|text| text + &least));
+        parts.extend(counted("within 5 %", near.len()));
+        parts.extend(self.paced());
+        parts.extend(counted("no ratio", self.without_ratio()));
+        self.sentence(&parts) + &self.base_stalled()
+    }
+
+    /// `stalled in 1 step (qr100: answered nothing in block 2 of 5, in which wal answered)`
+    fn stalled(self) -> Option<String> {
+        let text = |(step, variant): Found<'_>| {
+            let text = zero_rate_text(&variant.standstills, &self.scope.run.base);
+            format!("{}: {}", step.name, text.unwrap_or_default())
+        };
+        let steps: Vec<String> = self.with(Verdict::Stalled).map(text).collect();
+        (!steps.is_empty())
+            .then(|| format!("stalled in {} ({})", numbered(steps.len(), "step"), steps.join("; ")))
+    }
+
+    /// Empty where the base always answered.
+    fn base_stalled(self) -> String {
+        let stalled = self.steps().filter(|(_, variant)| !variant.standstills.base_stalled.is_empty());
+        let text = |(step, variant): Found<'_>| {
+            format!("{} of {}", blocks_text(&variant.standstills.base_stalled), step.name)
+        };
+        let steps: Vec<String> = stalled.map(text).collect();
+        if steps.is_empty() {
+            return String::new();
+        }
+        let base = &self.scope.run.base;
+        format!(" {base} answered nothing in {}: no verdict of faster or same there.", steps.join(", "))
+    }
+
+    /// Steps whose rate is the plan's: missed, and kept.
+    fn paced(self) -> Vec<String> {
+        let base = &self.scope.run.base;
+        let missed: Vec<String> = self
+            .with(Verdict::Missed)
+            .filter(|(step, _)| step.misses_schedule_of(base, self.name))
+            .filter_map(|(step, variant)| Some(format!("{}: {}", step.name, pace_text(step.pace(variant)?))))
+            .collect();
+        let missed_text = (!missed.is_empty()).then(|| {
+            let steps = numbered(missed.len(), "step");
+            format!("schedule missed, which {base} kept, in {steps} ({})", missed.join("; "))
+        });
+        let paced: Vec<String> = self.with(Verdict::Paced).map(|found| self.times(found)).collect();
+        let paced_text = (!paced.is_empty()).then(|| {
+            let steps = numbered(paced.len(), "step");
+            format!("paced in {steps} (the plan fixes the rate; p99 response time: {})", paced.join(", "))
+        });
+        missed_text.into_iter().chain(paced_text).collect()
+    }
+
+    /// `qr100 1.52 ms against 1.40 ms`; medians over the blocks.
+    fn times(self, (step, variant): Found<'_>) -> String {
+        let text =
+            |variant: &VariantStep| Some(duration_whole_us(step.response_p99_us(variant)?.round() as u64));
+        match (text(variant), of(step, &self.scope.run.base).and_then(text)) {
+            (Some(own), Some(base)) => format!("{} {own} against {base}", step.name),
+            _ => step.name.clone(),
+        }
+    }
+
+    /// Steps with another verdict in which only this variant missed the background rate.
+    fn other_misses(self) -> String {
+        let base = &self.scope.run.base;
+        let steps: Vec<&str> = self
+            .steps()
+            .filter(|(step, _)| step.misses_target_of(base, self.name))
+            .filter(|(_, variant)| shown_verdict(variant) != Some(Verdict::Missed))
+            .map(|(step, _)| step.name.as_str())
+            .collect();
+        match steps.is_empty() {
+            true => String::new(),
+            false => {
+                format!(" It missed the background target in {}, which {base} kept.", steps.join(", "))
+            }
+        }
+    }
+
+    /// Steps that say nothing at all.
+    fn without_ratio(self) -> usize {
+        let says_nothing =
+            |variant: &VariantStep| variant.ratio.is_none() && shown_verdict(variant).is_none();
+        self.steps().filter(|(_, variant)| says_nothing(variant)).count()
+    }
+}
+
+/// `qr100 1.30`
+fn ratio_of((step, variant): Found<'_>) -> String {
+    let ratio = variant.ratio.as_ref().map_or("n/a".to_owned(), |ratio| ratio_text(ratio.value, 2));
+    format!("{} {ratio}", step.name)
+}
+
+/// `faster in 2 steps (l.i1 2.50, l.i2 9.87)`; of many only some are named. Nothing without a step.
+fn named<'a>(word: &str, steps: impl Iterator<Item = Found<'a>>) -> Option<String> {
+    const NAMED: usize = 3;
+    let steps: Vec<String> = steps.map(ratio_of).collect();
+    let shown = &steps[..steps.len().min(NAMED)];
+    let more = if steps.len() > NAMED { ", …" } else { "" };
+    let count = numbered(steps.len(), "step");
+    (!steps.is_empty()).then(|| format!("{word} in {count} ({}{more})", shown.join(", ")))
+}
+
+/// `same in 3 steps`; nothing without a step.
+fn counted(word: &str, steps: usize) -> Option<String> {
+    (steps > 0).then(|| format!("{word} in {}", numbered(steps, "step")))
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_analyse::{Findings, Standstills};
+
+    use super::*;
+    use crate::fixture;
+
+    fn first(findings: &Findings) -> String {
+        sentences(Scope::of(findings, &findings.workloads[0])).remove(0)
+    }
+
+    #[test]
+    fn the_answer_counts_steps_and_names_the_extremes() {
+        insta::assert_snapshot!(first(&fixture::findings()), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+    }
+
+    #[test]
+    fn with_several_blocks_the_answer_is_made_of_verdicts() {
+        insta::assert_snapshot!(first(&fixture::with_blocks(3)), @r#"<b>&" against rollback: faster in 3 steps (l.i1 2.50, l.i2 9.87, qp100 1.30); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+    }
+
+    /// The second variant wrote half of what the base wrote in these steps.
+    fn missed(mut findings: Findings, steps: &[usize]) -> String {
+        for step in steps {
+            let variant = &mut findings.workloads[0].steps[*step].variants[1];
+            variant.judged_background_rate = variant.judged_background_rate.map(|rate| rate / 2.0);
+            if variant.verdict == Some(Verdict::Faster) {
+                variant.verdict = Some(Verdict::Missed);
+            }
+        }
+        first(&findings)
+    }
+
+    #[test]
+    fn steps_with_fewer_writes_than_the_base_kept_up_are_named() {
+        insta::assert_snapshot!(missed(fixture::findings(), &[5]), @r#"<b>&" against rollback: more than 5 % above in 3 steps (up to 9.87 in l.i2), in 1 of them with fewer background writes than planned; more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(missed(fixture::with_blocks(3), &[5, 6]), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; target missed in 1 step (qp100 1.30: not slower, but rollback kept a background rate that it missed); no ratio in 2 steps. It missed the background target in qr500, qr1000, which rollback kept."#);
+    }
+
+    #[test]
+    fn steps_of_one_block_among_steps_of_several_are_counted() {
+        let mut findings = fixture::with_blocks(3);
+        let variant = &mut findings.workloads[0].steps[0].variants[1];
+        variant.verdict = None;
+        variant.ratio.as_mut().unwrap().inference = None;
+        let text = first(&findings);
+        assert!(text.contains("; one block only in 1 step; no ratio in 2 steps."), "{text}");
+    }
+
+    /// The second variant answered nothing in block 2 in this step.
+    fn stalled(mut findings: Findings, step: usize) -> String {
+        let variant = &mut findings.workloads[0].steps[step].variants[1];
+        variant.standstills = Standstills { stalled: vec![2], base_stalled: Vec::new(), blocks: 4 };
+        variant.verdict = Some(Verdict::Stalled);
+        first(&findings)
+    }
+
+    #[test]
+    fn a_standstill_is_the_first_thing_that_is_said() {
+        insta::assert_snapshot!(stalled(fixture::findings(), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); more than 5 % above in 2 steps (up to 9.87 in l.i2); more than 5 % below in 1 step (down to 0.80 in qr1000); within 5 % in 4 steps; no ratio in 2 steps."#);
+        insta::assert_snapshot!(stalled(fixture::with_blocks(3), 5), @r#"<b>&" against rollback: stalled in 1 step (qp100: answered nothing in block 2 of 4, in which rollback answered); faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+    }
+
+    #[test]
+    fn a_base_that_stood_still_is_said_as_well() {
+        let mut findings = fixture::with_blocks(3);
+        for step in [4, 5] {
+            let standstills = Standstills { stalled: Vec::new(), base_stalled: vec![1, 3], blocks: 4 };
+            findings.workloads[0].steps[step].variants[1].standstills = standstills;
+        }
+        let text = first(&findings);
+        let expected = ". rollback answered nothing in blocks 1 and 3 of qr100, blocks 1 and 3 of \
+                        qp100: no verdict of faster or same there.";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn steps_whose_rate_is_the_plans_are_counted_apart_with_their_response_times() {
+        let mut findings = fixture::with_blocks(3);
+        findings.workloads[0].steps[5].variants[1].verdict = Some(Verdict::Paced);
+        insta::assert_snapshot!(first(&findings), @r#"<b>&" against rollback: faster in 2 steps (l.i1 2.50, l.i2 9.87); slower in 1 step (qr1000 0.80); same in 1 step; undecided in 3 steps; paced in 1 step (the plan fixes the rate; p99 response time: qp100 1.52 ms against 1.52 ms); no ratio in 2 steps. It missed the background target in qr1000, which rollback kept."#);
+    }
+}

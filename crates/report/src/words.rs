@@ -1,0 +1,77 @@
+//! Words that several tables and sentences share.
+
+use dbdyno_analyse::{Pace, Standstills, StepFindings, Validity, VariantStep, keeps_target, least_accepted};
+
+/// Where a step shows its response times.
+pub(crate) const TIMES_TABLE: &str = "Service and response time";
+
+/// `a, b and c`
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// `block 2`, `blocks 2 and 5`
+pub(crate) fn blocks_text(blocks: &[u32]) -> String {
+    let numbers: Vec<String> = blocks.iter().map(u32::to_string).collect();
+    let names: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    format!("{} {}", if blocks.len() == 1 { "block" } else { "blocks" }, listed(&names))
+}
+
+/// `476/s of 3000/s were reached, 84.1 % of the operations dropped`
+pub(crate) fn pace_text(pace: Pace) -> String {
+    let mut text = format!("{:.0}/s of {:.0}/s were reached", pace.reached, pace.asked);
+    if pace.dropped_share > 0.0 {
+        text.push_str(&format!(", {:.1} % of the operations dropped", 100.0 * pace.dropped_share));
+    }
+    if pace.queue_share > 0.0 {
+        text.push_str(&format!(", the queue grew by {:.1} % of the operations", 100.0 * pace.queue_share));
+    }
+    text
+}
+
+/// `answered nothing in blocks 2 and 5 of 6, in which wal answered`; nothing where both answered in every block.
+pub(crate) fn zero_rate_text(found: &Standstills, base: &str) -> Option<String> {
+    let own = (!found.stalled.is_empty()).then(|| {
+        let blocks = blocks_text(&found.stalled);
+        format!("answered nothing in {blocks} of {}, in which {base} answered", found.blocks)
+    });
+    let of_base = (!found.base_stalled.is_empty())
+        .then(|| format!("{base} answered nothing in {}", blocks_text(&found.base_stalled)));
+    let parts: Vec<String> = own.into_iter().chain(of_base).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// How far below its background rate a variant stayed; `None` where it kept it.
+pub(crate) fn missed_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+    let (target, share) = step.target.filter(|_| step.misses(variant))?;
+    let (judged, rate) = (variant.judged_background_rate?, variant.background_rate?);
+    let shown = rate.round();
+    let text = if keeps_target(rate, target, share) {
+        let [part, least] = [judged / target, share].map(|share| (100.0 * share).floor());
+        format!(
+            "background inserts {shown:.0}/s of {target:.0}/s, and the slowest client {part:.0} % of its part, \
+             at least {least:.0} % needed"
+        )
+    } else {
+        let least = least_accepted(target, share);
+        format!("background inserts {shown:.0}/s, at least {least:.0}/s of {target:.0}/s needed")
+    };
+    let blocks = some_blocks(variant).map(|blocks| format!("; missed in {blocks}"));
+    Some(text + &blocks.unwrap_or_default())
+}
+
+/// In how many blocks a variant missed the background rate that it kept by the median of all; `None` where it was in none.
+pub(crate) fn missed_blocks_text(step: &StepFindings, variant: &VariantStep) -> Option<String> {
+    let blocks = some_blocks(variant).filter(|_| !step.misses(variant))?;
+    Some(format!("the background rate was missed in {blocks}, and kept by the median"))
+}
+
+/// `2 of 5 blocks` that missed the target; `None` for none and for all.
+fn some_blocks(variant: &VariantStep) -> Option<String> {
+    let missed = variant.target_missed_blocks.len();
+    let all = variant.runs.iter().filter(|run| run.validity == Validity::Valid).count();
+    (0 < missed && missed < all).then(|| format!("{missed} of {all} blocks"))
+}
