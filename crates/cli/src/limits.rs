@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_drivers::{AnySession, Session, Target, first_i64};
+use dbdyno_drivers::{AnySession, Room, Session, connection_room, prepared_room};
 use dbdyno_plan::{Plan, VariantKind};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::Uid;
@@ -125,46 +125,34 @@ fn number(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// A sentence with what is needed, what the server takes, and how to raise it. A server that does not report is believed.
-pub(crate) async fn check_server(
-    session: &mut AnySession,
-    target: &Target,
-    plan: &Plan,
-) -> Result<(), String> {
-    let (sql, setting) = match target {
-        Target::Mysql(_) => ("SELECT @@max_connections", "max_connections"),
-        Target::Postgres(_) => (
-            "SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int",
-            "max_connections without superuser_reserved_connections",
-        ),
-        Target::Sqlite(_) | Target::Null(_) => return Ok(()),
-    };
-    let Ok(cells) = session.rows(sql).await else { return Ok(()) };
-    let Some(most) = first_i64(&cells).and_then(|most| u64::try_from(most).ok()) else { return Ok(()) };
+pub(crate) async fn check_server(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
     let need = u64::from(plan.most_connections()) + OTHER_CONNECTIONS;
-    if need > most {
+    if let Some(Room { most, setting }) = connection_room(session).await
+        && need > most
+    {
         return Err(format!(
             "the plan opens {need} connections, and the server takes {most} ({setting}); raise max_connections there, or plan \
              fewer connections"
         ));
     }
-    check_prepared(session, target, plan).await
+    check_prepared(session, plan).await
 }
 
-/// MySQL and MariaDB hold so many prepared statements for all connections together, and refuse the next with error 1461.
-async fn check_prepared(session: &mut AnySession, target: &Target, plan: &Plan) -> Result<(), String> {
-    if plan.most_prepared_statements(true) == 0 || !matches!(target, Target::Mysql(_)) {
+/// Some servers hold so many prepared statements for all connections together, and refuse the next.
+async fn check_prepared(session: &mut AnySession, plan: &Plan) -> Result<(), String> {
+    if plan.most_prepared_statements(true) == 0 {
         return Ok(());
     }
+    let Some(Room { most, setting }) = prepared_room(session).await else { return Ok(()) };
     // MySQL prepares no BEGIN, MariaDB does from some version on. What this session has prepared ends with it.
     let need = plan.most_prepared_statements(session.prepare("BEGIN").await.is_ok());
-    let Ok(cells) = session.rows("SELECT @@max_prepared_stmt_count").await else { return Ok(()) };
-    match first_i64(&cells).and_then(|most| u64::try_from(most).ok()) {
-        Some(most) if need > most => Err(format!(
-            "the plan prepares {need} statements (each kind on each table, BEGIN and COMMIT, for each connection), and the server holds {most} \
-             (max_prepared_stmt_count); raise it there, plan fewer tables or connections, or send text: protocol = \"text\""
-        )),
-        _ => Ok(()),
+    if need <= most {
+        return Ok(());
     }
+    Err(format!(
+        "the plan prepares {need} statements (each kind on each table, BEGIN and COMMIT, for each connection), and the server holds {most} \
+         ({setting}); raise it there, plan fewer tables or connections, or send text: protocol = \"text\""
+    ))
 }
 
 #[cfg(test)]

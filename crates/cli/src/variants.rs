@@ -296,7 +296,7 @@ async fn check_room(plan: &Plan, family: Family, options: &Options) -> Result<()
     };
     let endpoint = Endpoint { target, capabilities };
     let mut session = endpoint.connect().await.map_err(|error| Ended::new(SERVER, error))?;
-    let room = limits::check_server(&mut session, &endpoint.target, plan).await;
+    let room = limits::check_server(&mut session, plan).await;
     session.close().await;
     room.map_err(|message| Ended::new(SERVER, message))
 }

@@ -30,23 +30,6 @@ pub enum IndexDdl {
     CreateEach,
 }
 
-/// Work that brings a database to rest between load and measurement, in the forms of the original benchmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
-    /// Dirty pages flushed by lowering `innodb_max_dirty_pages_pct`, `ANALYZE TABLE`.
-    InnoDb,
-    /// Compaction awaited, memtable flushed, L0 compacted, `ANALYZE TABLE`.
-    MyRocks,
-    /// `ANALYZE TABLE` only.
-    AnalyzeOnly,
-    /// `ANALYZE`, then a WAL checkpoint where there is a WAL.
-    Sqlite,
-    /// `VACUUM (ANALYZE)` of all tables at the same time, then `CHECKPOINT`.
-    Postgres,
-    /// Nothing to do.
-    None,
-}
-
 /// Where the keys come from that a server fills in, which decides how the next one is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
@@ -81,6 +64,8 @@ pub struct Capabilities {
     pub big_key: &'static str,
     /// Type of a whole number of 64 bits.
     pub big_int: &'static str,
+    /// A parameter that is a whole number of 32 bits, where it could be taken for a longer one.
+    pub int_param: &'static str,
     /// Whole numbers can be UNSIGNED, and a table can say how many rows it will have (`MAX_ROWS`).
     pub unsigned: bool,
     /// Begins a transaction that will write. Where a lock is one of the whole database it is taken at once: readers that
@@ -95,7 +80,6 @@ pub struct Capabilities {
     pub index_hint: IndexHint,
     pub delete_form: DeleteForm,
     pub index_ddl: IndexDdl,
-    pub upkeep: Upkeep,
     /// INSERTs and DELETEs are sent as text unless the plan says otherwise.
     pub text_writes_by_default: bool,
     /// Queries are sent as text unless the plan says otherwise.

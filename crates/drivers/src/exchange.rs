@@ -64,6 +64,11 @@ impl Exchange {
         Ok(())
     }
 
+    /// The server's number for the connection.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.entered.as_ref().map(|(_, ticket)| ticket.id)
+    }
+
     pub(crate) fn is_unfinished(&self) -> bool {
         self.state != State::Idle
     }

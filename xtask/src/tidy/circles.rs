@@ -20,7 +20,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/workloads", "insert_benchmark: check, estimate, options"),
     ("crates/workloads", "microbenchmarks: check, estimate, options, prepared"),
     ("crates/workloads", "oltp: check, check_tables, estimate, options, prepared"),
-    ("xtask", "tidy: mentions, workload_names"),
 ];
 
 /// From the root of a crate: `["mysql", "packet"]`; the root itself is empty.

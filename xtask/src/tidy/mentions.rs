@@ -1,7 +1,9 @@
 //! What there is, a reader of the documents can find: crates, drivers, workloads, plans.
 
 use super::workload_names::workloads;
-use super::{Repository, assert_none};
+use super::{Repository, assert_none, has_word};
+
+const DRIVERS: &str = "crates/drivers/src/";
 
 /// Each thing that must be named, with where it is from.
 fn things(repository: &Repository) -> Vec<(String, String)> {
@@ -10,21 +12,21 @@ fn things(repository: &Repository) -> Vec<(String, String)> {
         things.extend(names.into_iter().map(|name| (name.to_owned(), from.to_owned())));
     };
     add("crates", repository.folders_in("crates"));
-    let drivers = "crates/drivers/src/lib.rs";
-    let names = catalogue_names(repository.text(drivers));
-    assert!(!names.is_empty(), "{drivers} has no list ALL that this rule can read");
-    add(drivers, names);
+    let products = products(repository);
+    assert!(!products.is_empty(), "{DRIVERS} has no product that this rule can read");
+    add(DRIVERS, products);
     add("workloads", workloads(repository).into_iter().map(|workload| workload.name).collect());
     let plans = repository.files.iter().filter_map(|file| file.path.strip_prefix("plans/"));
     add("plans", plans.collect());
     things
 }
 
-/// Names in `pub const ALL: ... = &[("name", "what it is"), ...];`.
-fn catalogue_names(source: &str) -> Vec<&str> {
-    let list = source.split_once("pub const ALL:").and_then(|(_, after)| after.split_once("];"));
-    let entries = list.map_or("", |(list, _)| list).split('(');
-    entries.filter_map(|entry| entry.trim_start().strip_prefix('"')?.split('"').next()).collect()
+/// What `const NAME: &'static str = "..."` says in the products' own files.
+fn products(repository: &Repository) -> Vec<&str> {
+    let files = repository.texts("/product.rs").filter(|(path, _)| path.starts_with(DRIVERS));
+    files
+        .filter_map(|(_, text)| text.split_once("const NAME: &'static str = \"")?.1.split('"').next())
+        .collect()
 }
 
 fn complaints(repository: &Repository) -> Vec<String> {
@@ -38,13 +40,6 @@ fn complaints(repository: &Repository) -> Vec<String> {
     missing.map(|(name, from)| format!("{name} (of {from}) is named in no document")).collect()
 }
 
-/// Whether `word` stands in `text` with nothing of a name beside it.
-pub(super) fn has_word(text: &str, word: &str) -> bool {
-    let is_part = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_');
-    text.match_indices(word)
-        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
-}
-
 #[test]
 fn everything_is_named_in_the_documents() {
     assert_none(&complaints(&Repository::load()));
@@ -55,10 +50,8 @@ fn what_no_document_names_is_found() {
     let repository = Repository::of(&[
         ("README.md", "`sqlite`, mysqld; plans/a.toml; the crate drivers; [page](docs/x/page.md)"),
         ("docs/x/page.md", "workloads"),
-        (
-            "crates/drivers/src/lib.rs",
-            "pub const ALL: &[(&str, &str)] = &[\n    (\"sqlite\", \"x (y)\"),\n    (\"mysql\", \"y\"),\n];",
-        ),
+        ("crates/drivers/src/mysql/product.rs", "const NAME: &'static str = \"mysql\";"),
+        ("crates/drivers/src/sqlite/product.rs", "const NAME: &'static str = \"sqlite\";"),
         ("crates/workloads/src/tpcc/mod.rs", "const NAME: &'static str = \"tpcc\";"),
         ("plans/a.toml", "my_cnf = \"configs/a.cnf\""),
         ("plans/configs/a.cnf", ""),
@@ -66,7 +59,7 @@ fn what_no_document_names_is_found() {
         ("plans/b.toml", ""),
     ]);
     insta::assert_snapshot!(complaints(&repository).join("\n"), @r"
-    mysql (of crates/drivers/src/lib.rs) is named in no document
+    mysql (of crates/drivers/src/) is named in no document
     tpcc (of workloads) is named in no document
     configs/b.cnf (of plans) is named in no document
     b.toml (of plans) is named in no document

@@ -113,6 +113,13 @@ impl Repository {
     }
 }
 
+/// Whether `word` stands in `text` with nothing of a name beside it.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_');
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
+}
+
 /// Fails with all complaints, one a line.
 fn assert_none(complaints: &[String]) {
     assert!(complaints.is_empty(), "{} complaints:\n{}\n", complaints.len(), complaints.join("\n"));

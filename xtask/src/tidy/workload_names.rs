@@ -1,7 +1,6 @@
 //! A workload is named by its own folder and by the list of all workloads, and by no other product code.
 
-use super::mentions::has_word;
-use super::{Repository, assert_none};
+use super::{Repository, assert_none, has_word};
 
 const FOLDER: &str = "crates/workloads/src";
 

@@ -181,7 +181,7 @@ impl Conductor<'_> {
         let described = self.answered("asking the server what it is", async {
             let mut session = database.connect().await?;
             let description = describe(&mut session).await?;
-            let room = limits::check_server(&mut session, &database.endpoint.target, self.plan).await;
+            let room = limits::check_server(&mut session, self.plan).await;
             Ok::<_, dbdyno_drivers::DbError>((session, description, room))
         });
         let described = described.ok_or_else(|| Stop::interrupted("before the first step"))?;

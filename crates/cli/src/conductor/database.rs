@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use dbdyno_drivers::mysql::Manner;
 use dbdyno_drivers::{
-    AnySession, Cells, DbError, DeviceGauge, Endpoint, Session, Target, Upkeep, first_i64, mysql, null,
-    postgres, sqlite,
+    AnySession, Cells, DbError, DeviceGauge, Endpoint, Session, Target, first_i64, mysql, null, postgres,
+    sqlite,
 };
 use dbdyno_provision::{
     Cgroup, Data, Home, PgServer, PgServerSpec, Running, Server, ServerSpec, local_pid, prepare_data,
@@ -194,8 +194,8 @@ impl Database {
             session.query(format!("CREATE DATABASE {DATABASE}").as_bytes()).await?;
         }
         // MyRocks keeps the rows of all databases in a folder of its own, and in the others' folders their definitions only.
-        let folder = match capabilities.upkeep {
-            Upkeep::MyRocks => first_text(session.rows("SELECT @@rocksdb_datadir").await?),
+        let folder = match engine {
+            "rocksdb" => first_text(session.rows("SELECT @@rocksdb_datadir").await?),
             _ => None,
         };
         session.close().await;
@@ -259,7 +259,7 @@ impl Database {
 
     /// The server is that process and its children.
     pub(crate) fn is_process_tree(&self) -> bool {
-        matches!(self.endpoint.target, Target::Postgres(_))
+        self.endpoint.target.is_process_tree()
     }
 
     /// Folder whose size and device are sampled.
@@ -281,8 +281,7 @@ impl Database {
     /// Where the server's own counters can be asked for while the load runs. Not of SQLite: a question would take a
     /// lock on the very file that is being measured.
     pub(crate) fn status_endpoint(&self) -> Option<Endpoint> {
-        let has_server = matches!(self.endpoint.target, Target::Mysql(_) | Target::Postgres(_));
-        has_server.then(|| self.endpoint.clone())
+        self.endpoint.target.login().map(|_| self.endpoint.clone())
     }
 
     /// What the record should know about how the server was started.

@@ -148,12 +148,8 @@ fn endpoint(variant: &Prepared) -> Option<Endpoint> {
 
 /// `database bench at 127.0.0.1:3306`
 fn of(endpoint: &Endpoint) -> String {
-    match &endpoint.target {
-        Target::Mysql(options) | Target::Postgres(options) => {
-            format!("database {} at {}", options.database.as_deref().unwrap_or_default(), options.address)
-        }
-        Target::Sqlite(_) | Target::Null(_) => String::new(),
-    }
+    let Some(login) = endpoint.target.login() else { return String::new() };
+    format!("database {} at {}", login.database.as_deref().unwrap_or_default(), login.address)
 }
 
 fn in_use(endpoint: &Endpoint, holder: &str) -> String {

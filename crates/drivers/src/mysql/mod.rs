@@ -7,37 +7,45 @@
 mod cells;
 mod charset;
 mod classes;
+mod debt;
+mod engines;
 mod execute;
 mod fault;
 mod greeting;
 mod keys;
 mod local_infile;
+mod locks;
 mod login;
 mod outgoing;
 mod packet;
+mod product;
 mod rsa;
 mod scan;
 mod secure;
 mod session;
 mod sign;
+mod status;
 #[cfg(test)]
 mod testing;
+mod upkeep;
 mod wire;
 
-pub(crate) use charset::as_the_table;
-pub(crate) use keys::one_by_one;
+pub use engines::is_engine;
 pub use session::MysqlSession;
 
 pub use crate::address::{Address, Secret};
 pub use crate::options::{ColumnDefinitions, Manner, Options, ServerKey};
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
+
+/// The product.
+#[derive(Debug)]
+pub(crate) struct Mysql;
 
 /// What a server does with tables of `engine` (`InnoDB`, `ROCKSDB`, ...; case does not matter). `owned` says that dbdyno
 /// started the server and may drop its binary logs.
 pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
     let rocksdb = engine.eq_ignore_ascii_case("rocksdb");
-    let innodb = engine.eq_ignore_ascii_case("innodb");
     Capabilities {
         auto_key: "bigint not null auto_increment primary key",
         int_key: "INTEGER NOT NULL AUTO_INCREMENT",
@@ -51,11 +59,7 @@ pub fn capabilities(engine: &str, owned: bool) -> Capabilities {
         index_hint: IndexHint::Force,
         delete_form: DeleteForm::OrderLimit,
         index_ddl: if rocksdb { IndexDdl::AlterEach } else { IndexDdl::OneAlter },
-        upkeep: match (innodb, rocksdb) {
-            (true, _) => Upkeep::InnoDb,
-            (_, true) => Upkeep::MyRocks,
-            _ => Upkeep::AnalyzeOnly,
-        },
+        int_param: "?",
         text_writes_by_default: true,
         text_queries_by_default: true,
         blocking: false,
@@ -77,12 +81,11 @@ mod tests {
     fn capabilities_follow_the_engine() {
         let innodb = capabilities("InnoDB", true);
         assert_eq!(innodb.table_suffix, " ENGINE=InnoDB");
-        assert_eq!((innodb.index_ddl, innodb.upkeep), (IndexDdl::OneAlter, Upkeep::InnoDb));
+        assert_eq!(innodb.index_ddl, IndexDdl::OneAlter);
         assert!(innodb.drops_binlog);
         assert!(!innodb.keeps_arrival_order && capabilities("MyISAM", true).keeps_arrival_order);
         let rocksdb = capabilities("ROCKSDB", false);
-        assert_eq!((rocksdb.index_ddl, rocksdb.upkeep), (IndexDdl::AlterEach, Upkeep::MyRocks));
+        assert_eq!(rocksdb.index_ddl, IndexDdl::AlterEach);
         assert!(!rocksdb.drops_binlog);
-        assert_eq!(capabilities("Aria", false).upkeep, Upkeep::AnalyzeOnly);
     }
 }

@@ -2,6 +2,7 @@
 
 mod affected;
 mod journal;
+mod product;
 
 use std::time::Duration;
 
@@ -11,8 +12,12 @@ use affected::Affected;
 
 use crate::{
     Answer, Capabilities, Cells, DbError, DeleteForm, IndexDdl, IndexHint, KeySource, Param, RowStream,
-    Session, Statement, Upkeep,
+    Session, Statement,
 };
+
+/// The product.
+#[derive(Debug)]
+pub(crate) struct Null;
 
 /// What the null database answers.
 #[derive(Debug, Clone, Default)]
@@ -46,7 +51,7 @@ pub fn capabilities() -> Capabilities {
         index_hint: IndexHint::Force,
         delete_form: DeleteForm::OrderLimit,
         index_ddl: IndexDdl::OneAlter,
-        upkeep: Upkeep::None,
+        int_param: "?",
         text_writes_by_default: true,
         text_queries_by_default: true,
         blocking: false,

@@ -8,27 +8,35 @@ mod cancel;
 mod cells;
 mod classes;
 mod copy;
+mod debt;
 mod execute;
 mod fault;
+mod locks;
 mod login;
 mod message;
 mod placeholders;
+mod product;
 mod report;
 mod scan;
 mod secure;
 mod session;
+mod status;
 #[cfg(test)]
 mod testing;
+mod upkeep;
 mod wire;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use cancel::request_cancel;
 pub use session::PostgresSession;
 
 pub use crate::address::{Address, Secret};
 pub use crate::options::Options;
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
+
+/// The product.
+#[derive(Debug)]
+pub(crate) struct Postgres;
 
 /// The socket that a server on `port` makes in the folder `unix_socket_directories`: what [`Address::Socket`] holds.
 pub fn socket_path(folder: &Path, port: u16) -> PathBuf {
@@ -51,7 +59,7 @@ pub fn capabilities() -> Capabilities {
         index_hint: IndexHint::None,
         delete_form: DeleteForm::InSubquery,
         index_ddl: IndexDdl::CreateEach,
-        upkeep: Upkeep::Postgres,
+        int_param: "?::int",
         text_writes_by_default: true,
         text_queries_by_default: false,
         blocking: false,

@@ -2,25 +2,34 @@
 //!
 //! | file | its job |
 //! |---|---|
+//! | `product.rs` | SQLite as one object, with its questions in `status.rs`, `debt.rs` and `upkeep.rs` |
 //! | `session.rs` | one connection: statements in, counted rows out |
 //! | `pragma.rs` | sets pragmas and checks that SQLite took them |
 //! | `wait.rs` | how a statement waits for another connection's lock |
 //! | `error.rs` | result codes to [`crate::Class`]es and sentences |
 //! | `mark.rs` | which database files are ours, and how they are made and removed |
 
+mod debt;
 mod error;
 mod mark;
 mod pragma;
+mod product;
 mod session;
+mod status;
+mod upkeep;
 mod wait;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream, Upkeep};
+use crate::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, RowStream};
 
 pub use mark::{APPLICATION_ID, database_files, is_marked, wipe};
 pub use session::{SqliteSession, create_marked};
+
+/// The product.
+#[derive(Debug)]
+pub(crate) struct Sqlite;
 
 /// A database file and how each connection to it is set up.
 #[derive(Debug, Clone)]
@@ -49,7 +58,7 @@ pub fn capabilities() -> Capabilities {
         index_hint: IndexHint::IndexedBy,
         delete_form: DeleteForm::InSubquery,
         index_ddl: IndexDdl::CreateEach,
-        upkeep: Upkeep::Sqlite,
+        int_param: "?",
         text_writes_by_default: false,
         text_queries_by_default: false,
         blocking: true,

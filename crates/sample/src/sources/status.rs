@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, Target, status, untold};
+use dbdyno_drivers::{AnySession, DbError, Endpoint, Session, status, untold};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
@@ -108,13 +108,7 @@ impl Source for Status {
     }
 
     fn about(&self) -> Map<String, Value> {
-        let driver = match self.endpoint.target {
-            Target::Mysql(_) => "mysql",
-            Target::Postgres(_) => "postgres",
-            Target::Sqlite(_) => "sqlite",
-            Target::Null(_) => "null",
-        };
-        about([("driver", driver.into())])
+        about([("driver", self.endpoint.target.name().into())])
     }
 
     fn read(&mut self, moment: Moment, values: &mut Values) -> Result<Option<Instant>, Error> {

@@ -1,6 +1,6 @@
 //! Statements of the Insert Benchmark, shaped by what the database can do.
 
-use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource, Upkeep};
+use dbdyno_drivers::{Capabilities, DeleteForm, IndexDdl, IndexHint, KeySource};
 
 /// Which secondary index a range query reads, in the order in which they are numbered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +151,7 @@ pub(crate) fn point_prefix(table: &str) -> String {
 /// The original declares the ids of its prepared query `int` on PostgreSQL, which has to widen each of them then. `wide` ids have more
 /// than 32 bits and would be refused.
 pub(crate) fn prepared_point(table: &str, capabilities: &Capabilities, ids: u32, wide: bool) -> String {
-    let mark = if capabilities.upkeep == Upkeep::Postgres && !wide { "?::int" } else { "?" };
+    let mark = if wide { "?" } else { capabilities.int_param };
     let marks = vec![mark; ids as usize].join(",");
     format!("{}{marks})", point_prefix(table))
 }

@@ -1,13 +1,8 @@
 //! Work that a server has put off: what it still has to write, purge, merge, compact or vacuum.
 
-mod innodb;
-mod postgres;
-mod rocksdb;
-mod sqlite;
-
 use std::collections::BTreeMap;
 
-use crate::{AnySession, Capabilities, Class, DbError, Upkeep};
+use crate::{Class, DbError};
 
 /// What a server owed at one moment.
 ///
@@ -33,36 +28,14 @@ pub struct Debt {
     pub capacities: BTreeMap<String, i64>,
 }
 
-/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.
-///
-/// What the session may not ask for is left out: a server of others may not give the rights.
-///
-/// # Errors
-/// When the connection is lost.
-pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
-    let mut debt = Debt::default();
-    match session {
-        AnySession::Null(_) => {}
-        AnySession::Sqlite(_) => sqlite::read(session, &mut debt).await?,
-        AnySession::Postgres(_) => postgres::read(session, &mut debt).await?,
-        AnySession::Mysql(_) => {
-            innodb::read(session, &mut debt).await?;
-            if capabilities.upkeep == Upkeep::MyRocks {
-                rocksdb::read(session, &mut debt).await?;
-            }
-        }
-    }
-    Ok(debt)
-}
-
 impl Debt {
-    fn level(&mut self, name: &str, value: Option<i64>) {
+    pub(crate) fn level(&mut self, name: &str, value: Option<i64>) {
         if let Some(value) = value {
             self.levels.insert(name.to_owned(), value.max(0));
         }
     }
 
-    fn capacity(&mut self, name: &str, value: Option<i64>) {
+    pub(crate) fn capacity(&mut self, name: &str, value: Option<i64>) {
         if let Some(value) = value {
             self.capacities.insert(name.to_owned(), value);
         }
@@ -73,7 +46,7 @@ impl Debt {
 ///
 /// # Errors
 /// When the connection is lost.
-fn told<T>(answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
+pub(crate) fn permitted<T>(answer: Result<T, DbError>) -> Result<Option<T>, DbError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if error.class == Class::Lost => Err(error),

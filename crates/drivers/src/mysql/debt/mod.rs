@@ -1,16 +1,32 @@
-//! What InnoDB owes, from its status counters and its own report.
+//! What the server owes: InnoDB by its status counters and its own report, MyRocks by its tables.
+
+mod rocksdb;
 
 use std::collections::BTreeMap;
 
-use super::{Debt, told};
-use crate::status::{cell, status, variables, version_numbers};
-use crate::{AnySession, DbError, Session};
+use super::Mysql;
+use super::status::{counters, variables};
+use crate::product::{Asked, Debt, cell, numbers, permitted, version_numbers};
+use crate::{Capabilities, DbError, Session};
 
 /// From MariaDB 10.5 on the change buffer is merged only when a page is read, so that waiting for it is in vain.
 const MARIADB_MERGES_ON_READ_SINCE: [u32; 3] = [10, 5, 0];
 
-pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<(), DbError> {
-    let Some(counters) = told(status(session).await)? else { return Ok(()) };
+/// Reads it, MyRocks' only where the tables are its own.
+pub(super) async fn read(
+    session: &mut Asked<'_, Mysql>,
+    capabilities: &Capabilities,
+    debt: &mut Debt,
+) -> Result<(), DbError> {
+    innodb(session, debt).await?;
+    match &capabilities.engine {
+        Some(engine) if engine.eq_ignore_ascii_case("rocksdb") => rocksdb::read(session, debt).await,
+        _ => Ok(()),
+    }
+}
+
+async fn innodb(session: &mut Asked<'_, Mysql>, debt: &mut Debt) -> Result<(), DbError> {
+    let Some(counters) = permitted(counters(session).await)?.map(numbers) else { return Ok(()) };
     let counter = |name: &str| counters.get(name).copied();
     let page_bytes = counter("Innodb_page_size");
     let pages = |name: &str| Some(counter(name)?.saturating_mul(page_bytes?));
@@ -18,10 +34,10 @@ pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<()
     let dirty = counter("Innodb_buffer_pool_bytes_dirty").or_else(|| pages("Innodb_buffer_pool_pages_dirty"));
     debt.level("dirty_bytes", dirty);
     debt.capacity("buffer_pool_bytes", pages("Innodb_buffer_pool_pages_total"));
-    if let Some(settings) = told(variables(session, "innodb%log%").await)? {
+    if let Some(settings) = permitted(variables(session, "innodb%log%").await)? {
         debt.capacity("redo_capacity_bytes", redo_capacity(&counters, &settings));
     }
-    let report = told(session.rows("SHOW ENGINE INNODB STATUS").await)?;
+    let report = permitted(session.rows("SHOW ENGINE INNODB STATUS").await)?;
     let text = report.and_then(|rows| rows.into_iter().next()?.into_iter().nth(2)?).unwrap_or_default();
     debt.level("checkpoint_age_bytes", counter("Innodb_checkpoint_age").or_else(|| checkpoint_age(&text)));
     let history = number_after(&text, "History list length ");
@@ -29,7 +45,7 @@ pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<()
     // The change buffer's tree has a root page when it is empty.
     debt.level("change_buffer_pages", number_after(&text, "Ibuf: size ").map(|pages| pages - 1));
     if !text.is_empty() {
-        let version = told(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
+        let version = permitted(cell(session, "SELECT VERSION()").await)?.flatten().unwrap_or_default();
         debt.capacity("merges_by_itself", Some(i64::from(merges_by_itself(&version))));
     }
     Ok(())

@@ -4,25 +4,25 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::Work;
-use crate::status::postgres_major;
-use crate::{AnySession, Class, DbError, Session, first_i64};
+use super::status::major;
+use super::{Postgres, PostgresSession};
+use crate::product::{Limited, Work};
+use crate::{Class, DbError, Session, first_i64};
 
 /// First version whose VACUUM has an option to clean indexes in any case; from 14 on it else may leave them out.
 const INDEX_CLEANUP_SINCE: u32 = 12;
 
-impl Work<'_> {
+impl Work<'_, Postgres> {
     /// Each table is vacuumed on a connection of its own; durations of these parts overlap. The checkpoint needs rights
     /// over the whole server and is left out on one that others run.
-    pub(super) async fn postgres(&mut self, tables: &[String], owned: bool) -> Result<(), DbError> {
+    pub(super) async fn vacuum(&mut self, tables: &[String]) -> Result<(), DbError> {
         self.dead_rows(tables, "before").await?;
-        let major = postgres_major(self.session);
+        let major = major(&self.session);
         let begun = Instant::now();
         let mut vacuums = JoinSet::new();
         for (number, table) in tables.iter().enumerate() {
-            let AnySession::Postgres(session) = &*self.session else { return Err(no_postgres()) };
-            let mut another = AnySession::Postgres(session.another().await?);
-            another.limit_statements(self.session.limit());
+            let mut another = self.session.another().await?;
+            another.exchange_mut().limit = self.session.exchange().limit;
             vacuums.spawn(vacuum(another, number, vacuum_statement(table, major)));
         }
         let mut took = vec![Duration::ZERO; tables.len()];
@@ -33,7 +33,7 @@ impl Work<'_> {
         for (table, took) in tables.iter().zip(took) {
             self.report.parts.push((format!("vacuum {table}"), took));
         }
-        if owned {
+        if self.owned {
             let part = Instant::now();
             self.session.query(b"CHECKPOINT").await?;
             self.ended("checkpoint", part);
@@ -59,8 +59,8 @@ impl Work<'_> {
     }
 }
 
-async fn vacuum(mut session: AnySession, number: usize, sql: String) -> Result<usize, DbError> {
-    session.query(sql.as_bytes()).await?;
+async fn vacuum(mut session: PostgresSession, number: usize, sql: String) -> Result<usize, DbError> {
+    Limited(&mut session).query(sql.as_bytes()).await?;
     session.close().await;
     Ok(number)
 }
@@ -72,10 +72,6 @@ fn vacuum_statement(table: &str, major: u32) -> String {
 
 fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-fn no_postgres() -> DbError {
-    DbError::new(Class::Fatal, "", "the work for PostgreSQL was asked for on another database's session")
 }
 
 #[cfg(test)]

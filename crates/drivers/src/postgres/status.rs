@@ -1,9 +1,11 @@
 //! PostgreSQL's own counters, and who it says it is.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::{Description, name_value_pairs, session, version_numbers};
-use crate::{AnySession, Class, DbError};
+use super::{Postgres, PostgresSession};
+use crate::product::{Asked, Description, Untold, cell, name_value_pairs, version_numbers};
+use crate::{Class, DbError};
 
 /// Settings that may hold a password; their values are never kept.
 const SECRET_SETTINGS: &[&str] = &["primary_conninfo"];
@@ -23,12 +25,32 @@ const IO_SUMS: &str = "SELECT 'pg_stat_io.' || key, sum(value::numeric)::text \
      FROM pg_stat_io AS view, json_each_text(row_to_json(view)) \
      WHERE value ~ '^[0-9.]+$' AND key <> 'op_bytes' GROUP BY key";
 
+/// The first version whose own counters have anything that a session reports late and that is used: the log's fsyncs.
+const REPORTS_LATE_SINCE: u32 = 14;
+/// From here on counters lie in shared memory. Before, a process of its own collects them and writes them to a file, which a
+/// reader takes as long as it is not older than this (`PGSTAT_STAT_INTERVAL`).
+const IN_MEMORY_SINCE: u32 = 15;
+const FILE_AGE: Duration = Duration::from_millis(500);
+
+/// Sessions of dbdyno in the session's database, this one included.
+const SESSIONS: &str = "SELECT count(*)::text FROM pg_stat_activity \
+     WHERE application_name = 'dbdyno' AND datname = current_database()";
+
+/// Values of a session that change what a load measures, with the database's own encoding and rules for text.
+const SESSION: &str = "SELECT name, current_setting(name) FROM pg_settings WHERE name IN ('client_encoding', 'synchronous_commit', \
+     'transaction_isolation', 'search_path', 'work_mem', 'jit', 'plan_cache_mode') UNION ALL \
+     SELECT 'lc_collate', datcollate::text FROM pg_database WHERE datname = current_database()";
+
+/// Settings that were set, by where, and those that wait for a restart.
+const SOURCES: &str = "SELECT name, CASE WHEN pending_restart THEN source || ', waits for a restart' ELSE source END \
+     FROM pg_settings WHERE pending_restart OR source NOT IN ('default', 'override', 'client')";
+
 /// The version in which the write-ahead log's functions lost their `xlog`.
 const WAL_NAMES_SINCE: u32 = 10;
 
 /// The counters of the session's database and of the whole server, as the server keeps them: a session's own work is
 /// counted with up to a second's delay.
-pub(super) async fn counters(session: &mut AnySession) -> Result<BTreeMap<String, String>, DbError> {
+pub(super) async fn counters(session: &mut Asked<'_, Postgres>) -> Result<BTreeMap<String, String>, DbError> {
     let sql = counters_query(major(session));
     name_value_pairs(session, &sql).await
 }
@@ -61,19 +83,16 @@ fn counters_query(major: u32) -> String {
 }
 
 /// Product, version and all settings, with the units that `SHOW` gives them.
-pub(super) async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
+pub(super) async fn describe(session: &mut Asked<'_, Postgres>) -> Result<Description, DbError> {
     let mut settings = name_value_pairs(session, "SHOW ALL").await?;
     for secret in SECRET_SETTINGS {
         if let Some(value) = settings.get_mut(*secret).filter(|value| !value.is_empty()) {
             "***".clone_into(value);
         }
     }
-    let version_text = match (settings.get("server_version"), &*session) {
-        (Some(version), _) => version.clone(),
-        // What only speaks the protocol has no settings, but reported its version at login.
-        (None, AnySession::Postgres(session)) => session.server_version().to_owned(),
-        (None, _) => String::new(),
-    };
+    // What only speaks the protocol has no settings, but reported its version at login.
+    let version_text =
+        settings.get("server_version").map_or_else(|| session.server_version().to_owned(), Clone::clone);
     if version_text.is_empty() {
         let message = "the server does not report its version: neither at login nor in SHOW ALL is a \
              server_version";
@@ -86,17 +105,35 @@ pub(super) async fn describe(session: &mut AnySession) -> Result<Description, Db
         // Before 12 there was only one.
         engine: settings.get("default_table_access_method").map_or("heap", String::as_str).to_owned(),
         settings,
-        session: session::postgres_session(session).await,
-        sources: session::postgres_sources(session).await,
+        session: own_values(session).await,
+        sources: sources(session).await,
     })
 }
 
 /// The server's major version: 9 for 9.6.
-pub(crate) fn major(session: &AnySession) -> u32 {
-    match session {
-        AnySession::Postgres(session) => version_numbers(session.server_version())[0],
-        _ => 0,
+pub(super) fn major(session: &PostgresSession) -> u32 {
+    version_numbers(session.server_version())[0]
+}
+
+/// Sessions report what they did at most once a second, and when they end (`pgstat_report_stat`).
+pub(super) async fn untold(session: &mut Asked<'_, Postgres>) -> Result<Option<Untold>, DbError> {
+    let major = major(session);
+    if major < REPORTS_LATE_SINCE {
+        return Ok(None);
     }
+    let sessions = cell(session, SESSIONS).await?.and_then(|count| count.parse().ok());
+    let age = if major < IN_MEMORY_SINCE { FILE_AGE } else { Duration::ZERO };
+    Ok(sessions.map(|sessions| Untold { sessions, age }))
+}
+
+/// Empty where there is no such view: a server that only speaks the protocol has none.
+async fn own_values(session: &mut Asked<'_, Postgres>) -> BTreeMap<String, String> {
+    name_value_pairs(session, SESSION).await.unwrap_or_default()
+}
+
+/// As [`own_values`].
+async fn sources(session: &mut Asked<'_, Postgres>) -> BTreeMap<String, String> {
+    name_value_pairs(session, SOURCES).await.unwrap_or_default()
 }
 
 #[cfg(test)]

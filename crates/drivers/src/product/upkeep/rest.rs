@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Work;
-use crate::debt::{Debt, debt};
-use crate::{AnySession, Capabilities, Class, DbError};
+use crate::product::{Asked, Debt, Product};
+use crate::{Capabilities, Class, DbError};
 
 /// Time between two looks at the server.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -105,16 +105,16 @@ pub struct Settling {
     pub missed: Vec<String>,
 }
 
-impl Work<'_> {
+impl<P: Product> Work<'_, P> {
     /// What is left of a wait, or the way to rest. Once it is over, does nothing.
-    pub(super) async fn come_to_rest(&mut self) -> Result<(), DbError> {
+    pub(crate) async fn come_to_rest(&mut self) -> Result<(), DbError> {
         match self.rest.clone() {
             Rest::Wait(wait) => self.sleep_rest(wait).await,
             Rest::Quiet(quiet) if self.report.settling.is_none() => {
                 let part = Instant::now();
                 let before = std::mem::take(&mut self.before);
                 let Self { session, capabilities, owned, .. } = self;
-                let settling = settle_down(session, capabilities, &quiet, (before, *owned)).await?;
+                let settling = settle_down::<P>(session, capabilities, &quiet, (before, *owned)).await?;
                 self.ended("settle", part);
                 self.report.settling = Some(settling);
             }
@@ -135,19 +135,19 @@ impl Work<'_> {
 }
 
 /// The state before the work begins, for a rest that is a state.
-pub(super) async fn state_before(
-    session: &mut AnySession,
+pub(super) async fn state_before<P: Product>(
+    session: &mut Asked<'_, P>,
     capabilities: &Capabilities,
     rest: &Rest,
 ) -> Result<BTreeMap<String, i64>, DbError> {
     match rest {
         Rest::Wait(_) => Ok(BTreeMap::new()),
-        Rest::Quiet(_) => Ok(look(session, capabilities).await?.levels),
+        Rest::Quiet(_) => Ok(look::<P>(session, capabilities).await?.levels),
     }
 }
 
-async fn settle_down(
-    session: &mut AnySession,
+async fn settle_down<P: Product>(
+    session: &mut Asked<'_, P>,
     capabilities: &Capabilities,
     quiet: &Quiet,
     (before, owned): (BTreeMap<String, i64>, bool),
@@ -157,7 +157,7 @@ async fn settle_down(
     let mut device = DeviceWatch { gauge: quiet.device.as_ref(), last_bytes: None };
     let mut calm = 0;
     loop {
-        let owed = look(session, capabilities).await?;
+        let owed = look::<P>(session, capabilities).await?;
         settling.bounds = bounds(&owed, &quiet.bounds, quiet.device.is_some());
         settling.bounds.retain(|level, _| owned || !WRITTEN_WHEN_TOLD.contains(&level.as_str()));
         let mut levels = owed.levels;
@@ -177,14 +177,17 @@ async fn settle_down(
 }
 
 /// Asks, but not for ever.
-async fn look(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
-    tokio::time::timeout(ANSWER_MAX, debt(session, capabilities)).await.unwrap_or_else(|_| {
+async fn look<P: Product>(session: &mut Asked<'_, P>, capabilities: &Capabilities) -> Result<Debt, DbError> {
+    let mut owed = Debt::default();
+    let asked = P::debt(session, capabilities, &mut owed);
+    let answered = tokio::time::timeout(ANSWER_MAX, asked).await.unwrap_or_else(|_| {
         let message = format!(
             "the server gave no answer for {} s while it was to settle; see its log",
             ANSWER_MAX.as_secs()
         );
         Err(DbError::new(Class::Lost, "", message))
-    })
+    });
+    answered.map(|()| owed)
 }
 
 /// The bound of each level that has one and was read. Work that goes on must have ended.

@@ -1,8 +1,9 @@
 //! What PostgreSQL owes, from its statistics views and the control file.
 
-use super::{Debt, told};
-use crate::status::{name_value_pairs, postgres_major};
-use crate::{AnySession, DbError};
+use super::Postgres;
+use super::status::major;
+use crate::DbError;
+use crate::product::{Asked, Debt, name_value_pairs, permitted};
 
 /// The version in which the write-ahead log's functions lost their `xlog`, and processes got a type.
 const NEW_NAMES_SINCE: u32 = 10;
@@ -10,9 +11,9 @@ const NEW_NAMES_SINCE: u32 = 10;
 /// Names that are capacities; all others are levels.
 const CAPACITIES: &[&str] = &["live_rows", "redo_capacity_bytes"];
 
-pub(super) async fn read(session: &mut AnySession, debt: &mut Debt) -> Result<(), DbError> {
-    for sql in queries(postgres_major(session)) {
-        for (name, value) in told(name_value_pairs(session, sql).await)?.unwrap_or_default() {
+pub(super) async fn read(session: &mut Asked<'_, Postgres>, debt: &mut Debt) -> Result<(), DbError> {
+    for sql in queries(major(session)) {
+        for (name, value) in permitted(name_value_pairs(session, sql).await)?.unwrap_or_default() {
             let value = value.parse::<i64>().ok();
             if CAPACITIES.contains(&name.as_str()) {
                 debt.capacity(&name, value);

@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::status::name_value_pairs;
-use crate::{AnySession, DbError};
+use super::Mysql;
+use crate::DbError;
+use crate::product::{Asked, name_value_pairs};
 
-/// The engine of each of these tables of the session's database, in the server's words. Empty where tables have no engines to
-/// choose from; without those that the server does not report.
-///
-/// # Errors
-/// As [`crate::Session::rows`].
-pub async fn table_engines(
-    session: &mut AnySession,
+/// The engine of each of these tables of the session's database, in the server's words.
+pub(super) async fn of_tables(
+    session: &mut Asked<'_, Mysql>,
     tables: &[String],
 ) -> Result<BTreeMap<String, String>, DbError> {
-    if !matches!(session, AnySession::Mysql(_)) {
-        return Ok(BTreeMap::new());
-    }
     let names: Vec<String> = tables.iter().map(|table| format!("'{table}'")).collect();
     let sql = format!(
         "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN ({})",

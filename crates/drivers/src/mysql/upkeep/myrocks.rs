@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::Work;
-use crate::debt::debt;
-use crate::status::{status, variables};
-use crate::{AnySession, Capabilities, DbError, Session};
+use crate::mysql::status::{counters, variables};
+use crate::mysql::{Mysql, debt};
+use crate::product::{Asked, Debt, Work, numbers};
+use crate::{Capabilities, DbError, Session};
 
 /// Time between two looks at the server.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const STUCK: u32 = 10;
 /// Bytes that flushes and compactions have written so far.
 const WRITTEN: [&str; 2] = ["Rocksdb_flush_write_bytes", "Rocksdb_compact_write_bytes"];
 
-impl Work<'_> {
+impl Work<'_, Mysql> {
     /// The original waits for running compactions where the server reports them, else 30 s; it flushes, waits 20 s, and
     /// compacts. Here nothing is waited for but what the server says of itself.
     pub(super) async fn myrocks(&mut self, tables: &[String]) -> Result<(), DbError> {
@@ -31,7 +31,7 @@ impl Work<'_> {
         let start = Instant::now();
         let (mut before, mut idle) = (None, 0);
         loop {
-            let now = Background::look(self.session, self.capabilities).await?;
+            let now = Background::look(&mut self.session, self.capabilities).await?;
             idle = if before == Some(now.written) { idle + 1 } else { 0 };
             match now.rest(idle) {
                 Rest::There => break,
@@ -63,7 +63,7 @@ impl Work<'_> {
 
     /// Sets a variable that is a command (`..._now`), if this version has it. It is done when it returns.
     async fn set_if_known(&mut self, name: &str) -> Result<(), DbError> {
-        if variables(self.session, name).await?.is_empty() {
+        if variables(&mut self.session, name).await?.is_empty() {
             self.report.notes.push(format!("this version has no {name}"));
             return Ok(());
         }
@@ -94,9 +94,11 @@ enum Rest {
 }
 
 impl Background {
-    async fn look(session: &mut AnySession, capabilities: &Capabilities) -> Result<Self, DbError> {
-        let levels = debt(session, capabilities).await?.levels;
-        let counters = status(session).await?;
+    async fn look(session: &mut Asked<'_, Mysql>, capabilities: &Capabilities) -> Result<Self, DbError> {
+        let mut debt = Debt::default();
+        debt::read(session, capabilities, &mut debt).await?;
+        let levels = debt.levels;
+        let counters = numbers(counters(session).await?);
         let sum = |found: [Option<i64>; 2]| found.into_iter().flatten().reduce(|a, b| a + b);
         Ok(Self {
             pending: sum(["flushes_pending", "compactions_pending"].map(|name| levels.get(name).copied())),

@@ -1,0 +1,77 @@
+//! What a session of any product does.
+
+use std::time::Duration;
+
+use crate::product::{Connection, Limited, Product};
+use crate::products::each_session;
+use crate::{Answer, AnySession, Cells, DbError, Encryption, Param, Session, Statement};
+
+impl AnySession {
+    /// What the connection agreed on; `None` in clear.
+    pub fn encryption(&self) -> Option<Encryption> {
+        each_session!(self, session, P => Connection::encryption(session))
+    }
+
+    /// The server's number for the connection; `None` without a server.
+    pub(crate) fn number(&self) -> Option<u32> {
+        each_session!(self, session, P => Connection::exchange(session))
+            .and_then(|exchange| exchange.number())
+    }
+
+    /// Runs `sql`, a bulk statement in the words of [`crate::RowStream::LocalInfile`] or [`crate::RowStream::CopyIn`], with
+    /// `rows` as what it reads: lines whose columns are separated by tabs. The answer's `affected` is the number of rows.
+    ///
+    /// # Errors
+    /// As [`Session::query`]; `Refused` when `sql` asks for no rows, or the driver knows no such statement.
+    pub async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        each_session!(self, session, P => Connection::load_rows(session, sql, rows).await)
+    }
+
+    /// From now on a statement of this session that has no answer after `limit` fails, and the session is of no use any more. Sessions
+    /// begin with a minute, which is enough for statements whose time does not depend on how many rows there are. Those of an embedded
+    /// database have none: it works in this process.
+    pub fn limit_statements(&mut self, limit: Option<Duration>) {
+        if let Some(exchange) = each_session!(self, session, P => Connection::exchange_mut(session)) {
+            exchange.limit = limit;
+        }
+    }
+
+    /// From now on the server does not close this session for having nothing to do: a step meanwhile may take longer than the
+    /// server would leave it alone.
+    ///
+    /// # Errors
+    /// As [`Session::query`].
+    pub async fn stay_while_idle(&mut self) -> Result<(), DbError> {
+        let sql = each_session!(self, _session, P => P::STAY_WHILE_IDLE);
+        match sql {
+            Some(sql) => self.query(sql.as_bytes()).await.map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Session for AnySession {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        each_session!(self, session, P => Limited(session).query(sql).await)
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        each_session!(self, session, P => Limited(session).prepare(sql).await)
+    }
+
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        each_session!(self, session, P => Limited(session).forget(statement).await)
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        each_session!(self, session, P => Limited(session).execute(statement, params).await)
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        each_session!(self, session, P => Limited(session).rows(sql).await)
+    }
+
+    async fn close(self) {
+        each_session!(self, session, P => session.close().await)
+    }
+}

@@ -1,0 +1,123 @@
+//! MySQL, MariaDB and Percona Server as one [`Product`].
+
+use std::collections::BTreeMap;
+
+use super::status::{self, counters};
+use super::{Mysql, MysqlSession, Options, capabilities, charset, debt, engines, keys, locks, upkeep};
+use crate::exchange::Exchange;
+use crate::product::{Asked, Connection, Debt, Description, Locks, Product, Work};
+use crate::roster::Ticket;
+use crate::{Answer, Capabilities, DbError, Encryption, Session};
+
+impl Connection for MysqlSession {
+    fn exchange(&self) -> Option<&Exchange> {
+        Some(self.exchange())
+    }
+
+    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        Some(self.exchange_mut())
+    }
+
+    fn encryption(&self) -> Option<Encryption> {
+        self.encryption()
+    }
+
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        self.load_rows(sql, rows).await
+    }
+}
+
+impl Product for Mysql {
+    const NAME: &'static str = "mysql";
+    const ABOUT: &'static str =
+        "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
+    // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
+    const EXPLAIN: &'static [&'static str] = &["EXPLAIN FORMAT=TRADITIONAL", "EXPLAIN"];
+    const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);
+    const COMMITS_EACH: Option<&'static str> = Some("SELECT @@SESSION.autocommit");
+    const ROOM: Option<(&'static str, &'static str)> = Some(("SELECT @@max_connections", "max_connections"));
+    const PREPARED_ROOM: Option<(&'static str, &'static str)> =
+        Some(("SELECT @@max_prepared_stmt_count", "max_prepared_stmt_count"));
+
+    type Options = Options;
+    type Session = MysqlSession;
+
+    fn capabilities(engine: &str, owned: bool) -> Capabilities {
+        capabilities(engine, owned)
+    }
+
+    async fn connect(options: &Options) -> Result<MysqlSession, DbError> {
+        MysqlSession::connect(options).await
+    }
+
+    fn login(options: &Options) -> Option<&Options> {
+        Some(options)
+    }
+
+    fn login_mut(options: &mut Options) -> Option<&mut Options> {
+        Some(options)
+    }
+
+    async fn begin_to_insert(session: &mut MysqlSession) -> Result<(), DbError> {
+        keys::one_by_one(session).await
+    }
+
+    async fn begin_to_load(session: &mut MysqlSession, table: &str) -> Result<(), DbError> {
+        charset::as_the_table(session, table).await
+    }
+
+    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+        status::describe(session).await
+    }
+
+    async fn counters(session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+        counters(session).await
+    }
+
+    async fn debt(
+        session: &mut Asked<'_, Self>,
+        capabilities: &Capabilities,
+        debt: &mut Debt,
+    ) -> Result<(), DbError> {
+        debt::read(session, capabilities, debt).await
+    }
+
+    async fn upkeep(work: &mut Work<'_, Self>, tables: &[String]) -> Result<(), DbError> {
+        upkeep::run(work, tables).await
+    }
+
+    async fn drop_binlog(session: &mut Asked<'_, Self>) -> Result<bool, DbError> {
+        upkeep::drop_binlog(session).await
+    }
+
+    async fn table_engines(
+        session: &mut Asked<'_, Self>,
+        tables: &[String],
+    ) -> Result<BTreeMap<String, String>, DbError> {
+        engines::of_tables(session, tables).await
+    }
+
+    fn locks(database: &str) -> Option<Locks> {
+        Some(locks::of(database))
+    }
+
+    async fn kill(session: &mut Asked<'_, Self>, ticket: Ticket) {
+        // It may have ended meanwhile.
+        let _ = session.query(format!("KILL QUERY {}", ticket.id).as_bytes()).await;
+    }
+
+    async fn at_work(session: &mut Asked<'_, Self>, login: &Options) -> Result<Vec<String>, DbError> {
+        // Unlike a query of the same list it needs no temporary table.
+        let rows = session.rows("SHOW PROCESSLIST").await?;
+        let ours = rows.into_iter().filter(|row| is_ours(row, login));
+        Ok(ours.filter_map(|row| row.into_iter().next()?).collect())
+    }
+}
+
+/// Whether a row of the server's list is of a connection with this login that does something: number, user, host, database,
+/// command.
+fn is_ours(row: &[Option<String>], login: &Options) -> bool {
+    let column = |number: usize| row.get(number).and_then(Option::as_deref).unwrap_or_default();
+    let database = login.database.as_deref().unwrap_or_default();
+    column(1) == login.user && column(3).eq_ignore_ascii_case(database) && column(4) != "Sleep"
+}

@@ -1,0 +1,165 @@
+//! Counters and settings of MariaDB, MySQL and Percona Server, and what a connection of the load gets.
+
+use std::collections::BTreeMap;
+
+use super::Mysql;
+use crate::product::{Asked, Description, cell, name_value_pairs, version_numbers};
+use crate::{Class, DbError, Session};
+
+/// A counter of MySQL from 5.6 on, whose performance schema counts what is done with files, and one of MariaDB, which counts
+/// the groups that it writes to its binary log.
+const HAS_FILE_COUNTS: &str = "Performance_schema_accounts_lost";
+const HAS_GROUP_COUNTS: &str = "Binlog_group_commits";
+/// Operations on binary logs that neither read nor write: syncs, and a few for each file that is opened or closed.
+const BINLOG_OPERATIONS: &str = "SELECT 'binlog.COUNT_MISC', COUNT_MISC FROM performance_schema.file_summary_by_event_name \
+     WHERE EVENT_NAME = 'wait/io/file/sql/binlog'";
+
+/// Server variables that hold a password in some versions; their values are never kept.
+const SECRET_VARIABLES: &[&str] = &["report_password", "wsrep_sst_auth", "wsrep_sst_receive_auth"];
+
+/// Variables of MySQL's family that a session may have otherwise than the server, and that change what a load measures.
+const SESSION: &[&str] = &[
+    "autocommit",
+    "binlog_format",
+    "character_set_client",
+    "character_set_connection",
+    "character_set_database",
+    "character_set_results",
+    "collation_connection",
+    "collation_database",
+    "foreign_key_checks",
+    "sql_log_bin",
+    "sql_mode",
+    "transaction_isolation",
+    "transaction_read_only",
+    "tx_isolation",
+    "tx_read_only",
+    "unique_checks",
+];
+
+/// No variable of the server: whether it sends the column definitions of a prepared statement `once` or `always`.
+const COLUMN_DEFINITIONS: &str = "column_definitions";
+
+/// No variable of the server: see [`crate::mysql::MysqlSession::protocol_options`].
+const PROTOCOL_OPTIONS: &str = "protocol_options";
+
+/// MariaDB's account of it, then that of MySQL from 8.0. Older servers have neither.
+const SOURCES: [&str; 2] = [
+    "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES \
+     WHERE GLOBAL_VALUE_ORIGIN NOT IN ('COMPILE-TIME', '')",
+    "SELECT VARIABLE_NAME, VARIABLE_SOURCE FROM performance_schema.variables_info WHERE VARIABLE_SOURCE <> 'COMPILED'",
+];
+
+/// The server's counters.
+pub(super) async fn counters(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
+    let mut counters = name_value_pairs(session, "SHOW GLOBAL STATUS").await?;
+    if counters.contains_key(HAS_FILE_COUNTS) && !counters.contains_key(HAS_GROUP_COUNTS) {
+        match name_value_pairs(session, BINLOG_OPERATIONS).await {
+            Ok(operations) => counters.extend(operations),
+            Err(error) if error.class == Class::Lost => return Err(error),
+            // The session has not the right to ask.
+            Err(_) => {}
+        }
+    }
+    Ok(counters)
+}
+
+/// Who the server is.
+pub(super) async fn describe(session: &mut Asked<'_, Mysql>) -> Result<Description, DbError> {
+    let version_text = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
+    if version_text.is_empty() {
+        return Err(DbError::new(
+            Class::Fatal,
+            "",
+            "the server does not report its version: SELECT VERSION() is empty",
+        ));
+    }
+    let mut settings = variables(session, "%").await?;
+    for secret in SECRET_VARIABLES {
+        if let Some(value) = settings.get_mut(*secret) {
+            "***".clone_into(value);
+        }
+    }
+    let engines = session.rows("SHOW ENGINES").await?;
+    let setting = |name: &str| settings.get(name).map_or("", String::as_str);
+    let is_xtradb = engines.iter().flatten().flatten().any(|text| text.contains("Percona-XtraDB"));
+    Ok(Description {
+        product: product(&version_text, setting("version_comment")).to_owned(),
+        version: version_numbers(&version_text),
+        engine: engine(setting("default_storage_engine"), is_xtradb, setting("innodb_version")),
+        version_text,
+        settings,
+        session: own_values(session).await?,
+        sources: sources(session).await,
+    })
+}
+
+/// Which of the three products of the family it is.
+fn product(version_text: &str, version_comment: &str) -> &'static str {
+    if version_text.contains("MariaDB") {
+        "MariaDB"
+    } else if version_comment.contains("Percona") {
+        "Percona Server"
+    } else {
+        "MySQL"
+    }
+}
+
+/// The default engine's name; an InnoDB is called by its own name and version.
+fn engine(default: &str, is_xtradb: bool, innodb_version: &str) -> String {
+    if !default.eq_ignore_ascii_case("innodb") {
+        return default.to_owned();
+    }
+    let name = if is_xtradb { "XtraDB" } else { "InnoDB" };
+    format!("{name} {innodb_version}").trim_end().to_owned()
+}
+
+/// Global variables of the MySQL family whose names match `pattern`, as text. A variable that the version does not
+/// have is absent, not an error.
+pub(super) async fn variables(
+    session: &mut impl Session,
+    pattern: &str,
+) -> Result<BTreeMap<String, String>, DbError> {
+    name_value_pairs(session, &format!("SHOW GLOBAL VARIABLES LIKE '{pattern}'")).await
+}
+
+/// Values of this session, as far as the version has them.
+///
+/// # Errors
+/// As [`crate::Session::rows`].
+async fn own_values(session: &mut Asked<'_, Mysql>) -> Result<BTreeMap<String, String>, DbError> {
+    let mut all = name_value_pairs(session, "SHOW SESSION VARIABLES").await?;
+    all.retain(|name, _| SESSION.contains(&name.as_str()));
+    let definitions = if session.defines_columns_once() { "once" } else { "always" };
+    all.insert(COLUMN_DEFINITIONS.to_owned(), definitions.to_owned());
+    all.insert(PROTOCOL_OPTIONS.to_owned(), session.protocol_options().to_owned());
+    Ok(all)
+}
+
+/// Empty where the server does not report: it is of use, and nothing depends on it.
+async fn sources(session: &mut Asked<'_, Mysql>) -> BTreeMap<String, String> {
+    for sql in SOURCES {
+        if let Ok(found) = name_value_pairs(session, sql).await
+            && !found.is_empty()
+        {
+            return found;
+        }
+    }
+    BTreeMap::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_and_engines_have_their_names() {
+        assert_eq!(product("10.1.23-MariaDB", "MariaDB Server"), "MariaDB");
+        assert_eq!(product("8.0.36-28", "Percona Server (GPL), Release 28"), "Percona Server");
+        assert_eq!(product("8.0.31", "MySQL Community Server - GPL"), "MySQL");
+        assert_eq!(engine("InnoDB", true, "5.6.35-80.0"), "XtraDB 5.6.35-80.0");
+        assert_eq!(engine("InnoDB", false, "8.0.31"), "InnoDB 8.0.31");
+        assert_eq!(engine("InnoDB", false, ""), "InnoDB");
+        assert_eq!(engine("ROCKSDB", true, "8.0.31"), "ROCKSDB");
+    }
+}

@@ -1,0 +1,161 @@
+//! Rest for MySQL's family: InnoDB's dirty pages written out, MyRocks compacted, statistics collected.
+
+mod history;
+mod myrocks;
+
+use std::time::Instant;
+
+use super::Mysql;
+use super::status::{counters, variables};
+use crate::product::{Asked, Work, cell, numbers, version_numbers};
+use crate::{Cells, Class, DbError, Session};
+
+/// Settings that make InnoDB write its dirty pages out, in the order in which they are set; they are restored in the
+/// opposite order, because `_lwm` may not exceed `innodb_max_dirty_pages_pct`. One that the version does not have
+/// is left out (`innodb_idle_flush_pct` came with MySQL 8.0.18).
+const INNODB_FLUSH: &[(&str, &str)] = &[
+    ("innodb_max_dirty_pages_pct_lwm", "1"),
+    ("innodb_max_dirty_pages_pct", "1"),
+    ("innodb_idle_flush_pct", "100"),
+];
+
+/// Does what the engine of the tables needs. A server that others run keeps its global settings.
+pub(super) async fn run(work: &mut Work<'_, Mysql>, tables: &[String]) -> Result<(), DbError> {
+    let is = |name: &str| {
+        work.capabilities.engine.as_ref().is_some_and(|engine| engine.eq_ignore_ascii_case(name))
+    };
+    let (is_innodb, is_myrocks) = (is("innodb"), is("rocksdb"));
+    if work.owned && is_innodb {
+        return work.innodb(tables).await;
+    }
+    if work.owned && is_myrocks {
+        return work.myrocks(tables).await;
+    }
+    if is_innodb || is_myrocks {
+        let note = "external server: its global settings were not changed and nothing was flushed";
+        work.report.notes.push(note.to_owned());
+    }
+    work.analyze(tables).await
+}
+
+/// Deletes the binary logs if the server keeps any.
+pub(super) async fn drop_binlog(session: &mut Asked<'_, Mysql>) -> Result<bool, DbError> {
+    if !variables(session, "log_bin").await?.values().any(|value| value.eq_ignore_ascii_case("on")) {
+        return Ok(false);
+    }
+    let version = cell(session, "SELECT VERSION()").await?.unwrap_or_default();
+    session.query(reset_statement(&version).as_bytes()).await?;
+    Ok(true)
+}
+
+/// The statement that deletes all binary logs; MySQL 8.2 renamed it and 8.4 dropped the old name.
+fn reset_statement(version: &str) -> &'static str {
+    if !version.contains("MariaDB") && version_numbers(version) >= [8, 2, 0] {
+        "RESET BINARY LOGS AND GTIDS"
+    } else {
+        "RESET MASTER"
+    }
+}
+
+impl Work<'_, Mysql> {
+    async fn innodb(&mut self, tables: &[String]) -> Result<(), DbError> {
+        self.innodb_facts("before").await?;
+        let mut old = Vec::new();
+        let done = self.innodb_flush(tables, &mut old).await;
+        let restored = self.restore(&old).await;
+        done.and(restored)
+    }
+
+    /// Lowers the settings, noting in `old` what they were, and lets the server write for the whole of the wait.
+    async fn innodb_flush(
+        &mut self,
+        tables: &[String],
+        old: &mut Vec<(String, String)>,
+    ) -> Result<(), DbError> {
+        let part = Instant::now();
+        for &(name, value) in INNODB_FLUSH {
+            if let Some(was) = variables(&mut self.session, name).await?.remove(name) {
+                self.report.settings.push(format!("{name}: {was}, for this work {value}"));
+                old.push((name.to_owned(), was));
+                self.session.query(format!("SET GLOBAL {name} = {value}").as_bytes()).await?;
+            }
+        }
+        self.ended("lower flush settings", part);
+        self.analyze(tables).await?;
+        self.come_to_rest().await?;
+        self.innodb_facts("after").await
+    }
+
+    /// Puts settings back, the last one first. Goes on after an error and returns the first.
+    async fn restore(&mut self, old: &[(String, String)]) -> Result<(), DbError> {
+        let part = Instant::now();
+        let mut outcome = Ok(());
+        for (name, value) in old.iter().rev() {
+            let restored = self.session.query(format!("SET GLOBAL {name} = {value}").as_bytes()).await;
+            outcome = outcome.and(restored.map(drop).map_err(|mut error| {
+                error.message = format!("restoring {name} = {value}: {}", error.message);
+                error
+            }));
+        }
+        self.ended("restore flush settings", part);
+        outcome
+    }
+
+    async fn innodb_facts(&mut self, when: &str) -> Result<(), DbError> {
+        let counters = numbers(counters(&mut self.session).await?);
+        let dirty = counters.get("Innodb_buffer_pool_pages_dirty").copied();
+        self.fact(&format!("dirty_pages_{when}"), dirty);
+        let history = history::history_length(&mut self.session, &counters).await?;
+        self.fact(&format!("history_list_length_{when}"), history);
+        Ok(())
+    }
+
+    async fn analyze(&mut self, tables: &[String]) -> Result<(), DbError> {
+        for table in tables {
+            let part = Instant::now();
+            let answer = self.session.rows(&format!("ANALYZE TABLE `{}`", table.replace('`', "``"))).await?;
+            analyze_outcome(table, &answer)?;
+            self.ended(&format!("analyze {table}"), part);
+        }
+        Ok(())
+    }
+}
+
+/// `ANALYZE TABLE` reports a table that it cannot analyse as a row (table, operation, kind, text), not as an error.
+fn analyze_outcome(table: &str, answer: &Cells) -> Result<(), DbError> {
+    let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
+    match answer.iter().find(|row| text(row, 2).eq_ignore_ascii_case("error")) {
+        Some(row) => {
+            Err(DbError::new(Class::Fatal, "", format!("table {table} cannot be analysed: {}", text(row, 3))))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_log_is_reset_in_the_versions_own_words() {
+        for version in ["5.6.24-log", "8.0.31", "8.1.0", "10.11.19-MariaDB", "11.8.6-MariaDB"] {
+            assert_eq!(reset_statement(version), "RESET MASTER", "{version}");
+        }
+        for version in ["8.2.0", "8.4.3", "9.7.4"] {
+            assert_eq!(reset_statement(version), "RESET BINARY LOGS AND GTIDS", "{version}");
+        }
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_analysed_is_fatal() {
+        let row = |kind: &str, text: &str| {
+            ["ib.pi1", "analyze", kind, text].map(|cell| Some(cell.to_owned())).to_vec()
+        };
+        let fine = vec![row("status", "Engine-independent statistics collected"), row("status", "OK")];
+        assert_eq!(analyze_outcome("pi1", &fine), Ok(()));
+        let failed = vec![row("Error", "Table 'ib.pi1' doesn't exist"), row("status", "Operation failed")];
+        let error = analyze_outcome("pi1", &failed).unwrap_err();
+        assert_eq!(error.class, Class::Fatal);
+        insta::assert_snapshot!(error, @"table pi1 cannot be analysed: Table 'ib.pi1' doesn't exist");
+    }
+}

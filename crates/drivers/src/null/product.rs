@@ -1,0 +1,41 @@
+//! The null database as a [`Product`].
+
+use std::collections::BTreeMap;
+
+use super::{Null, NullSession, Options, capabilities};
+use crate::product::{Asked, Connection, Description, Product};
+use crate::{Answer, Capabilities, DbError};
+
+impl Connection for NullSession {
+    async fn load_rows(&mut self, sql: &str, rows: &[u8]) -> Result<Answer, DbError> {
+        Ok(self.load_rows(sql, rows).await)
+    }
+}
+
+impl Product for Null {
+    const NAME: &'static str = "null";
+    const ABOUT: &'static str = "answers at once; shows what dbdyno itself costs";
+
+    type Options = Options;
+    type Session = NullSession;
+
+    fn capabilities(_engine: &str, _owned: bool) -> Capabilities {
+        capabilities()
+    }
+
+    async fn connect(options: &Options) -> Result<NullSession, DbError> {
+        Ok(NullSession::new(options))
+    }
+
+    async fn describe(_session: &mut Asked<'_, Self>) -> Result<Description, DbError> {
+        Ok(Description {
+            product: Self::NAME.to_owned(),
+            version: [0; 3],
+            version_text: String::new(),
+            engine: Self::NAME.to_owned(),
+            settings: BTreeMap::new(),
+            session: BTreeMap::new(),
+            sources: BTreeMap::new(),
+        })
+    }
+}

@@ -1,0 +1,83 @@
+//! A session whose statements end within the limit that was set for it.
+
+use std::ops::{Deref, DerefMut};
+use std::time::Duration;
+
+use super::Connection;
+use crate::excerpt::excerpt;
+use crate::{Answer, Cells, Class, DbError, Param, Session, Statement};
+
+/// Statements as those of the session, but one without an answer within the session's limit fails. Without a limit, as in
+/// steps, they are the session's own futures and nothing around them.
+pub(crate) struct Limited<'a, S>(pub(crate) &'a mut S);
+
+/// `$done` within the limit of `$session`.
+macro_rules! within_limit {
+    ($session:expr, $what:expr, $inner:ident => $done:expr) => {
+        match limit($session) {
+            None => {
+                let $inner = &mut *$session;
+                $done
+            }
+            Some(limit) => {
+                let $inner = &mut *$session;
+                let work = Box::pin(async { $done });
+                match tokio::time::timeout(limit, work).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(silent(&*$session, limit, $what)),
+                }
+            }
+        }
+    };
+}
+
+#[inline]
+fn limit(session: &impl Connection) -> Option<Duration> {
+    session.exchange()?.limit
+}
+
+/// The failure of a statement that had no answer within `limit`.
+fn silent(session: &impl Connection, limit: Duration, what: &[u8]) -> DbError {
+    let place = session.exchange().map_or("", |exchange| exchange.place.as_str());
+    let what = excerpt(what);
+    let advice = "see what the server does; statement_timeout in [host] is for statements whose time depends on the data";
+    DbError::new(Class::Lost, "io", format!("{what} on {place}: no answer within {limit:?}; {advice}"))
+}
+
+impl<S: Connection> Session for Limited<'_, S> {
+    async fn query(&mut self, sql: &[u8]) -> Result<Answer, DbError> {
+        within_limit!(self.0, sql, session => session.query(sql).await)
+    }
+
+    async fn prepare(&mut self, sql: &str) -> Result<Statement, DbError> {
+        within_limit!(self.0, sql.as_bytes(), session => session.prepare(sql).await)
+    }
+
+    async fn forget(&mut self, statement: Statement) -> Result<(), DbError> {
+        within_limit!(self.0, b"closing a statement", session => session.forget(statement).await)
+    }
+
+    async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {
+        within_limit!(self.0, b"a prepared statement", session => session.execute(statement, params).await)
+    }
+
+    async fn rows(&mut self, sql: &str) -> Result<Cells, DbError> {
+        within_limit!(self.0, sql.as_bytes(), session => session.rows(sql).await)
+    }
+
+    async fn close(self) {}
+}
+
+impl<S> Deref for Limited<'_, S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.0
+    }
+}
+
+impl<S> DerefMut for Limited<'_, S> {
+    fn deref_mut(&mut self) -> &mut S {
+        self.0
+    }
+}

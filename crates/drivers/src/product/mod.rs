@@ -1,0 +1,180 @@
+//! A database product as one object: its sessions, the questions that its servers are asked, and what it does otherwise than others.
+//!
+//! A product is a folder next to this one with a type that implements [`Product`], and a line in the list of
+//! [`products`](crate::products). What it does not say is that of a database without a server.
+
+mod debt;
+mod limited;
+mod status;
+mod upkeep;
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+pub use debt::Debt;
+pub(crate) use debt::permitted;
+pub(crate) use limited::Limited;
+pub use status::{Description, Untold};
+pub(crate) use status::{cell, column, name_value_pairs, numbers, version_numbers};
+pub use upkeep::{Bounds, DeviceGauge, Quiet, Rest, Settling, UpkeepReport};
+pub(crate) use upkeep::{Work, settle};
+
+use crate::exchange::Exchange;
+use crate::options::Options as Login;
+use crate::roster::Ticket;
+use crate::{Answer, Capabilities, Class, DbError, Encryption, Session};
+
+/// A session with what is not asked of it in a step.
+pub(crate) trait Connection: Session {
+    /// Where its exchanges with a server stand; `None` of an embedded database.
+    fn exchange(&self) -> Option<&Exchange> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn exchange_mut(&mut self) -> Option<&mut Exchange> {
+        None
+    }
+
+    /// What the connection agreed on; `None` in clear.
+    fn encryption(&self) -> Option<Encryption> {
+        None
+    }
+
+    /// See [`crate::AnySession::load_rows`].
+    async fn load_rows(&mut self, _sql: &str, _rows: &[u8]) -> Result<Answer, DbError> {
+        Err(DbError::new(
+            Class::Refused,
+            "",
+            "this database knows no statement that reads rows from the client",
+        ))
+    }
+}
+
+/// A session that may be asked, within its limit.
+pub(crate) type Asked<'a, P> = Limited<'a, <P as Product>::Session>;
+
+/// See the module. Only [`Product::capabilities`], [`Product::connect`] and [`Product::describe`] have no default.
+pub(crate) trait Product: Debug + Sized + 'static {
+    /// In records, lists and forms of query plans.
+    const NAME: &'static str;
+    /// What it is, in the list of drivers.
+    const ABOUT: &'static str;
+    /// The words that ask for a query plan; the first that the server understands are taken.
+    const EXPLAIN: &'static [&'static str] = &[];
+    /// A server is its first process and the children of that.
+    const IS_PROCESS_TREE: bool = false;
+    /// Sees to it that the server does not close the session for being idle.
+    const STAY_WHILE_IDLE: Option<&'static str> = None;
+    /// Asks whether a session commits after each statement: 0 or 1.
+    const COMMITS_EACH: Option<&'static str> = None;
+    /// Asks how many connections the server takes, and the setting that says so.
+    const ROOM: Option<(&'static str, &'static str)> = None;
+    /// Asks how many prepared statements it holds for all connections together, and the setting that says so.
+    const PREPARED_ROOM: Option<(&'static str, &'static str)> = None;
+
+    type Options: Clone + Debug;
+    type Session: Connection;
+
+    /// What it does with tables of `engine` (case does not matter), where it has several. `owned` says that dbdyno started the
+    /// server and may drop its binary logs.
+    fn capabilities(engine: &str, owned: bool) -> Capabilities;
+
+    async fn connect(options: &Self::Options) -> Result<Self::Session, DbError>;
+
+    /// How to log in, if there is a server.
+    fn login(_options: &Self::Options) -> Option<&Login> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn login_mut(_options: &mut Self::Options) -> Option<&mut Login> {
+        None
+    }
+
+    /// See [`crate::Endpoint::connect_to_insert`].
+    async fn begin_to_insert(_session: &mut Self::Session) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// See [`crate::Endpoint::connect_to_load`].
+    async fn begin_to_load(_session: &mut Self::Session, _table: &str) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// Who the server is: product, version, engine, and all its settings as they are in force.
+    async fn describe(session: &mut Asked<'_, Self>) -> Result<Description, DbError>;
+
+    /// The server's counters, as it writes them.
+    async fn counters(_session: &mut Asked<'_, Self>) -> Result<BTreeMap<String, String>, DbError> {
+        Ok(BTreeMap::new())
+    }
+
+    /// What [`Product::counters`] does not hold yet; `None` of servers that count at once.
+    async fn untold(_session: &mut Asked<'_, Self>) -> Result<Option<Untold>, DbError> {
+        Ok(None)
+    }
+
+    /// Reads what the server has put off.
+    async fn debt(
+        _session: &mut Asked<'_, Self>,
+        _capabilities: &Capabilities,
+        _debt: &mut Debt,
+    ) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// Brings `tables` to rest after the load.
+    async fn upkeep(_work: &mut Work<'_, Self>, _tables: &[String]) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// Deletes the binary logs. Says whether there were any.
+    async fn drop_binlog(_session: &mut Asked<'_, Self>) -> Result<bool, DbError> {
+        Ok(false)
+    }
+
+    /// The engine of each of these tables.
+    async fn table_engines(
+        _session: &mut Asked<'_, Self>,
+        _tables: &[String],
+    ) -> Result<BTreeMap<String, String>, DbError> {
+        Ok(BTreeMap::new())
+    }
+
+    /// How `database` is locked; `None` where it cannot be.
+    fn locks(_database: &str) -> Option<Locks> {
+        None
+    }
+
+    /// Asks the server without a login to end what it does for a connection.
+    async fn request_cancel(_options: &Self::Options, _ticket: Ticket) -> Result<(), DbError> {
+        Ok(())
+    }
+
+    /// The same over a session.
+    async fn kill(_session: &mut Asked<'_, Self>, _ticket: Ticket) {}
+
+    /// Numbers of the connections with this login that the server works for.
+    async fn at_work(_session: &mut Asked<'_, Self>, _login: &Login) -> Result<Vec<String>, DbError> {
+        Ok(Vec::new())
+    }
+}
+
+/// The statements with which a connection locks a database.
+#[derive(Debug)]
+pub(crate) struct Locks {
+    /// An expression: the server's number for the connection.
+    pub(crate) own_number: &'static str,
+    /// Which server, and which start of it.
+    pub(crate) server: &'static str,
+    /// Takes the lock and answers 1, or does not wait for it.
+    pub(crate) take: String,
+    /// 1 as long as this connection has the lock.
+    pub(crate) is_kept: String,
+    /// Number and origin of the connection that has it.
+    pub(crate) holder: String,
+    pub(crate) release: String,
+    /// Statements of others that have been at work in the database for a second or longer.
+    pub(crate) others: &'static str,
+}

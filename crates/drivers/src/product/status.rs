@@ -1,0 +1,112 @@
+//! Who a server says it is, and the forms in which servers answer questions.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{DbError, Session};
+
+/// Who a server says it is and how it is set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// `MariaDB`, `MySQL`, `Percona Server`, `PostgreSQL`, `SQLite` or `null`.
+    pub product: String,
+    /// The first three numbers of the version: `[10, 11, 19]`.
+    pub version: [u32; 3],
+    /// The version as the server writes it: `10.11.19-MariaDB-0+deb12u1`.
+    pub version_text: String,
+    /// The default engine, with the InnoDB's or XtraDB's own version where it has one: `XtraDB 5.6.35-80.0`. PostgreSQL:
+    /// the default table access method, `heap`.
+    pub engine: String,
+    /// Every effective global setting by name. SQLite: its pragmas and `compile_options`, of this session.
+    pub settings: BTreeMap<String, String>,
+    /// Values of this session that may differ from the server's: isolation, autocommit, character set, SQL mode.
+    pub session: BTreeMap<String, String>,
+    /// Where settings that are no defaults come from, by name, as far as the server reports.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// What is missing in the counters of a server whose sessions report theirs late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Untold {
+    /// Open sessions of dbdyno in the session's database, this one included. One that is gone has reported everything: it does so
+    /// before it leaves the list.
+    pub sessions: i64,
+    /// How old [`crate::status`] may be.
+    pub age: Duration,
+}
+
+/// The first three numbers of a version, 0 for one that is missing. MariaDB behind some proxies writes `5.5.5-`
+/// before its version, for old replication clients.
+pub(crate) fn version_numbers(text: &str) -> [u32; 3] {
+    let text = if text.contains("MariaDB") { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
+    let numbers =
+        text.split(|separator: char| !separator.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+    let mut version = [0; 3];
+    version.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
+    version
+}
+
+/// The only value of a statement's first row.
+pub(crate) async fn cell(session: &mut impl Session, sql: &str) -> Result<Option<String>, DbError> {
+    Ok(session.rows(sql).await?.into_iter().flatten().next().flatten())
+}
+
+pub(crate) async fn name_value_pairs(
+    session: &mut impl Session,
+    sql: &str,
+) -> Result<BTreeMap<String, String>, DbError> {
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter();
+        Some((cells.next()??, cells.next()?.unwrap_or_default()))
+    };
+    Ok(session.rows(sql).await?.into_iter().filter_map(pair).collect())
+}
+
+/// The first column of an answer without its NULLs.
+pub(crate) async fn column(session: &mut impl Session, sql: &str) -> Result<Vec<String>, DbError> {
+    let cells = session.rows(sql).await?;
+    Ok(cells.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}
+
+/// The values that are numbers.
+pub(crate) fn numbers(texts: BTreeMap<String, String>) -> BTreeMap<String, i64> {
+    texts.into_iter().filter_map(|(name, text)| Some((name, number(&text)?))).collect()
+}
+
+/// A counter's value: `None` for a word. Conversion from `f64` saturates at the ends of `i64`.
+fn number(text: &str) -> Option<i64> {
+    let fraction =
+        || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(|value| value.round() as i64);
+    text.parse().ok().or_else(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_numbers_and_words_are_left_out() {
+        assert_eq!(number("42"), Some(42));
+        assert_eq!(number("-1"), Some(-1));
+        assert_eq!(number("0.7"), Some(1));
+        assert_eq!(number("18446744073709551615"), Some(i64::MAX));
+        for word in ["ON", "", "0 rows", "nan", "inf", "2026-01-01"] {
+            assert_eq!(number(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn versions_are_three_numbers() {
+        for (text, version) in [
+            ("10.11.19-MariaDB-0+deb12u1", [10, 11, 19]),
+            ("5.5.5-10.1.23-MariaDB", [10, 1, 23]),
+            ("8.0.31", [8, 0, 31]),
+            ("5.6.24-log", [5, 6, 24]),
+            ("8.0.36-28", [8, 0, 36]),
+            ("19rc1", [19, 0, 1]),
+            ("", [0, 0, 0]),
+        ] {
+            assert_eq!(version_numbers(text), version, "{text}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The list of products. A line here is a value of [`Target`] and of [`AnySession`], and an arm of each question.
+
+use crate::product::Product;
+use crate::{mysql, null, postgres, sqlite};
+
+macro_rules! products {
+    ($d:tt $($product:ident = $folder:ident::$session:ident,)*) => {
+        /// Which product, with its options.
+        #[derive(Debug, Clone)]
+        pub enum Target {
+            $($product($folder::Options),)*
+        }
+
+        /// A session of any product; the match costs less than a nanosecond and keeps the hot path free of boxes.
+        #[derive(Debug)]
+        pub enum AnySession {
+            $($product($folder::$session),)*
+        }
+
+        /// Every driver: its name and what it is for, in the order in which they are listed to users.
+        pub const ALL: &[(&str, &str)] = &[$(($folder::$product::NAME, $folder::$product::ABOUT),)*];
+
+        /// What the session of whichever product does; `P` is the product.
+        macro_rules! each_session {
+            ($d any:expr, $d session:ident, $d p:ident => $d done:expr) => {
+                match $d any {
+                    $($crate::AnySession::$product($d session) => {
+                        #[allow(dead_code, reason = "not each question is the product's")]
+                        type $d p = $crate::$folder::$product;
+                        $d done
+                    })*
+                }
+            };
+        }
+
+        /// The same of targets.
+        macro_rules! each_target {
+            ($d any:expr, $d options:ident, $d p:ident => $d done:expr) => {
+                match $d any {
+                    $($crate::Target::$product($d options) => {
+                        type $d p = $crate::$folder::$product;
+                        $d done
+                    })*
+                }
+            };
+        }
+
+        pub(crate) use {each_session, each_target};
+
+        impl Target {
+            /// Opens one session.
+            pub(crate) async fn connect(&self) -> Result<AnySession, crate::DbError> {
+                Ok(match self {
+                    $(Self::$product(options) => AnySession::$product($folder::$product::connect(options).await?),)*
+                })
+            }
+        }
+    };
+}
+
+products! { $
+    Sqlite = sqlite::SqliteSession,
+    Mysql = mysql::MysqlSession,
+    Postgres = postgres::PostgresSession,
+    Null = null::NullSession,
+}

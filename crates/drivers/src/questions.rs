@@ -1,0 +1,168 @@
+//! What any database can be asked.
+
+use std::collections::BTreeMap;
+
+use crate::product::{self, Debt, Limited, Product, numbers};
+use crate::products::each_session;
+use crate::{
+    AnySession, Capabilities, Cells, Class, DbError, Description, Rest, Session, Untold, UpkeepReport,
+    first_i64,
+};
+
+/// The server's counters now, under its own names: numbers as they are, fractions rounded, anything above the range
+/// of `i64` as its maximum, words left out. Empty for the null driver. PostgreSQL: the columns of its statistics views for
+/// the session's database and the server, as `pg_stat_wal.wal_sync`, and `wal_position_bytes`.
+///
+/// MySQL from 5.6 on: `binlog.COUNT_MISC` of its performance schema too, where that is on and may be read.
+///
+/// Costs the server about a millisecond for the MySQL family (`SHOW GLOBAL STATUS`) and PostgreSQL, SQLite a short read
+/// lock.
+///
+/// # Errors
+/// As [`Session::rows`].
+pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, DbError> {
+    let counters = each_session!(session, session, P => P::counters(&mut Limited(session)).await);
+    counters.map(numbers)
+}
+
+/// Who the server is: product, version, engine, and all its settings as they are in force.
+///
+/// # Errors
+/// As [`Session::rows`]; Fatal if a server does not report its version.
+pub async fn describe(session: &mut AnySession) -> Result<Description, DbError> {
+    each_session!(session, session, P => P::describe(&mut Limited(session)).await)
+}
+
+/// What [`status`] does not hold yet; `None` of servers that count at once.
+///
+/// # Errors
+/// As [`Session::rows`].
+pub async fn untold(session: &mut AnySession) -> Result<Option<Untold>, DbError> {
+    each_session!(session, session, P => P::untold(&mut Limited(session)).await)
+}
+
+/// Reads what the server of `session` owes. Costs a few milliseconds, in SQLite a look at the log's index.
+///
+/// What the session may not ask for is left out: a server of others may not give the rights.
+///
+/// # Errors
+/// When the connection is lost.
+pub async fn debt(session: &mut AnySession, capabilities: &Capabilities) -> Result<Debt, DbError> {
+    let mut debt = Debt::default();
+    each_session!(session, session, P => P::debt(&mut Limited(session), capabilities, &mut debt).await)?;
+    Ok(debt)
+}
+
+/// Does the work on `tables` (plain names in the session's database) that their engine needs after a load, and rests: for what is
+/// left of a time, or until the server is quiet.
+///
+/// A server that others run (`owned == false`) keeps its global settings and its binary log: only statistics
+/// are collected, and the report says so. Settings of an owned server are restored also when the work fails; not when
+/// this future is dropped halfway, so the caller then stops the server.
+///
+/// # Errors
+/// As [`Session::query`]; Fatal if a table cannot be analysed; Lost if the server gives no answer while it is to settle.
+pub async fn settle(
+    session: &mut AnySession,
+    capabilities: &Capabilities,
+    tables: &[String],
+    rest: impl Into<Rest>,
+    owned: bool,
+) -> Result<UpkeepReport, DbError> {
+    let rest = rest.into();
+    each_session!(session, session, P => product::settle::<P>(session, capabilities, tables, rest, owned).await)
+}
+
+/// Deletes the binary logs if the server keeps any and `capabilities` allow it. Says whether it did.
+///
+/// # Errors
+/// As [`Session::query`].
+pub async fn drop_binlog(session: &mut AnySession, capabilities: &Capabilities) -> Result<bool, DbError> {
+    if !capabilities.drops_binlog {
+        return Ok(false);
+    }
+    each_session!(session, session, P => P::drop_binlog(&mut Limited(session)).await)
+}
+
+/// The engine of each of these tables of the session's database, in the server's words. Empty where tables have no engines to
+/// choose from; without those that the server does not report.
+///
+/// # Errors
+/// As [`Session::rows`].
+pub async fn table_engines(
+    session: &mut AnySession,
+    tables: &[String],
+) -> Result<BTreeMap<String, String>, DbError> {
+    each_session!(session, session, P => P::table_engines(&mut Limited(session), tables).await)
+}
+
+/// What the server says of `sql`, which it does not execute: the form of the answer (`mysql`, `postgres`, `sqlite`), and its
+/// rows or why there are none. `None` for a database that has no plans.
+pub async fn explain(session: &mut AnySession, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
+    let (questions, form) = each_session!(session, _session, P => (P::EXPLAIN, P::NAME));
+    let mut last = None;
+    for words in questions {
+        match session.rows(&format!("{words} {sql}")).await {
+            Err(error) if error.class != Class::Lost => last = Some(Err(error)),
+            answer => return Some((form, answer)),
+        }
+    }
+    last.map(|answer| (form, answer))
+}
+
+/// How many of something a server takes, and the setting that says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    pub most: u64,
+    pub setting: &'static str,
+}
+
+/// Connections that the server takes; `None` where there is no server, or it does not report.
+pub async fn connection_room(session: &mut AnySession) -> Option<Room> {
+    let question = each_session!(session, _session, P => P::ROOM);
+    room(session, question).await
+}
+
+/// Prepared statements that the server holds for all connections together; `None` where it has no such limit.
+pub async fn prepared_room(session: &mut AnySession) -> Option<Room> {
+    let question = each_session!(session, _session, P => P::PREPARED_ROOM);
+    room(session, question).await
+}
+
+async fn room(session: &mut AnySession, question: Option<(&str, &'static str)>) -> Option<Room> {
+    let (sql, setting) = question?;
+    let most = first_i64(&session.rows(sql).await.ok()?)?;
+    Some(Room { most: u64::try_from(most).ok()?, setting })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Endpoint, Target, null, sqlite};
+
+    async fn answer(target: Target, sql: &str) -> Option<(&'static str, Result<Cells, DbError>)> {
+        let endpoint = Endpoint { target, capabilities: sqlite::capabilities() };
+        let mut session = endpoint.connect().await.unwrap();
+        explain(&mut session, sql).await
+    }
+
+    #[tokio::test]
+    async fn sqlite_tells_its_plan_or_why_it_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        let options = sqlite::Options { path, pragmas: Vec::new(), busy_timeout: Duration::from_secs(1) };
+        let target = || Target::Sqlite(options.clone());
+        let (form, rows) = answer(target(), "SELECT name FROM sqlite_master").await.unwrap();
+        assert_eq!(form, "sqlite");
+        assert!(rows.unwrap()[0].last().unwrap().as_deref().unwrap().contains("sqlite_master"));
+        let (_, refused) = answer(target(), "SELECT x FROM nowhere").await.unwrap();
+        assert!(refused.unwrap_err().message.contains("nowhere"));
+    }
+
+    #[tokio::test]
+    async fn a_database_that_stores_nothing_has_no_plans() {
+        assert!(answer(Target::Null(null::Options::default()), "SELECT 1").await.is_none());
+    }
+}
