@@ -48,7 +48,7 @@ pub use product::{Bounds, Debt, Description, DeviceGauge, Quiet, Rest, Settling,
 pub use products::{ALL, AnySession, Target};
 pub use questions::{
     Room, connection_room, debt, describe, drop_binlog, explain, prepared_room, settle, status,
-    table_engines, untold,
+    table_engines, tables, untold,
 };
 pub use roster::Roster;
 pub use session::{Answer, Cells, Param, Session, Statement, first_i64};

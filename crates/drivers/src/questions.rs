@@ -25,6 +25,24 @@ pub async fn status(session: &mut AnySession) -> Result<BTreeMap<String, i64>, D
     counters.map(numbers)
 }
 
+/// Names of the tables of the session's database, in their order: all but dbdyno's own, and those whose names need quotes.
+///
+/// # Errors
+/// As [`Session::rows`].
+pub async fn tables(session: &mut AnySession) -> Result<Vec<String>, DbError> {
+    let asks = each_session!(&*session, _session, P => P::TABLES);
+    if asks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_plain = |name: &String| {
+        let is_sign = |sign: char| sign.is_ascii_lowercase() || sign.is_ascii_digit() || sign == '_';
+        name.chars().all(is_sign) && !name.starts_with(|sign: char| sign.is_ascii_digit())
+    };
+    let is_own = |name: &str| name.starts_with("dbdyno_") || name.starts_with("sqlite_");
+    let names = session.rows(asks).await?.into_iter().flatten().flatten();
+    Ok(names.filter(|name| is_plain(name) && !is_own(name)).collect())
+}
+
 /// Who the server is: product, version, engine, and all its settings as they are in force.
 ///
 /// # Errors

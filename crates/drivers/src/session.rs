@@ -22,6 +22,7 @@ pub struct Answer {
 pub enum Param {
     Int(i64),
     Text(Vec<u8>),
+    Null,
 }
 
 impl Param {
@@ -29,7 +30,7 @@ impl Param {
     pub fn set_text(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut text = match std::mem::replace(self, Self::Int(0)) {
             Self::Text(text) => text,
-            Self::Int(_) => Vec::new(),
+            Self::Int(_) | Self::Null => Vec::new(),
         };
         text.clear();
         write(&mut text);

@@ -20,6 +20,10 @@ use crate::{Failure, LaneEnd, Lookup};
 pub trait Observer {
     /// The clock will start at `start`, which lies a little ahead.
     fn barrier(&mut self, _start: Instant) {}
+    /// Response times of operations of `kind` between two cuts, in microseconds; before [`Observer::second`] of the same.
+    fn times(&mut self, _kind: &str, _response: &Histogram<u64>) {}
+    /// How many statements of a kind the operations between two cuts held; as [`Observer::times`].
+    fn statements(&mut self, _name: &str, _done: u64) {}
     /// What all clients did between two cuts (usually one second).
     fn second(&mut self, _intervals: &[Interval]) {}
     /// The common window has just ended. Connections stay open until [`Observer::has_looked`].
@@ -350,8 +354,12 @@ impl<'a> Collector<'a> {
         for interval in &intervals {
             self.check(|writer| writer.interval(interval));
         }
+        for (name, done) in batch.statements.counts() {
+            self.observer.statements(name, done);
+        }
         for (kind, times) in &batch.times {
             let kind = self.kinds[*kind].clone();
+            self.observer.times(&kind, times.response());
             if !times.service.is_empty() {
                 let tag = Clock::Service.tag(&kind);
                 self.check(|writer| writer.histogram(&tag, from_us, to_us, &times.service));

@@ -27,6 +27,11 @@ pub trait Lane {
         &[]
     }
 
+    /// Whether the lane wants no more operations after the one that was answered last.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// Closes the connection, after the clock has stopped.
     fn close(self) -> impl Future<Output = ()>;
 }

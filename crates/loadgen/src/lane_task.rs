@@ -150,6 +150,9 @@ impl LaneTask {
             if next != Next::GoOn {
                 return next;
             }
+            if lane.has_ended() {
+                break;
+            }
         }
         self.wait_for_horizon(start).await
     }

@@ -109,6 +109,11 @@ impl Statements {
         self.tallies[kind].resize(index + 1, None);
     }
 
+    /// Names of the kinds of statements, and how many were answered.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.all().map(|(_, _, tally)| (tally.name, tally.done))
+    }
+
     /// Every tally with the two indices by which it is found, in their order.
     fn all(&self) -> impl Iterator<Item = (usize, usize, &Tally)> {
         self.tallies.iter().enumerate().flat_map(|(kind, tallies)| {

@@ -20,7 +20,7 @@ pub struct StepWriter {
 
 impl StepWriter {
     /// Opens the files in a folder that exists and is new.
-    pub(crate) fn open(dir: PathBuf) -> Result<StepWriter, Error> {
+    pub fn open(dir: PathBuf) -> Result<StepWriter, Error> {
         let events = LineWriter::open(dir.join(EVENTS))?;
         let intervals = LineWriter::open(dir.join(INTERVALS))?;
         let mut histograms = LineWriter::open(dir.join(HISTOGRAMS))?;

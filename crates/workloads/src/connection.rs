@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use dbdyno_drivers::{Answer, AnySession, Class, DbError, Endpoint, Param, Session, Statement, first_i64};
+use dbdyno_drivers::{
+    Answer, AnySession, Cells, Class, DbError, Endpoint, Param, Session, Statement, first_i64,
+};
 use dbdyno_loadgen::{Done, Failure, Notes};
 use dbdyno_record::ErrorClass;
 
@@ -72,6 +74,10 @@ impl Connection {
 
     pub(crate) async fn query(&mut self, sql: &[u8]) -> Result<Answer, Failure> {
         self.session()?.query(sql).await.map_err(failure)
+    }
+
+    pub(crate) async fn rows(&mut self, sql: &str) -> Result<Cells, Failure> {
+        self.session()?.rows(sql).await.map_err(failure)
     }
 
     /// Runs a bulk statement that reads `rows`.

@@ -105,8 +105,12 @@ mod tests {
     use crate::insert_benchmark::InsertBenchmark;
     use crate::microbenchmarks::Microbenchmarks;
 
-    const ALL: [Original; 3] =
-        [InsertBenchmark::ORIGINAL, Microbenchmarks::ORIGINAL, crate::oltp::Oltp::ORIGINAL];
+    const ALL: [Original; 4] = [
+        InsertBenchmark::ORIGINAL,
+        Microbenchmarks::ORIGINAL,
+        crate::oltp::Oltp::ORIGINAL,
+        crate::sysbench::Sysbench::ORIGINAL,
+    ];
 
     fn here(original: &Original, around: Surroundings, topic: &str) -> Option<String> {
         let found = of_surroundings(original, &around).into_iter().find(|found| found.topic == topic);
@@ -124,7 +128,7 @@ mod tests {
             assert_eq!(rest(original, 0).as_deref(), Some("none: the next cell begins at once"));
             assert_eq!(rest(original, 5).as_deref(), Some("5s between cells"));
         }
-        let [insert_benchmark, microbenchmarks, _] = &ALL;
+        let [insert_benchmark, microbenchmarks, ..] = &ALL;
         assert_eq!((rest(insert_benchmark, 1200), rest(microbenchmarks, 600)), (None, None));
         assert!(rest(insert_benchmark, 600).is_some() && rest(microbenchmarks, 1200).is_some());
     }

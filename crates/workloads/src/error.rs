@@ -30,6 +30,8 @@ pub enum Error {
     OtherEngine { table: String, asked: String, found: String },
     #[error("{work}: the database answered {answer:?}, which is not what the statement asks for")]
     Answer { work: String, answer: String },
+    #[error("script {script}: {message}")]
+    Script { script: String, message: String },
     #[error("what is kept with the snapshot of the data is not of this workload: {0}; start a new run")]
     Knowledge(String),
 }

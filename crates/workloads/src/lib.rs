@@ -11,11 +11,13 @@ mod kind;
 pub mod options;
 pub mod plans;
 pub mod settle;
+pub mod sql_checks;
 mod workload;
 
 pub mod insert_benchmark;
 pub mod microbenchmarks;
 pub mod oltp;
+pub mod sysbench;
 
 pub use cards::{Card, CardOperation, Cards};
 pub use dbdyno_loadgen::{Philox, draw_below, draw_below_u64};
@@ -29,4 +31,5 @@ pub const ALL: &[&dyn Kind] = &[
     &Entry::<insert_benchmark::InsertBenchmark>::NEW,
     &Entry::<microbenchmarks::Microbenchmarks>::NEW,
     &Entry::<oltp::Oltp>::NEW,
+    &Entry::<sysbench::Sysbench>::NEW,
 ];

@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/workloads", "insert_benchmark: check, estimate, options"),
     ("crates/workloads", "microbenchmarks: check, estimate, options, prepared"),
     ("crates/workloads", "oltp: check, check_tables, estimate, options, prepared"),
+    ("crates/workloads", "sysbench: check, estimate, machine, offers, options"),
 ];
 
 /// From the root of a crate: `["mysql", "packet"]`; the root itself is empty.

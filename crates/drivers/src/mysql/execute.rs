@@ -12,6 +12,9 @@ const LONGLONG: u8 = 0x08;
 /// `MYSQL_TYPE_VAR_STRING`.
 const VAR_STRING: u8 = 0xfd;
 
+/// `MYSQL_TYPE_NULL`.
+const NULL: u8 = 0x06;
+
 /// What a session keeps of a statement that it prepared.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -35,7 +38,11 @@ impl Prepared {
         if params.is_empty() {
             return;
         }
-        out.resize(out.len() + params.len().div_ceil(8), 0); // no parameter is NULL
+        let nulls = out.len();
+        out.resize(nulls + params.len().div_ceil(8), 0);
+        for (index, _) in params.iter().enumerate().filter(|(_, param)| **param == Param::Null) {
+            out[nulls + index / 8] |= 1 << (index % 8);
+        }
         if self.knows_types_of(params) {
             out.push(0);
         } else {
@@ -48,6 +55,7 @@ impl Prepared {
             match param {
                 Param::Int(value) => out.extend_from_slice(&value.to_le_bytes()),
                 Param::Text(text) => put_text(out, text),
+                Param::Null => {}
             }
         }
     }
@@ -62,6 +70,7 @@ fn type_of(param: &Param) -> u8 {
     match param {
         Param::Int(_) => LONGLONG,
         Param::Text(_) => VAR_STRING,
+        Param::Null => NULL,
     }
 }
 
@@ -93,6 +102,13 @@ mod tests {
         let text = [&head[..], b"\x01\xfd\0\x08\0\x02ab\x02\0\0\0\0\0\0\0"].concat();
         assert_eq!(built(&mut statement, &mixed), text);
         assert_eq!(built(&mut statement, &numbers), with_types);
+    }
+
+    #[test]
+    fn a_null_has_its_bit_and_no_bytes() {
+        let params = [Param::Int(7), Param::Null];
+        let message = b"\x17\x05\0\0\0\0\x01\0\0\0\x02\x01\x08\0\x06\0\x07\0\0\0\0\0\0\0";
+        assert_eq!(built(&mut prepared(2), &params), message);
     }
 
     #[test]

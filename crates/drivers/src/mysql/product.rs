@@ -31,6 +31,8 @@ impl Product for Mysql {
     const NAME: &'static str = "mysql";
     const ABOUT: &'static str =
         "MySQL 5.5 to 9.7, MariaDB 10.1 to 11.8, Percona Server, over unix socket or TCP";
+    const TABLES: &'static str = "SELECT table_name FROM information_schema.tables \
+                                  WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY table_name";
     // MySQL 9 draws a tree by default; before 5.6 that cannot be changed.
     const EXPLAIN: &'static [&'static str] = &["EXPLAIN FORMAT=TRADITIONAL", "EXPLAIN"];
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);

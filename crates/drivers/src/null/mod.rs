@@ -103,7 +103,8 @@ impl Session for NullSession {
         self.statements.push((sql.to_owned(), Affected::of(sql.as_bytes())));
         let id = u32::try_from(self.statements.len()).unwrap_or(u32::MAX);
         let params = sql.bytes().filter(|&byte| byte == b'?').count();
-        Ok(Statement { id, params: u16::try_from(params).unwrap_or(u16::MAX), columns: 1 })
+        let asks = sql.get(..6).is_some_and(|verb| verb.eq_ignore_ascii_case("SELECT"));
+        Ok(Statement { id, params: u16::try_from(params).unwrap_or(u16::MAX), columns: asks.into() })
     }
 
     async fn execute(&mut self, statement: Statement, params: &[Param]) -> Result<Answer, DbError> {

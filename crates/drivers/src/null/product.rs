@@ -15,6 +15,7 @@ impl Connection for NullSession {
 impl Product for Null {
     const NAME: &'static str = "null";
     const ABOUT: &'static str = "answers at once; shows what dbdyno itself costs";
+    const TABLES: &'static str = "";
 
     type Options = Options;
     type Session = NullSession;

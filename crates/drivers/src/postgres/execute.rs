@@ -87,6 +87,7 @@ fn put_value(out: &mut Vec<u8>, param: &Param, kind: u32) {
         }
         Param::Int(value) => put_bytes(out, itoa::Buffer::new().format(*value).as_bytes()),
         Param::Text(text) => put_bytes(out, text),
+        Param::Null => out.extend_from_slice(&(-1_i32).to_be_bytes()),
     }
 }
 
@@ -133,6 +134,12 @@ mod tests {
             let body = [b"\0\x01\0\0\0\x01\0\0\0", &[text.len() as u8][..], text.as_bytes()].concat();
             assert_eq!(executed(&[kind], &[Param::Int(value)]), bound(&body), "{kind}");
         }
+    }
+
+    #[test]
+    fn a_null_is_a_length_below_zero() {
+        let body = b"\0\x01\0\0\0\x01\xff\xff\xff\xff";
+        assert_eq!(executed(&[INT4], &[Param::Null]), bound(body));
     }
 
     #[test]

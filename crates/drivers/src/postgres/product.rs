@@ -32,6 +32,8 @@ impl Connection for PostgresSession {
 impl Product for Postgres {
     const NAME: &'static str = "postgres";
     const ABOUT: &'static str = "PostgreSQL 9.6 to 19, over unix socket or TCP";
+    const TABLES: &'static str =
+        "SELECT tablename FROM pg_tables WHERE schemaname = ANY (current_schemas(false)) ORDER BY tablename";
     const EXPLAIN: &'static [&'static str] = &["EXPLAIN (COSTS OFF)"];
     const IS_PROCESS_TREE: bool = true;
     const STAY_WHILE_IDLE: Option<&'static str> = Some(locks::STAY_WHILE_IDLE);

@@ -60,6 +60,8 @@ pub(crate) trait Product: Debug + Sized + 'static {
     const NAME: &'static str;
     /// What it is, in the list of drivers.
     const ABOUT: &'static str;
+    /// Asks for the names of the tables of the session's database, in their order; empty where there are none.
+    const TABLES: &'static str;
     /// The words that ask for a query plan; the first that the server understands are taken.
     const EXPLAIN: &'static [&'static str] = &[];
     /// A server is its first process and the children of that.

@@ -166,6 +166,7 @@ fn bound(param: &Param) -> ToSqlOutput<'_> {
     ToSqlOutput::Borrowed(match param {
         Param::Int(number) => ValueRef::Integer(*number),
         Param::Text(text) => ValueRef::Text(text),
+        Param::Null => ValueRef::Null,
     })
 }
 

@@ -21,12 +21,16 @@ pub(crate) fn problem(oltp: &Oltp) -> Option<Mistake> {
         .or_else(|| ladder_problem("connections", &oltp.connections, MOST_CONNECTIONS))
         .or_else(|| tests_problem(oltp))
         .or_else(|| statements_problem(oltp))
-        .or_else(|| rates_problem(oltp))
-        .or_else(|| time_problem(oltp))
+        .or_else(|| pace_problem(oltp))
         .or_else(|| fraction_problem(oltp))
         .or_else(|| zipfian_problem(oltp))
         .or_else(|| both_problem(oltp.settle.as_ref(), oltp.settle_wait.is_some()))
         .or_else(|| data_problem(oltp.data, &oltp.cold, &oltp.step_names()[oltp.load_steps()..], false))
+}
+
+/// The first option of pace or time that does not go with the others.
+pub(crate) fn pace_problem(oltp: &Oltp) -> Option<Mistake> {
+    rates_problem(oltp).or_else(|| time_problem(oltp))
 }
 
 /// Key, value, least and greatest allowed value of every whole number.

@@ -63,7 +63,7 @@ impl Distribution {
     }
 
     /// One id.
-    pub(crate) fn draw(&self, draws: &mut Draws<'_>) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
         let fraction = match &self.shape {
             Shape::Uniform => return 1 + draws.below(self.greatest),
             Shape::Zipfian(zipf, scramble) => {
@@ -95,7 +95,7 @@ impl Special {
     }
 
     /// A place in `[0, greatest)`.
-    fn draw(&self, draws: &mut Draws<'_>) -> f64 {
+    fn draw(&self, draws: &mut Draws) -> f64 {
         let first = draws.fraction();
         if first < self.outside {
             return self.span * bell(draws, self.iterations);
@@ -106,7 +106,7 @@ impl Special {
 }
 
 /// The mean of some uniform draws: a bell over the range, with a standard deviation of 1 / sqrt(12 * draws).
-fn bell(draws: &mut Draws<'_>, iterations: u32) -> f64 {
+fn bell(draws: &mut Draws, iterations: u32) -> f64 {
     let sum: f64 = (0..iterations).map(|_| draws.fraction()).sum();
     sum / f64::from(iterations)
 }

@@ -5,8 +5,8 @@ use crate::{Philox, draw_below_u64};
 
 /// All draws of operation `number` of `lane`; what comes out depends on these alone.
 #[derive(Debug)]
-pub(crate) struct Draws<'a> {
-    stream: &'a Philox,
+pub(crate) struct Draws {
+    stream: Philox,
     lane: u32,
     number: u64,
     /// Index of the next block.
@@ -16,9 +16,9 @@ pub(crate) struct Draws<'a> {
     used: usize,
 }
 
-impl<'a> Draws<'a> {
-    pub(crate) fn new(stream: &'a Philox, lane: u32, number: u64) -> Self {
-        Self { stream, lane, number, next: 0, block: [0; 4], used: 4 }
+impl Draws {
+    pub(crate) fn new(stream: &Philox, lane: u32, number: u64) -> Self {
+        Self { stream: *stream, lane, number, next: 0, block: [0; 4], used: 4 }
     }
 
     /// 32 random bits.

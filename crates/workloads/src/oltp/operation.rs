@@ -62,11 +62,11 @@ impl Operation {
     }
 
     /// Draws tables and parameters of one operation; `new_id` is the id of a row that the client numbers.
-    pub(crate) fn draw(&mut self, draws: &mut Draws<'_>, new_id: i64) {
+    pub(crate) fn draw(&mut self, draws: &mut Draws, new_id: i64) {
         let Self { statements, distribution, tables, one_table, fixed_table, table_size, offset, span } =
             self;
         let (mut group, mut table, mut deleted) = (None, 0, 0);
-        let id = |draws: &mut Draws<'_>| (*offset + distribution.draw(draws)) as i64;
+        let id = |draws: &mut Draws| (*offset + distribution.draw(draws)) as i64;
         for statement in statements.iter_mut().filter(|statement| !statement.kind.is_bracket()) {
             let is_new = group.is_none_or(|before| before != statement.group && !*one_table);
             if is_new && *tables > 1 {
@@ -140,7 +140,7 @@ fn empty_params(kind: Kind) -> Vec<Param> {
 }
 
 /// Fills in the columns of a row, with its id where the client gives it.
-fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws<'_>) {
+fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws) {
     let at = usize::from(id.is_some());
     if let Some(id) = id {
         params[0] = Param::Int(id);
@@ -151,7 +151,7 @@ fn fill_row(params: &mut [Param], id: Option<i64>, k: i64, draws: &mut Draws<'_>
 }
 
 /// A new text in the old one's memory.
-fn set_text(param: &mut Param, draws: &mut Draws<'_>, push: fn(&mut Draws<'_>, &mut Vec<u8>)) {
+fn set_text(param: &mut Param, draws: &mut Draws, push: fn(&mut Draws, &mut Vec<u8>)) {
     if let Param::Text(text) = param {
         text.clear();
         push(draws, text);

@@ -39,25 +39,25 @@ impl RowSource {
     }
 
     /// Row `row` (from 1) of table `table`: its `k`, uniform whatever the tests draw, and the draws for the rest.
-    pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws<'_>) {
+    pub(crate) fn row(&self, table: u32, row: u64) -> (u64, Draws) {
         let mut draws = Draws::new(&self.stream, table, row);
         (self.first_id + draws.below(self.table_size), draws)
     }
 }
 
 /// Appends a `c`.
-pub(crate) fn push_c(draws: &mut Draws<'_>, out: &mut Vec<u8>) {
+pub(crate) fn push_c(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<112, C_LENGTH>(draws));
 }
 
 /// Appends a `pad`.
-pub(crate) fn push_pad(draws: &mut Draws<'_>, out: &mut Vec<u8>) {
+pub(crate) fn push_pad(draws: &mut Draws, out: &mut Vec<u8>) {
     out.extend_from_slice(&groups::<64, PAD_LENGTH>(draws));
 }
 
 /// Groups of random digits joined by `-`, of which `DIGITS` are drawn. All lengths are known to the compiler, so that this
 /// is a handful of copies.
-fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws<'_>) -> [u8; LENGTH] {
+fn groups<const DIGITS: usize, const LENGTH: usize>(draws: &mut Draws) -> [u8; LENGTH] {
     let mut digits = [0; DIGITS];
     for sixteen in digits.chunks_exact_mut(16) {
         sixteen.copy_from_slice(&draws.digits());

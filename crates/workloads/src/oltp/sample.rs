@@ -50,7 +50,7 @@ fn rows(seed: u64, table: u32, count: u64) -> Vec<u64> {
 /// `id`, `k`, `c` and `pad` as text.
 fn wanted(source: &RowSource, table: u32, row: u64) -> [String; 4] {
     let (k, mut draws) = source.row(table, row);
-    let mut text = |push: fn(&mut Draws<'_>, &mut Vec<u8>)| {
+    let mut text = |push: fn(&mut Draws, &mut Vec<u8>)| {
         let mut out = Vec::new();
         push(&mut draws, &mut out);
         String::from_utf8_lossy(&out).into_owned()

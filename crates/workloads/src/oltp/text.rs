@@ -28,6 +28,7 @@ impl Template {
                     out.extend_from_slice(text);
                     out.push(b'\'');
                 }
+                Some(Param::Null) => out.extend_from_slice(b"NULL"),
                 None => {}
             }
         }

@@ -32,7 +32,7 @@ impl Zipf {
     }
 
     /// A rank.
-    pub(crate) fn draw(&self, draws: &mut Draws<'_>) -> u64 {
+    pub(crate) fn draw(&self, draws: &mut Draws) -> u64 {
         loop {
             let area = self.last + draws.fraction() * (self.first - self.last);
             let x = inverse(area, self.exponent);

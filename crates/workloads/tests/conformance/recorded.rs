@@ -123,6 +123,7 @@ pub(crate) fn rows_of_params(params: &[Param]) -> Vec<Row> {
         Param::Int(price) if index == 4 => format!("{price}.00"),
         Param::Int(number) => number.to_string(),
         Param::Text(text) => String::from_utf8(text.clone()).unwrap(),
+        Param::Null => "NULL".to_owned(),
     };
     let row = |params: &[Param]| -> Row { std::array::from_fn(|index| cell(index, &params[index])) };
     assert!(params.len().is_multiple_of(6), "{} parameters", params.len());

@@ -30,6 +30,7 @@ pub(crate) fn text(asked: &Asked) -> String {
             for piece in pieces {
                 match params.next().expect("as many parameters as marks") {
                     Param::Int(number) => text.push_str(&number.to_string()),
+                    Param::Null => text.push_str("NULL"),
                     Param::Text(value) => text.push_str(&format!("'{}'", String::from_utf8_lossy(value))),
                 }
                 text.push_str(piece);

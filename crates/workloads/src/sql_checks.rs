@@ -1,0 +1,51 @@
+//! Checks that a plan writes itself: a statement, and what the database must answer.
+
+use std::time::Instant;
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_plan::Mistake;
+use dbdyno_record::{Check, CheckPart};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// A statement that returns one value, and the value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SqlCheck {
+    pub sql: String,
+    /// Whole numbers are compared as numbers, all else as text.
+    pub expect: String,
+}
+
+/// The first check that asks for nothing.
+pub(crate) fn problem(checks: &[SqlCheck]) -> Option<Mistake> {
+    let is_empty = |check: &&SqlCheck| check.sql.trim().is_empty();
+    checks
+        .iter()
+        .find(is_empty)
+        .map(|_| ("checks", "a check has no sql: write the statement to send".to_owned()))
+}
+
+/// Sends each statement and compares. A text that differs is 0 where 1 is expected: figures of a check are numbers.
+pub(crate) async fn compare(checks: &[SqlCheck], session: &mut AnySession) -> Result<Vec<Check>, Error> {
+    let mut done = Vec::new();
+    for check in checks {
+        let began = Instant::now();
+        let asking = Error::during(format!("checking {}", check.sql));
+        let cells = session.rows(&check.sql).await.map_err(asking)?;
+        let found = cells.first().and_then(|row| row.first()?.as_deref()).unwrap_or("NULL").trim();
+        let part = match (check.expect.trim().parse(), found.parse()) {
+            (Ok(expected), Ok(actual)) => CheckPart { name: "value".to_owned(), expected, actual },
+            _ => CheckPart {
+                name: format!("`{}` is `{}`", found, check.expect.trim()),
+                expected: 1,
+                actual: i128::from(found == check.expect.trim()),
+            },
+        };
+        let duration_us = u64::try_from(began.elapsed().as_micros()).unwrap_or(0);
+        done.push(Check { table: check.sql.clone(), parts: vec![part], duration_us });
+    }
+    Ok(done)
+}

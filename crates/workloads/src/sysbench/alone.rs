@@ -1,0 +1,173 @@
+//! A script outside of a plan, as on sysbench's own command line: one command, its options and reports.
+
+use std::time::Instant;
+
+use mlua::Function;
+use serde_json::Map;
+
+use super::asked::Reply;
+use super::machine::{Machine, Place, Turn, said};
+use super::offers::{Offers, ScriptOption};
+use super::options::Sysbench as Options;
+use super::{Setup, Sysbench, check, steps};
+use crate::{Context, Error, Philox, Work};
+
+/// An option of a script, for its command `help`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnOption {
+    pub name: String,
+    pub description: String,
+    /// `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`
+    pub kind: String,
+    pub default: Option<String>,
+}
+
+/// What happened up to now, or since the report before, as the hooks of a script get it. Times are in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Stat {
+    pub threads_running: u32,
+    pub time_interval: f64,
+    pub time_total: f64,
+    pub events: u64,
+    pub reads: u64,
+    pub writes: u64,
+    pub other: u64,
+    pub errors: u64,
+    pub reconnects: u64,
+    pub latency_pct: f64,
+    pub latency_min: f64,
+    pub latency_max: f64,
+    pub latency_avg: f64,
+    pub latency_sum: f64,
+}
+
+impl Sysbench {
+    /// The workload for the one command that `options` name.
+    ///
+    /// # Errors
+    /// The option that is wrong, and why.
+    pub fn alone(options: &Options, context: Context) -> Result<Self, String> {
+        if let Some((_, problem)) = check::values_problem(options) {
+            return Err(problem);
+        }
+        let setup = Setup::new(options, context);
+        let command = options.commands.first().map_or("run", String::as_str);
+        let own = Setup::new(&setup.options, setup.context.clone());
+        let offers = Offers::of(&own, command).map_err(|(_, problem)| problem)?;
+        setup.said.add(&own.said.take());
+        let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        if command != "help" && !offers.commands.contains_key(command) {
+            return Err(format!("script {} has no command {command}; it has {names}", options.script));
+        }
+        let _ = setup.offers.set(Ok(offers));
+        Ok(Self { setup, steps: steps::plan(options), main: None })
+    }
+
+    /// The script's own options, by name.
+    pub fn own_options(&self) -> Vec<OwnOption> {
+        let Ok(offers) = self.setup.look() else { return Vec::new() };
+        let option = |own: &ScriptOption| OwnOption {
+            name: own.name.clone(),
+            description: own.description.clone(),
+            kind: own.kind.clone(),
+            default: own.default.clone(),
+        };
+        offers.options.iter().map(option).collect()
+    }
+
+    /// Whether the script defines `help` itself.
+    pub fn has_help(&self) -> bool {
+        self.setup.look().as_ref().is_ok_and(|offers| offers.commands.contains_key("help"))
+    }
+
+    /// What scripts have printed since the last call.
+    pub fn take_printed(&self) -> String {
+        self.setup.said.take()
+    }
+
+    /// Runs the script's `init`.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub async fn begin(&mut self) -> Result<(), Error> {
+        self.init(0).await
+    }
+
+    /// Runs the script's `done`.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub async fn end(&mut self) -> Result<(), Error> {
+        self.done().await
+    }
+
+    /// Hands `stat` to the script's hook `report_intermediate` or `report_cumulative`; whether it has one.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub fn report(&mut self, kind: &str, stat: &Stat) -> Result<bool, String> {
+        let Some(machine) = &self.main else { return Ok(false) };
+        machine.report(kind, stat).map_err(|error| said(&error))
+    }
+
+    /// Runs the script's own `help`.
+    ///
+    /// # Errors
+    /// What the script says.
+    pub async fn help(&mut self) -> Result<(), Error> {
+        self.apart("help").await.map(|_| ())
+    }
+
+    /// Runs a command once, outside of any step, where the script has it; used to end the tables of an earlier cell.
+    pub(super) async fn apart(&mut self, command: &str) -> Result<Option<Work>, Error> {
+        let Ok(offers) = self.setup.look() else { return Ok(None) };
+        if !offers.commands.contains_key(command) {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let place = Place { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let failed = |message| Error::Script { script: offers.script.given.clone(), message };
+        let mut machine = Machine::new(&self.setup, &offers.script, place).map_err(failed)?;
+        let turn = machine.start("command", Reply::Name(command.to_owned())).await;
+        machine.close().await;
+        match turn {
+            Turn::Failed(failure) => Err(failed(failure.message)),
+            _ => Ok(Some(Work {
+                name: format!("script's {command}"),
+                duration: began.elapsed(),
+                details: Map::new(),
+            })),
+        }
+    }
+}
+
+impl Machine {
+    /// Calls a hook, which may print and must not wait.
+    fn report(&self, kind: &str, stat: &Stat) -> mlua::Result<bool> {
+        let table = self.lua().create_table()?;
+        let counts = [
+            ("threads_running", u64::from(stat.threads_running)),
+            ("events", stat.events),
+            ("reads", stat.reads),
+            ("writes", stat.writes),
+            ("other", stat.other),
+            ("errors", stat.errors),
+            ("reconnects", stat.reconnects),
+            ("queue_length", 0),
+            ("concurrency", u64::from(stat.threads_running)),
+        ];
+        counts.into_iter().try_for_each(|(name, count)| table.set(name, count))?;
+        let times = [
+            ("time_interval", stat.time_interval),
+            ("time_total", stat.time_total),
+            ("latency_pct", stat.latency_pct),
+            ("latency_min", stat.latency_min),
+            ("latency_max", stat.latency_max),
+            ("latency_avg", stat.latency_avg),
+            ("latency_sum", stat.latency_sum),
+        ];
+        times.into_iter().try_for_each(|(name, time)| table.set(name, time))?;
+        self.host.resumed.set(Instant::now());
+        self.api().get::<Function>("report")?.call((kind, table))
+    }
+}

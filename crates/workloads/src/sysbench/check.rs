@@ -1,0 +1,67 @@
+//! Checks the options of a script: ranges, what goes together, and what the script itself says of them.
+
+use dbdyno_plan::{Mistake, data_problem};
+
+use super::Setup;
+use super::offers::Offers;
+use super::options::Sysbench;
+use crate::oltp::check::{self, MOST_CONNECTIONS};
+use crate::options::number_problem;
+use crate::sql_checks;
+
+/// The first mistake: its key inside `[workload.sysbench]`, and what to write.
+pub(crate) fn problem(options: &Sysbench) -> Option<Mistake> {
+    values_problem(options)
+        .or_else(|| commands_problem(options))
+        .or_else(|| sql_checks::problem(&options.checks))
+        .or_else(|| script_problem(options))
+        .or_else(|| {
+            data_problem(options.data, &options.cold, &options.step_names()[options.load_steps()..], false)
+        })
+}
+
+/// The first number out of its range, or that does not go with another.
+pub(crate) fn values_problem(options: &Sysbench) -> Option<Mistake> {
+    number_problem([
+        ("prepare_connections", options.prepare_connections.into(), 1, 1024),
+        ("memory_mb", options.memory_mb.into(), 1, 1_000_000),
+        ("rand_spec_iter", options.rand_spec_iter.into(), 1, 1000),
+        ("rand_spec_pct", options.rand_spec_pct.into(), 1, 100),
+        ("rand_spec_res", options.rand_spec_res.into(), 0, 99),
+    ])
+    .or_else(|| distribution_problem(options))
+    .or_else(|| check::ladder_problem("connections", &options.connections, MOST_CONNECTIONS))
+    .or_else(|| check::pace_problem(&options.shared()))
+}
+
+fn distribution_problem(options: &Sysbench) -> Option<Mistake> {
+    if !(options.rand_pareto_h > 0.0 && options.rand_pareto_h < 1.0) {
+        return Some(("rand_pareto_h", "rand_pareto_h must be above 0 and below 1, e.g. 0.2".to_owned()));
+    }
+    let is_exponent = (0.0..=100.0).contains(&options.rand_zipfian_exp);
+    (!is_exponent).then(|| ("rand_zipfian_exp", "rand_zipfian_exp must be 0 to 100, e.g. 0.8".to_owned()))
+}
+
+fn commands_problem(options: &Sysbench) -> Option<Mistake> {
+    let commands = &options.commands;
+    let repeated = (0..commands.len()).find(|&index| commands[..index].contains(&commands[index]));
+    if let Some(index) = repeated {
+        let message = format!("commands holds {} twice: each gives steps of its own name", commands[index]);
+        return Some(("commands", message));
+    }
+    let without = "commands has no \"run\", so that nothing would be measured".to_owned();
+    (!commands.iter().any(|command| command == "run")).then_some(("commands", without))
+}
+
+/// What the script says: whether it can be loaded, and has these options and commands.
+fn script_problem(options: &Sysbench) -> Option<Mistake> {
+    let setup = Setup::without_database(options);
+    let offers = match Offers::of(&setup, "run") {
+        Ok(offers) => offers,
+        Err(mistake) => return Some(mistake),
+    };
+    let missing = options.step_commands().find(|command| !offers.commands.contains_key(*command))?;
+    let names = offers.commands.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let key = if missing == "run" { "script" } else { "commands" };
+    Some((key, format!("script {} has no command {missing}; it has {names}", options.script)))
+}

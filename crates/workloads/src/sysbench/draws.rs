@@ -1,0 +1,176 @@
+//! sysbench's random numbers from dbdyno's own generator: every draw depends on the seed, the step, the connection and the
+//! number of the event, and on nothing else.
+
+use crate::Philox;
+use crate::oltp::distribution::Distribution;
+use crate::oltp::draws::Draws;
+use crate::oltp::options::{Distribution as Kind, Oltp};
+
+/// The greatest prime below 2^32; it leaves the remainder 3 when it is divided by 4.
+const PRIME: u64 = 4_294_967_291;
+
+/// The draws of one connection.
+#[derive(Debug)]
+pub(crate) struct Draw {
+    stream: Philox,
+    draws: Draws,
+    options: Oltp,
+    /// Distributions that were asked for, by kind and number of values: making one may cost more than a draw.
+    made: Vec<(Kind, u64, Distribution)>,
+}
+
+impl Draw {
+    /// `options` say which distribution is the default, and the parameters of all.
+    pub(crate) fn new(stream: Philox, options: Oltp) -> Self {
+        Self { draws: Draws::new(&stream, 0, u64::MAX), stream, options, made: Vec::new() }
+    }
+
+    /// Begins the draws of event `number` of `lane`.
+    pub(crate) fn begin(&mut self, lane: u32, number: u64) {
+        self.draws = Draws::new(&self.stream, lane, number);
+    }
+
+    pub(crate) fn default(&mut self, low: i64, high: i64) -> i64 {
+        self.of(self.options.distribution, low, high)
+    }
+
+    pub(crate) fn uniform(&mut self, low: i64, high: i64) -> i64 {
+        let Some(values) = values(low, high) else { return low };
+        low.wrapping_add_unsigned(self.draws.below(values))
+    }
+
+    pub(crate) fn gaussian(&mut self, low: i64, high: i64) -> i64 {
+        self.of(Kind::Gaussian, low, high)
+    }
+
+    pub(crate) fn special(&mut self, low: i64, high: i64) -> i64 {
+        self.of(Kind::Special, low, high)
+    }
+
+    pub(crate) fn pareto(&mut self, low: i64, high: i64) -> i64 {
+        self.of(Kind::Pareto, low, high)
+    }
+
+    pub(crate) fn zipfian(&mut self, low: i64, high: i64) -> i64 {
+        self.of(Kind::Zipfian, low, high)
+    }
+
+    fn of(&mut self, kind: Kind, low: i64, high: i64) -> i64 {
+        /// Scripts ask for a few ranges over and over.
+        const MOST_MADE: usize = 8;
+        if kind == Kind::Uniform {
+            return self.uniform(low, high);
+        }
+        let Some(values) = values(low, high) else { return low };
+        let place = self.made.iter().position(|made| made.0 == kind && made.1 == values);
+        let place = place.unwrap_or_else(|| {
+            if self.made.len() == MOST_MADE {
+                self.made.remove(0);
+            }
+            let options = Oltp { distribution: kind, ..self.options.clone() };
+            self.made.push((kind, values, Distribution::new(&options, values)));
+            self.made.len() - 1
+        });
+        low.wrapping_add_unsigned(self.made[place].2.draw(&mut self.draws) - 1)
+    }
+
+    /// Uniform in `[0, 1)`.
+    pub(crate) fn fraction(&mut self) -> f64 {
+        self.draws.fraction()
+    }
+
+    /// `template` with a digit for each `#` and a small letter for each `@`.
+    pub(crate) fn text(&mut self, template: &[u8]) -> Vec<u8> {
+        let (mut digits, mut used) = ([0; 16], 16);
+        let mut sign = |&sign: &u8| match sign {
+            b'#' => {
+                if used == digits.len() {
+                    (digits, used) = (self.draws.digits(), 0);
+                }
+                used += 1;
+                digits[used - 1]
+            }
+            b'@' => b'a' + self.draws.below(26) as u8,
+            other => other,
+        };
+        template.iter().map(&mut sign).collect()
+    }
+
+    /// From `least` to `most` characters `0` to `z`.
+    pub(crate) fn any_text(&mut self, least: i64, most: i64) -> Vec<u8> {
+        let length = self.uniform(least, most);
+        (0..length).map(|_| b'0' + self.draws.below(u64::from(b'z' - b'0') + 1) as u8).collect()
+    }
+}
+
+/// How many whole numbers there are from `low` to `high`; `None` when there is no more than one.
+fn values(low: i64, high: i64) -> Option<u64> {
+    (high > low).then(|| high.abs_diff(low).saturating_add(1))
+}
+
+/// Number `index` of a permutation of all whole numbers of 32 bits, so that no two are equal: quadratic residues of a prime
+/// that leaves 3 when divided by 4, twice, moved in between.
+pub(crate) fn unique(index: u32, seed: u64) -> u32 {
+    let residue = |x: u32| {
+        let wide = u64::from(x);
+        if wide >= PRIME {
+            return x;
+        }
+        let square = wide * wide % PRIME;
+        (if wide <= PRIME / 2 { square } else { PRIME - square }) as u32
+    };
+    residue(residue(index).wrapping_add(seed as u32) ^ 0x5bf0_3635)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw() -> Draw {
+        let mut draw = Draw::new(Philox::new(1, 2), Oltp::default());
+        draw.begin(3, 0);
+        draw
+    }
+
+    #[test]
+    fn draws_stay_in_their_range_and_are_the_same_for_the_same_event() {
+        let all = |draw: &mut Draw| {
+            let kinds: [fn(&mut Draw, i64, i64) -> i64; 6] =
+                [Draw::default, Draw::uniform, Draw::gaussian, Draw::special, Draw::pareto, Draw::zipfian];
+            kinds.map(|of| (0..1000).map(|_| of(draw, -5, 20)).collect::<Vec<_>>())
+        };
+        let first = all(&mut draw());
+        assert!(first.iter().flatten().all(|value| (-5..=20).contains(value)));
+        assert!(first.iter().all(|values| values.iter().max() > values.iter().min()));
+        assert_eq!(first, all(&mut draw()));
+        let mut other = draw();
+        other.begin(3, 1);
+        assert_ne!(first, all(&mut other));
+        assert_eq!((draw().uniform(7, 7), draw().uniform(7, 3)), (7, 7));
+    }
+
+    #[test]
+    fn templates_are_filled_in() {
+        let text = draw().text(b"##-@@-x#");
+        let shape: Vec<u8> = text
+            .iter()
+            .map(|sign| match sign {
+                b'0'..=b'9' => b'#',
+                b'a'..=b'w' | b'y' | b'z' => b'@',
+                other => *other,
+            })
+            .collect();
+        assert_eq!(shape, b"##-@@-x#");
+        let any = draw().any_text(3, 9);
+        assert!((3..=9).contains(&any.len()) && any.iter().all(|sign| (b'0'..=b'z').contains(sign)));
+    }
+
+    #[test]
+    fn unique_numbers_are_unique() {
+        let drawn: std::collections::HashSet<u32> = (0..200_000).map(|index| unique(index, 9)).collect();
+        assert_eq!(drawn.len(), 200_000);
+        let above = drawn.iter().filter(|&&value| value > u32::MAX / 2).count();
+        assert!(above.abs_diff(100_000) < 2_000, "{above}");
+        assert_ne!(unique(5, 1), unique(5, 2));
+    }
+}

@@ -1,0 +1,150 @@
+//! Scripts and the modules they require: where they are found, what they may read, and what was read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Error;
+
+/// Where distributions put sysbench's own scripts.
+const SHARED: [&str; 2] = ["/usr/share/sysbench", "/usr/local/share/sysbench"];
+
+/// Greatest file that is read as a script.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A script with its folder and what was read of it and its modules so far.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    /// As the plan names it.
+    pub(crate) given: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: Arc<str>,
+    folders: Arc<[PathBuf]>,
+    /// Every file that was read, by its path.
+    read: Arc<Mutex<BTreeMap<PathBuf, Arc<str>>>>,
+    /// Files anywhere may be read and written.
+    any_file: bool,
+}
+
+/// The stem of the script that a plan names so.
+pub(crate) fn stem(given: &str) -> String {
+    let stem = Path::new(given).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    stem.unwrap_or_else(|| given.to_owned())
+}
+
+impl Script {
+    /// Finds and reads the script `given`: a path, or the name of one of sysbench's own.
+    ///
+    /// # Errors
+    /// [`Error::Script`] when there is none, or it cannot be read.
+    pub(crate) fn find(given: &str, any_file: bool) -> Result<Self, Error> {
+        let path = found(given).ok_or_else(|| {
+            let message = format!(
+                "no such file, and none of that name in {}: install sysbench's scripts, or give a path",
+                SHARED.join(" or ")
+            );
+            Error::Script { script: given.to_owned(), message }
+        })?;
+        let text = read(&path).map_err(|message| Error::Script { script: given.to_owned(), message })?;
+        let own = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let own = if own.as_os_str().is_empty() { PathBuf::from(".") } else { own };
+        let from_environment = std::env::var("LUA_PATH").unwrap_or_default();
+        let environment = from_environment.split(';').filter_map(|template| {
+            let folder = template.strip_suffix("/?.lua")?;
+            (!folder.is_empty()).then(|| PathBuf::from(folder))
+        });
+        let folders = [own].into_iter().chain(environment).chain(SHARED.map(PathBuf::from)).collect();
+        let read = BTreeMap::from([(path.clone(), Arc::clone(&text))]);
+        Ok(Self { given: given.to_owned(), path, text, folders, read: Arc::new(Mutex::new(read)), any_file })
+    }
+
+    /// `package.path` as a script sees it.
+    pub(crate) fn search_path(&self) -> String {
+        let templates = self.folders.iter().flat_map(|folder| {
+            let folder = folder.display();
+            [format!("{folder}/?.lua"), format!("{folder}/?/init.lua")]
+        });
+        templates.collect::<Vec<_>>().join(";")
+    }
+
+    /// The text of a module and its file, or where it was looked for. `templates` is the script's `package.path`, empty for a
+    /// path.
+    pub(crate) fn module(&self, name: &str, templates: &str) -> Result<(Arc<str>, PathBuf), String> {
+        let candidates: Vec<PathBuf> = if templates.is_empty() {
+            let beside = self.folders.first().map(|folder| folder.join(name));
+            [PathBuf::from(name)].into_iter().chain(beside).collect()
+        } else {
+            let name = name.replace('.', "/");
+            templates.split(';').map(|template| PathBuf::from(template.replace('?', &name))).collect()
+        };
+        for path in &candidates {
+            if path.is_file() {
+                self.may_read(path)?;
+                return Ok((self.text_of(path)?, path.clone()));
+            }
+        }
+        let places = candidates.iter().map(|path| format!("no file '{}'", path.display()));
+        Err(places.collect::<Vec<_>>().join("\n\t"))
+    }
+
+    /// Whether the script may open `path` as `mode` says; why not, if not.
+    pub(crate) fn may_open(&self, path: &Path, mode: &str) -> Result<(), String> {
+        if self.any_file {
+            return Ok(());
+        }
+        if mode.trim_end_matches('b') != "r" {
+            let why = "a script writes no files unless the plan's allow = [\"files\"] lets it";
+            return Err(format!("{}: {why}", path.display()));
+        }
+        self.may_read(path)
+    }
+
+    fn may_read(&self, path: &Path) -> Result<(), String> {
+        let real = |path: &Path| path.canonicalize();
+        let wanted = real(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let is_within = |folder: &PathBuf| real(folder).is_ok_and(|folder| wanted.starts_with(folder));
+        if self.any_file || self.folders.iter().any(is_within) {
+            return Ok(());
+        }
+        let why = "it is outside the script's folder; the plan's allow = [\"files\"] lets a script read it";
+        Err(format!("{}: {why}", path.display()))
+    }
+
+    fn text_of(&self, path: &Path) -> Result<Arc<str>, String> {
+        let mut files = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = files.get(path) {
+            return Ok(Arc::clone(text));
+        }
+        let text = read(path)?;
+        files.insert(path.to_path_buf(), Arc::clone(&text));
+        Ok(text)
+    }
+
+    /// The files that were read, with their texts.
+    pub(crate) fn files(&self) -> Vec<(PathBuf, Arc<str>)> {
+        let files = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        files.iter().map(|(path, text)| (path.clone(), Arc::clone(text))).collect()
+    }
+}
+
+fn found(given: &str) -> Option<PathBuf> {
+    let names = [given.to_owned(), format!("{given}.lua")];
+    let here = names.iter().map(PathBuf::from);
+    let is_name = !given.contains('/');
+    let shared = SHARED
+        .iter()
+        .filter(|_| is_name)
+        .flat_map(|folder| names.iter().map(move |name| Path::new(folder).join(name)));
+    here.chain(shared).find(|path| path.is_file())
+}
+
+/// A whole file as a chunk: its first line may be for a shell.
+fn read(path: &Path) -> Result<Arc<str>, String> {
+    let problem = |error: std::io::Error| format!("cannot read {}: {error}", path.display());
+    if path.metadata().map_err(problem)?.len() > MOST_BYTES {
+        return Err(format!("{} is no script: it has more than {MOST_BYTES} bytes", path.display()));
+    }
+    let bytes = std::fs::read(path).map_err(problem)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(if text.starts_with('#') { format!("--{text}").into() } else { text.into() })
+}

@@ -1,0 +1,145 @@
+//! One connection's part of a step: events, or one command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_loadgen::{Done, Failure, Lane, Notes, StatementDone};
+use dbdyno_record::ErrorClass;
+
+use super::Setup;
+use super::asked::Reply;
+use super::files::Script;
+use super::machine::{Machine, Place, Turn, of_script};
+use crate::Philox;
+
+/// A script that has had its last event may take so long to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What the connections of a step do.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) script: Script,
+    /// `run`, or the command that each connection runs once.
+    pub(crate) command: String,
+    pub(crate) threads: u32,
+    pub(crate) stream: Philox,
+    /// All connections take their events from one schedule: what event n draws does not depend on who sends it.
+    pub(crate) is_shared: bool,
+}
+
+impl Part {
+    fn place(&self, tid: u32) -> Place<'_> {
+        Place { tid, threads: self.threads, command: &self.command, stream: self.stream }
+    }
+}
+
+/// One connection, or as many as its script opens.
+pub struct ScriptLane {
+    setup: Arc<Setup>,
+    part: Part,
+    tid: u32,
+    machine: Option<Machine>,
+    done: Vec<StatementDone>,
+    /// The event that failed is sent again: it goes on with its draws.
+    begins_again: bool,
+    has_ended: bool,
+}
+
+impl ScriptLane {
+    pub(crate) fn new(setup: Arc<Setup>, part: Part, tid: u32) -> Self {
+        Self { setup, part, tid, machine: None, done: Vec::new(), begins_again: false, has_ended: false }
+    }
+
+    fn is_run(&self) -> bool {
+        self.part.command == "run"
+    }
+
+    /// A new state; one before it, whose connection was lost, goes.
+    async fn begin(&mut self) -> Result<&mut Machine, Failure> {
+        if let Some(machine) = self.machine.take() {
+            machine.close().await;
+        }
+        let machine =
+            Machine::new(&self.setup, &self.part.script, self.part.place(self.tid)).map_err(of_script)?;
+        Ok(self.machine.insert(machine))
+    }
+
+    /// What the turn means for the operation, and what its statements did.
+    fn counted(&mut self, turn: Turn) -> Result<Done, Failure> {
+        let Some(machine) = &mut self.machine else { return Ok(Done::default()) };
+        let tally = machine.tally();
+        let done = Done { rows: tally.rows, received_bytes: tally.bytes };
+        std::mem::swap(&mut self.done, &mut tally.statements);
+        machine.clear();
+        match turn {
+            Turn::Next => Ok(done),
+            Turn::Ended => {
+                self.has_ended = self.is_run();
+                Ok(done)
+            }
+            Turn::Restart { code, message } => {
+                self.begins_again = true;
+                Err(Failure { class: ErrorClass::Retry, code, message })
+            }
+            Turn::Failed(failure) if self.setup.options.strict && failure.class == ErrorClass::Refused => {
+                Err(Failure { class: ErrorClass::Fatal, ..failure })
+            }
+            Turn::Failed(failure) => Err(failure),
+        }
+    }
+}
+
+impl Lane for ScriptLane {
+    async fn open(&mut self) -> Result<(), Failure> {
+        if !self.is_run() {
+            return Ok(());
+        }
+        let machine = self.begin().await?;
+        let turn = machine.start("thread", Reply::Nothing).await;
+        self.begins_again = false;
+        self.counted(turn).map(|_| ())
+    }
+
+    async fn prepare(&mut self, _number: u64, _notes: &mut Notes) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn perform(&mut self, number: u64) -> Result<Done, Failure> {
+        let turn = if self.is_run() {
+            let lane = if self.part.is_shared { 0 } else { self.tid };
+            let Some(machine) = &mut self.machine else { return Err(of_script("never opened".to_owned())) };
+            if !std::mem::take(&mut self.begins_again) {
+                machine.host.draws.borrow_mut().begin(lane, number);
+            }
+            machine.go_on(Reply::Flag(true)).await
+        } else {
+            let (tid, command) = (self.tid, self.part.command.clone());
+            let machine = self.begin().await?;
+            machine.host.draws.borrow_mut().begin(tid, number);
+            machine.start("command", Reply::Name(command)).await
+        };
+        let answer = self.counted(turn);
+        // Half a command is nothing to go on with.
+        if self.is_run() {
+            answer
+        } else {
+            answer.map_err(|failure| Failure { class: ErrorClass::Fatal, ..failure })
+        }
+    }
+
+    fn statements(&self) -> &[StatementDone] {
+        &self.done
+    }
+
+    fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    async fn close(mut self) {
+        let Some(mut machine) = self.machine.take() else { return };
+        if self.is_run() {
+            let _ = tokio::time::timeout(FAREWELL, machine.start("done", Reply::Nothing)).await;
+        }
+        machine.close().await;
+    }
+}

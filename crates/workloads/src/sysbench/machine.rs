@@ -1,0 +1,482 @@
+//! One state of a script with its sessions: goes on until an event is over, and has the database do what the script asks for.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{KeySource, Param, Statement};
+use dbdyno_loadgen::{Failure, StatementDone};
+use dbdyno_record::ErrorClass;
+use mlua::{ChunkMode, Function, Lua, LuaOptions, MultiValue, StdLib, Table, Thread};
+
+use super::Setup;
+use super::asked::{Asked, Refusal, Reply};
+use super::draws::Draw;
+use super::files::Script;
+use super::host::Host;
+use super::options::option_table;
+use crate::Philox;
+use crate::connection::Connection;
+
+const PRELUDE: &str = include_str!("prelude.lua");
+const LEGACY: &str = include_str!("legacy.lua");
+
+/// Kinds of statements, by their index.
+pub(crate) const KINDS: [&str; 5] = ["read", "write", "other", "connect", "script"];
+const READ: usize = 0;
+const WRITE: usize = 1;
+const OTHER: usize = 2;
+const LOGIN: usize = 3;
+const SCRIPT: usize = 4;
+
+/// Codes of lost connections in lists of errors to ignore.
+const LOST: [&str; 4] = ["2006", "2013", "2011", "2055"];
+
+/// How an event, or all of a coroutine, went.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Turn {
+    /// The event is over; the coroutine waits for the next one.
+    Next,
+    /// The script wants no more events.
+    Ended,
+    /// The event is to begin again.
+    Restart {
+        code: String,
+        message: String,
+    },
+    Failed(Failure),
+}
+
+/// What the statements since the last [`Machine::clear`] did.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) statements: Vec<StatementDone>,
+    pub(crate) rows: u64,
+    pub(crate) bytes: u64,
+    /// Time in the script itself.
+    script: Duration,
+}
+
+/// Who a state is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) tid: u32,
+    /// `sysbench.opt.threads`
+    pub(crate) threads: u32,
+    /// `sysbench.cmdline.command`
+    pub(crate) command: &'a str,
+    pub(crate) stream: Philox,
+}
+
+struct Link {
+    connection: Connection,
+    statements: Vec<Statement>,
+}
+
+/// A script's state.
+pub(crate) struct Machine {
+    lua: Lua,
+    api: Table,
+    pub(crate) host: Rc<Host>,
+    links: Vec<Option<Link>>,
+    params: Vec<Param>,
+    thread: Option<Thread>,
+    tally: Tally,
+    /// What the last failed statement's failure was.
+    failure: Option<Failure>,
+}
+
+impl Machine {
+    /// A new state in which the script has been loaded, and its options set.
+    ///
+    /// # Errors
+    /// What is wrong with the script or its options, in words.
+    pub(crate) fn new(setup: &Arc<Setup>, script: &Script, place: Place<'_>) -> Result<Self, String> {
+        let host = Rc::new(Host {
+            setup: Arc::clone(setup),
+            script: script.clone(),
+            tid: place.tid,
+            command: (!place.command.is_empty()).then(|| place.command.to_owned()),
+            draws: RefCell::new(Draw::new(place.stream, setup.options.distribution())),
+            rows: RefCell::default(),
+            counters: Default::default(),
+            resumed: Cell::new(Instant::now()),
+            limit: setup.options.longest_stretch(),
+            over: RefCell::default(),
+        });
+        let (lua, api) = loaded(&host, script).map_err(|error| said(&error))?;
+        let own = Self {
+            lua,
+            api,
+            host,
+            links: Vec::new(),
+            params: Vec::new(),
+            thread: None,
+            tally: Tally::default(),
+            failure: None,
+        };
+        own.set_options(place.threads)?;
+        Ok(own)
+    }
+
+    fn set_options(&self, threads: u32) -> Result<(), String> {
+        let set = || -> mlua::Result<Option<String>> {
+            let builtin = option_table(&self.lua, &self.host.setup, threads)?;
+            let given = self.lua.create_table()?;
+            for (name, value) in &self.host.setup.options.options {
+                given.set(name.as_str(), plain(&self.lua, value)?)?;
+            }
+            let (name, wrong): (Option<String>, Option<String>) =
+                self.api.get::<Function>("set_options")?.call((builtin, given))?;
+            Ok(name.and(wrong))
+        };
+        match set() {
+            Ok(None) => Ok(()),
+            Ok(Some(wrong)) => Err(wrong),
+            Err(error) => Err(said(&error)),
+        }
+    }
+
+    /// The prelude's functions.
+    pub(crate) fn api(&self) -> &Table {
+        &self.api
+    }
+
+    /// The state itself.
+    pub(crate) fn lua(&self) -> &Lua {
+        &self.lua
+    }
+
+    /// What the statements did since the last [`Machine::clear`], with the script's own time.
+    pub(crate) fn tally(&mut self) -> &mut Tally {
+        let Tally { statements, script, .. } = &mut self.tally;
+        if !script.is_zero() {
+            let took = std::mem::take(script);
+            statements.push(StatementDone { index: SCRIPT, name: KINDS[SCRIPT], took: Some(took), rows: 0 });
+        }
+        &mut self.tally
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn clear(&mut self) {
+        self.tally.statements.clear();
+        (self.tally.rows, self.tally.bytes, self.tally.script) = (0, 0, Duration::ZERO);
+    }
+
+    /// Runs the prelude's function `name` with `argument` to its end, or to the first event.
+    pub(crate) async fn start(&mut self, name: &str, argument: Reply) -> Turn {
+        let thread = self.api.get::<Function>(name).and_then(|function| self.lua.create_thread(function));
+        match thread {
+            Ok(thread) => self.thread = Some(thread),
+            Err(error) => return Turn::Failed(of_script(said(&error))),
+        }
+        self.go_on(argument).await
+    }
+
+    /// Goes on after a wait, until the event is over.
+    pub(crate) async fn go_on(&mut self, mut reply: Reply) -> Turn {
+        loop {
+            let began = Instant::now();
+            self.host.resumed.set(began);
+            let Some(thread) = &self.thread else { return Turn::Ended };
+            let yielded = thread.resume::<MultiValue>(reply);
+            let asked = yielded.and_then(|values| Asked::read(values, &mut self.params));
+            let sent = Instant::now();
+            self.tally.script += sent.duration_since(began);
+            reply = match asked {
+                Err(error) => return Turn::Failed(self.judged(false, said(&error))),
+                Ok(Asked::Next) => return Turn::Next,
+                Ok(Asked::Ended | Asked::Returned) => return Turn::Ended,
+                Ok(Asked::Restart { code, message }) => return Turn::Restart { code, message },
+                Ok(Asked::Failed { is_sql, text, trace }) => {
+                    return Turn::Failed(self.judged(is_sql, with_trace(&text, &trace)));
+                }
+                Ok(Asked::Sleep(us)) => {
+                    let pause = Duration::try_from_secs_f64(us.max(0.0) / 1e6).unwrap_or_default();
+                    tokio::time::sleep(pause).await;
+                    Reply::Nothing
+                }
+                Ok(asked) => match self.done(asked, sent).await {
+                    Ok(reply) => reply,
+                    Err((connection, failure)) => Reply::Failed(self.refused(connection, failure).await),
+                },
+            };
+        }
+    }
+
+    /// What an error of the script means for its event.
+    fn judged(&mut self, is_sql: bool, message: String) -> Failure {
+        if let Some(text) = self.host.over.borrow().clone() {
+            return of_script(format!("{text}: {message}"));
+        }
+        match self.failure.take().filter(|_| is_sql) {
+            Some(failure) => Failure { message, ..failure },
+            None => Failure { class: ErrorClass::Refused, code: "lua".to_owned(), message },
+        }
+    }
+
+    /// Has the database do what is asked for.
+    async fn done(&mut self, asked: Asked, sent: Instant) -> Result<Reply, (usize, Failure)> {
+        match asked {
+            Asked::Execute(number, id) => {
+                let Some(Some(link)) = self.links.get_mut(number) else { return Err((number, closed())) };
+                let Some(&statement) = link.statements.get(id as usize) else {
+                    return Err((number, closed()));
+                };
+                let answer = link.connection.execute(statement, &self.params).await;
+                let answer = answer.map_err(|failure| (number, failure))?;
+                let has_rows = statement.columns > 0;
+                self.count(has_rows, answer.rows, answer.affected, answer.bytes, sent);
+                Ok(Reply::Number(if has_rows { answer.rows as i64 } else { -1 }))
+            }
+            Asked::Query { connection, sql, counts_only, generation } => {
+                let sql = sql.to_string_lossy();
+                let reply = self.query(connection, &sql, counts_only, generation, sent).await;
+                reply.map_err(|failure| (connection, failure))
+            }
+            Asked::Prepare(number, sql) => {
+                let reply = self.prepare(number, &sql.to_string_lossy()).await;
+                reply.map_err(|failure| (number, failure))
+            }
+            Asked::Connect(number) => {
+                let number = number.unwrap_or(self.links.len());
+                self.connect(number, sent).await.map_err(|failure| (number, failure))
+            }
+            Asked::Disconnect(number) => {
+                if let Some(link) = self.links.get_mut(number).and_then(Option::take) {
+                    link.connection.close().await;
+                }
+                Ok(Reply::Nothing)
+            }
+            Asked::Forget(number, id) => {
+                let Some(Some(link)) = self.links.get_mut(number) else { return Ok(Reply::Nothing) };
+                if let Some(&statement) = link.statements.get(id as usize) {
+                    link.connection.forget(statement).await.map_err(|failure| (number, failure))?;
+                }
+                Ok(Reply::Nothing)
+            }
+            _ => Ok(Reply::Nothing),
+        }
+    }
+
+    async fn query(
+        &mut self,
+        number: usize,
+        sql: &str,
+        counts_only: bool,
+        generation: i64,
+        sent: Instant,
+    ) -> Result<Reply, Failure> {
+        let has_table_keys = self.host.setup.context.endpoint.capabilities.key_source == KeySource::Table;
+        let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
+        let reads = reads(sql);
+        if reads && !counts_only {
+            let rows = link.connection.rows(sql).await?;
+            let bytes = rows.iter().flatten().flatten().map(|cell| cell.len() as u64).sum();
+            let (count, columns) = (rows.len() as u64, rows.first().map_or(0, Vec::len) as i64);
+            if let Some(kept) = self.host.rows.borrow_mut().get_mut(number) {
+                (kept.generation, kept.rows) = (generation, rows.into());
+            }
+            self.count(true, count, 0, bytes, sent);
+            return Ok(Reply::Pair(count as i64, columns));
+        }
+        let answer = if has_table_keys {
+            link.connection.query(in_table_keys(sql).as_bytes()).await?
+        } else {
+            link.connection.query(sql.as_bytes()).await?
+        };
+        let has_rows = reads || (answer.rows > 0 && answer.affected == 0);
+        self.count(has_rows, answer.rows, answer.affected, answer.bytes, sent);
+        Ok(Reply::Pair(if has_rows { answer.rows as i64 } else { -1 }, 0))
+    }
+
+    async fn prepare(&mut self, number: usize, sql: &str) -> Result<Reply, Failure> {
+        /// `ER_UNSUPPORTED_PS`: MySQL prepares no BEGIN.
+        const UNSUPPORTED: &str = "1295";
+        let Some(Some(link)) = self.links.get_mut(number) else { return Err(closed()) };
+        match link.connection.prepare(sql).await {
+            Ok(statement) => {
+                link.statements.push(statement);
+                Ok(Reply::Pair(link.statements.len() as i64 - 1, statement.columns.into()))
+            }
+            Err(failure) if failure.code == UNSUPPORTED => Ok(Reply::Pair(-1, 0)),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn connect(&mut self, number: usize, sent: Instant) -> Result<Reply, Failure> {
+        let mut connection = Connection::new(&self.host.setup.context.endpoint, "event");
+        if self.links.len() <= number {
+            self.links.resize_with(number + 1, || None);
+            self.host.rows.borrow_mut().resize_with(number + 1, Default::default);
+        }
+        if let Some(link) = self.links[number].take() {
+            link.connection.close().await;
+        }
+        connection.open().await?;
+        self.links[number] = Some(Link { connection, statements: Vec::new() });
+        self.push(LOGIN, sent, 0);
+        Ok(Reply::Number(number as i64))
+    }
+
+    fn count(&mut self, has_rows: bool, rows: u64, affected: u64, bytes: u64, sent: Instant) {
+        let index = if has_rows {
+            READ
+        } else if affected > 0 {
+            WRITE
+        } else {
+            OTHER
+        };
+        let rows = if has_rows { rows } else { affected };
+        self.tally.rows += rows;
+        self.tally.bytes += bytes;
+        self.push(index, sent, rows);
+    }
+
+    fn push(&mut self, index: usize, sent: Instant, rows: u64) {
+        let done = StatementDone { index, name: KINDS[index], took: Some(sent.elapsed()), rows };
+        self.tally.statements.push(done);
+    }
+
+    /// What a failed statement of connection `number` is for the script. An event that begins again does so outside of any
+    /// transaction, and on a connection that is there.
+    async fn refused(&mut self, number: usize, failure: Failure) -> Refusal {
+        let is_lost = failure.class == ErrorClass::Lost;
+        let ignorable = self.host.setup.ignores(&failure);
+        if ignorable && let Some(Some(link)) = self.links.get_mut(number) {
+            if is_lost {
+                link.statements.clear();
+                link.connection.leave().await;
+                while link.connection.open().await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            } else {
+                // A server that refuses ROLLBACK shows its state with the next statement.
+                let _ = link.connection.query(b"ROLLBACK").await;
+            }
+        }
+        let errno = if is_lost { 2013 } else { failure.code.parse().unwrap_or(0) };
+        let state = match errno {
+            0 => failure.code.clone(),
+            1213 => "40001".to_owned(),
+            1062 => "23000".to_owned(),
+            _ => "HY000".to_owned(),
+        };
+        let message = failure.message.clone();
+        self.failure = Some(failure);
+        Refusal { ignorable, errno, state, message }
+    }
+
+    /// Closes every connection.
+    pub(crate) async fn close(mut self) {
+        self.thread = None;
+        for link in self.links.drain(..).flatten() {
+            link.connection.close().await;
+        }
+    }
+}
+
+/// Whether errors with these codes are of lost connections.
+pub(crate) fn names_lost(codes: &[String]) -> bool {
+    codes.iter().any(|code| code == "all" || LOST.contains(&code.as_str()))
+}
+
+/// A state with the API and the script's own chunk.
+fn loaded(host: &Rc<Host>, script: &Script) -> mlua::Result<(Lua, Table)> {
+    let libraries = StdLib::TABLE
+        | StdLib::IO
+        | StdLib::OS
+        | StdLib::STRING
+        | StdLib::MATH
+        | StdLib::PACKAGE
+        | StdLib::BIT
+        | StdLib::JIT;
+    let lua = Lua::new_with(libraries, LuaOptions::default())?;
+    let table = host.table(&lua)?;
+    let run =
+        |name: &str, text: &str| lua.load(text).set_name(name).set_mode(ChunkMode::Text).into_function();
+    let api: Table = run("=sysbench", PRELUDE)?.call(&table)?;
+    run("=sysbench", LEGACY)?.call::<()>((&table, &api))?;
+    host.watch(&lua)?;
+    let name = script.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    run(&format!("@{name}"), &script.text)?.call::<()>(())?;
+    Ok((lua, api))
+}
+
+/// A value of a plan as Lua has it.
+fn plain(lua: &Lua, value: &serde_json::Value) -> mlua::Result<mlua::Value> {
+    use serde_json::Value;
+    Ok(match value {
+        Value::Bool(flag) => mlua::Value::Boolean(*flag),
+        Value::Number(number) => mlua::Value::Number(number.as_f64().unwrap_or(0.0)),
+        Value::String(text) => mlua::Value::String(lua.create_string(text)?),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| plain(lua, item)).collect::<mlua::Result<Vec<_>>>()?;
+            mlua::Value::Table(lua.create_sequence_from(items)?)
+        }
+        Value::Null | Value::Object(_) => mlua::Value::Nil,
+    })
+}
+
+/// Whether a text asks for rows: by its first word.
+fn reads(sql: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "select", "show", "with", "values", "table", "explain", "describe", "desc", "analyze", "check",
+        "call", "execute", "fetch", "pragma",
+    ];
+    let text = sql.trim_start_matches(|sign: char| sign.is_whitespace() || sign == '(');
+    let end = text.find(|sign: char| !sign.is_ascii_alphabetic()).unwrap_or(text.len());
+    WORDS.iter().any(|word| text[..end].eq_ignore_ascii_case(word))
+        || sql.to_ascii_lowercase().contains("returning")
+}
+
+/// A table whose keys come from the table itself has them for a whole number that is the primary key, and no `SERIAL`.
+fn in_table_keys(sql: &str) -> std::borrow::Cow<'_, str> {
+    match sql.trim_start().get(..12) {
+        Some(start) if start.eq_ignore_ascii_case("CREATE TABLE") => {
+            sql.replace(" SERIAL", " INTEGER").into()
+        }
+        _ => sql.into(),
+    }
+}
+
+fn closed() -> Failure {
+    Failure {
+        class: ErrorClass::Refused,
+        code: "lua".to_owned(),
+        message: "the script uses a connection or statement that it has closed".to_owned(),
+    }
+}
+
+/// An error that no further event is without.
+pub(crate) fn of_script(message: String) -> Failure {
+    Failure { class: ErrorClass::Fatal, code: "script".to_owned(), message }
+}
+
+/// What Lua says of an error, without what only programmers of the host read.
+pub(crate) fn said(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::CallbackError { cause, .. } => said(cause),
+        mlua::Error::RuntimeError(text) => {
+            let (text, trace) = text.split_once("\nstack traceback:").unwrap_or((text, ""));
+            with_trace(text, trace)
+        }
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// An error with the places in the script that led to it, on one line.
+fn with_trace(text: &str, trace: &str) -> String {
+    let is_of_script =
+        |line: &&str| !line.starts_with("[C]") && !line.starts_with("sysbench:") && !line.is_empty();
+    let places: Vec<&str> = trace
+        .lines()
+        .map(str::trim)
+        .filter(is_of_script)
+        .skip_while(|line| line.starts_with("stack"))
+        .collect();
+    let text = text.trim();
+    if places.is_empty() { text.to_owned() } else { format!("{text}; called from {}", places.join(", ")) }
+}

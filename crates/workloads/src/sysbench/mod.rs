@@ -1,0 +1,324 @@
+//! Scripts of sysbench, unchanged: their commands are steps, their events are operations.
+//!
+//! Each connection has a Lua state of its own, as each thread of sysbench has. A statement suspends the state, so that
+//! thousands of connections share a load thread. The API is that of sysbench 1.0.20 and 1.1, and the global functions of
+//! before 1.0; where it differs, [`deviations`] says so in every record.
+
+mod alone;
+mod asked;
+mod check;
+mod deviations;
+mod draws;
+mod estimate;
+mod files;
+mod host;
+mod lane;
+mod machine;
+mod offers;
+pub mod options;
+mod said;
+mod steps;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use dbdyno_drivers::{AnySession, Session, drop_binlog, tables};
+use dbdyno_loadgen::{LaneSpec, StepEnd};
+use dbdyno_record::{Check, Deviation, Outcome, StepSpec};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+pub use self::alone::{OwnOption, Stat};
+use self::asked::Reply;
+use self::files::Script;
+use self::lane::ScriptLane;
+use self::machine::{Machine, Place, Turn};
+use self::offers::Offers;
+use self::options::Sysbench as Options;
+use self::said::Said;
+use self::steps::{Act, Planned};
+use crate::cards::Words;
+use crate::cleanup::cleanup;
+use crate::{Cards, Context, Error, Explained, Listing, Original, Steps, Work, Workload, cards, sql_checks};
+
+/// A run gets this much longer than its time cap: connections may be slow to answer once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Builds a lane on the thread that will run it.
+pub type Factory = Box<dyn FnOnce() -> ScriptLane + Send>;
+
+/// What all connections of a cell must know.
+pub(crate) struct Setup {
+    pub(crate) options: Options,
+    pub(crate) context: Context,
+    /// What the script offers; an error is said when the first step begins.
+    offers: OnceLock<Result<Offers, String>>,
+    /// What scripts print.
+    pub(crate) said: Said,
+    /// Numbers that `sysbench.rand.unique` has given out.
+    unique: AtomicU32,
+}
+
+impl Setup {
+    fn new(options: &Options, context: Context) -> Arc<Self> {
+        let (options, offers) = (options.clone(), OnceLock::new());
+        Arc::new(Self { options, context, offers, said: Said::default(), unique: AtomicU32::new(0) })
+    }
+
+    /// For a script that is only looked at.
+    pub(crate) fn without_database(options: &Options) -> Arc<Self> {
+        Self::new(options, cards::context())
+    }
+
+    pub(crate) fn next_unique(&self) -> u32 {
+        draws::unique(self.unique.fetch_add(1, Ordering::Relaxed), self.context.seed)
+    }
+
+    /// Looks at the script once, with a set-up of its own: this one holds the answer.
+    fn look(&self) -> &Result<Offers, String> {
+        self.offers.get_or_init(|| {
+            let own = Self::new(&self.options, self.context.clone());
+            Offers::of(&own, "run").map_err(|(_, problem)| problem)
+        })
+    }
+
+    pub(crate) fn script(&self) -> Option<&Script> {
+        self.look().as_ref().ok().map(|offers| &offers.script)
+    }
+
+    pub(crate) fn is_parallel(&self, command: &str) -> bool {
+        self.look().as_ref().is_ok_and(|offers| offers.commands.get(command) == Some(&true))
+    }
+
+    /// Of every file that was read, in their order.
+    pub(crate) fn hash(&self) -> Option<String> {
+        let files = self.script()?.files();
+        let mut hash = Sha256::new();
+        files.iter().for_each(|(_, text)| hash.update(text.as_bytes()));
+        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// The workload over one cell.
+pub struct Sysbench {
+    setup: Arc<Setup>,
+    steps: Vec<Planned>,
+    /// The state in which `init` ran, for `done`.
+    main: Option<Machine>,
+}
+
+impl Sysbench {
+    /// Runs the script's `init` as sysbench does, in a state of its own.
+    async fn init(&mut self, index: usize) -> Result<(), Error> {
+        let step = &self.steps[index];
+        let Some(script) = self.setup.script() else { return Ok(()) };
+        let stream = crate::oltp::steps::stream(&step.name, self.setup.context.seed);
+        let place = Place { tid: 0, threads: step.connections(&self.setup), command: "run", stream };
+        let failed = |message| Error::Script { script: script.given.clone(), message };
+        let mut machine = Machine::new(&self.setup, script, place).map_err(failed)?;
+        if let Turn::Failed(failure) = machine.start("init", Reply::Nothing).await {
+            return Err(failed(failure.message));
+        }
+        self.main = Some(machine);
+        Ok(())
+    }
+
+    /// Runs the script's `done`, and forgets the state.
+    async fn done(&mut self) -> Result<(), Error> {
+        let Some(mut machine) = self.main.take() else { return Ok(()) };
+        let turn = machine.start("finish", Reply::Nothing).await;
+        machine.close().await;
+        match turn {
+            Turn::Failed(failure) => {
+                Err(Error::Script { script: self.setup.options.script.clone(), message: failure.message })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn drop_binlog(&self, session: &mut AnySession) -> Result<(), Error> {
+        let Context { owned, endpoint, .. } = &self.setup.context;
+        if *owned {
+            drop_binlog(session, &endpoint.capabilities)
+                .await
+                .map_err(Error::during("dropping binary logs"))?;
+        }
+        Ok(())
+    }
+
+    /// The script's files with their texts, for the record.
+    fn sources(&self) -> Result<Work, Error> {
+        let offers = self.setup.look();
+        let offers = offers.as_ref().map_err(|problem| Error::Script {
+            script: self.setup.options.script.clone(),
+            message: problem.clone(),
+        })?;
+        let files = offers.script.files().into_iter();
+        let texts = files.map(|(path, text)| (path.display().to_string(), json!(&*text)));
+        let details = Map::from_iter([
+            ("sha256".to_owned(), json!(self.setup.hash())),
+            ("files".to_owned(), Value::Object(texts.collect())),
+        ]);
+        Ok(Work { name: "read script".to_owned(), duration: Duration::ZERO, details })
+    }
+
+    /// What the script has printed, if anything.
+    fn printed(&self) -> Option<Work> {
+        let text = self.setup.said.take();
+        let details = Map::from_iter([("text".to_owned(), json!(text))]);
+        (!text.is_empty()).then(|| Work {
+            name: "script printed".to_owned(),
+            duration: Duration::ZERO,
+            details,
+        })
+    }
+}
+
+/// Rows of every table of the database.
+pub(crate) async fn count_rows(names: &[String], session: &mut AnySession) -> Result<Work, Error> {
+    let began = Instant::now();
+    let mut details = Map::new();
+    for table in names {
+        let counting = Error::during(format!("counting the rows of table {table}"));
+        let cells = session.rows(&format!("SELECT COUNT(*) FROM {table}")).await.map_err(counting)?;
+        details.insert(table.clone(), json!(dbdyno_drivers::first_i64(&cells)));
+    }
+    Ok(Work { name: "count rows".to_owned(), duration: began.elapsed(), details })
+}
+
+impl Steps for Sysbench {
+    fn steps(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.name.clone()).collect()
+    }
+
+    fn load_steps(&self) -> usize {
+        self.setup.options.load_steps()
+    }
+
+    fn knowledge(&self) -> Value {
+        json!({})
+    }
+
+    fn recall(&mut self, _: &Value) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn spec(&self, index: usize) -> StepSpec {
+        self.steps[index].spec(&self.setup)
+    }
+
+    fn warmup(&self, index: usize) -> Duration {
+        self.steps[index].warmup(&self.setup)
+    }
+
+    fn time_cap(&self, index: usize) -> Option<Duration> {
+        let options = &self.setup.options;
+        let is_run = matches!(self.steps[index].act, Act::Run { .. });
+        let length = options.shared().length().filter(|_| is_run)?;
+        Some(length.mul_f64(options.time_cap) + PATIENCE)
+    }
+
+    fn explained(&self, _: usize) -> Vec<Explained> {
+        Vec::new()
+    }
+}
+
+impl Workload for Sysbench {
+    const NAME: &'static str = "sysbench";
+    const PURPOSE: &'static str =
+        "scripts of sysbench, unchanged: its oltp_*.lua, sysbench-tpcc, and your own";
+    const VERSION: u32 = 1;
+    const ORIGINAL: Original = crate::oltp::Oltp::ORIGINAL;
+
+    type Options = Options;
+    type Lane = ScriptLane;
+    type Factory = Factory;
+
+    fn listing() -> Listing {
+        let each = "SCRIPT.cN, one for each number of connections and rate";
+        Listing { steps: format!("steps of {}: prepare, then {each}\n", Self::NAME), details: String::new() }
+    }
+
+    fn cards() -> Vec<Cards> {
+        let workload = Self::new(&Options::default(), cards::context());
+        let words = |name: &str| match name {
+            "prepare" => Words {
+                purpose: "What the script's command prepare does: it makes tables and fills them.",
+                parameters: "as the script says",
+                trap: "",
+            },
+            _ => Words {
+                purpose: "The script's event(), over and over, on each connection.",
+                parameters: "as the script says",
+                trap: "",
+            },
+        };
+        let card = |spec: StepSpec| cards::card(&spec, None, words(&spec.name));
+        vec![Cards { workload: Self::NAME, title: "", steps: cards::specs(&workload).map(card).collect() }]
+    }
+
+    fn follows(_: &Options) -> &'static str {
+        "sysbench 1.0.20 and 1.1, the Lua API"
+    }
+
+    fn deviations(options: &Options) -> Vec<Deviation> {
+        deviations::deviations(options)
+    }
+
+    fn new(options: &Options, context: Context) -> Self {
+        Self { setup: Setup::new(options, context), steps: steps::plan(options), main: None }
+    }
+
+    async fn before(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        let mut works = vec![];
+        if index == 0 {
+            works.push(self.sources()?);
+        }
+        // On a server of our own the data is new.
+        if index == 0 && self.load_steps() > 0 && !self.setup.context.owned {
+            works.extend(self.apart("cleanup").await?);
+        }
+        if matches!(self.steps[index].act, Act::Run { .. }) {
+            self.init(index).await?;
+        }
+        self.drop_binlog(session).await?;
+        Ok(works)
+    }
+
+    fn lanes(&self, index: usize) -> Vec<(LaneSpec, Factory)> {
+        self.steps[index].lanes(&self.setup)
+    }
+
+    async fn verify(
+        &mut self,
+        _: usize,
+        end: &StepEnd,
+        session: &mut AnySession,
+    ) -> Result<Vec<Check>, Error> {
+        let is_over = end.outcome == Outcome::Completed;
+        if !is_over || !self.setup.context.endpoint.capabilities.stores_data {
+            return Ok(Vec::new());
+        }
+        sql_checks::compare(&self.setup.options.checks, session).await
+    }
+
+    async fn after(&mut self, index: usize, session: &mut AnySession) -> Result<Vec<Work>, Error> {
+        self.done().await?;
+        let mut works: Vec<Work> = self.printed().into_iter().collect();
+        let names = tables(session).await.map_err(Error::during("listing the tables"))?;
+        if !names.is_empty() {
+            works.push(count_rows(&names, session).await?);
+        }
+        self.drop_binlog(session).await?;
+        let options = &self.setup.options;
+        if index + 1 == self.load_steps() && options.settling().behind().is_some() {
+            let settle = options.settling();
+            let place = format!("after {}", self.steps[index].name);
+            works.push(
+                cleanup(session, &self.setup.context, &names, (&settle, Duration::ZERO), &place).await?,
+            );
+        }
+        Ok(works)
+    }
+}

@@ -1,0 +1,69 @@
+//! What a script offers: its commands and options. To find out it is loaded once, without a database.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dbdyno_plan::Mistake;
+use mlua::{Function, Table};
+
+use super::Setup;
+use super::files::Script;
+use super::machine::{Machine, Place, said};
+use crate::Philox;
+
+/// One option of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ScriptOption {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// `BOOL`, `INT`, `SIZE`, `DOUBLE`, `STRING`, `LIST`, `FILE`
+    pub(crate) kind: String,
+    pub(crate) default: Option<String>,
+}
+
+/// What a script says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Offers {
+    /// Sorted by name.
+    pub(crate) options: Vec<ScriptOption>,
+    /// Commands, and whether all connections run them at the same time.
+    pub(crate) commands: BTreeMap<String, bool>,
+    pub(crate) script: Script,
+}
+
+impl Offers {
+    /// Loads the script of `setup` as for `command`.
+    ///
+    /// # Errors
+    /// The option of the plan that is wrong, and why.
+    pub(crate) fn of(setup: &Arc<Setup>, command: &str) -> Result<Self, Mistake> {
+        let options = &setup.options;
+        let script = Script::find(&options.script, options.allows_files())
+            .map_err(|error| ("script", error.to_string()))?;
+        let place = Place { tid: 0, threads: 1, command, stream: Philox::new(0, 0) };
+        let machine = Machine::new(setup, &script, place).map_err(|problem| {
+            let key = if problem.contains("option ") || problem.contains(", but must be ") {
+                "options"
+            } else {
+                "script"
+            };
+            (key, format!("script {}: {problem}", script.given))
+        })?;
+        let (list, commands): (Vec<Table>, BTreeMap<String, bool>) = machine
+            .api()
+            .get::<Function>("offers")
+            .and_then(|function| function.call(()))
+            .map_err(|error| ("script", format!("script {}: {}", script.given, said(&error))))?;
+        let option = |entry: Table| -> mlua::Result<ScriptOption> {
+            Ok(ScriptOption {
+                name: entry.get(1)?,
+                description: entry.get(2)?,
+                kind: entry.get(3)?,
+                default: entry.get(4)?,
+            })
+        };
+        let options = list.into_iter().map(option).collect::<mlua::Result<Vec<_>>>();
+        let options = options.map_err(|error| ("script", said(&error)))?;
+        Ok(Self { options, commands, script })
+    }
+}

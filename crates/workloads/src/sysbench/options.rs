@@ -1,0 +1,324 @@
+//! Options of a script: what to run, with which options of its own, on how many connections.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dbdyno_loadgen::Failure;
+use dbdyno_plan::{
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
+    values_of,
+};
+use dbdyno_record::ErrorClass;
+use mlua::{Lua, Table};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Setup, check, estimate, files, host};
+use crate::oltp::ladder::{Ladder, ladder};
+use crate::oltp::options::{Distribution, ErrorCode, Oltp, OltpPace, OltpTest};
+use crate::settle::Settle;
+use crate::sql_checks::SqlCheck;
+
+/// How prepared statements of a script travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PsMode {
+    /// Prepared by the server.
+    Auto,
+    /// As text, with their parameters filled in.
+    Disable,
+}
+
+/// What a script may do beyond its folder and its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Allowed {
+    /// Read and write files anywhere.
+    Files,
+    /// Start programs: `os.execute`, `io.popen`, `os.remove`, `os.rename`.
+    Os,
+}
+
+/// `[workload.sysbench]`: a script of sysbench, unchanged. Steps are its commands, in order; `run` is a step for each number
+/// of connections and each rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sysbench {
+    /// A file, or the name of one of sysbench's own scripts.
+    pub script: String,
+    /// The script's own options, by their names.
+    pub options: BTreeMap<String, Value>,
+    /// Commands in the order in which they run. Those before `run` only make the data.
+    pub commands: Vec<String>,
+    /// Numbers of connections of `run`: a ladder, in its order.
+    #[serde(deserialize_with = "ladder")]
+    #[schemars(with = "Ladder")]
+    pub connections: Vec<u32>,
+    /// Connections of commands that the script runs in parallel, such as `prepare`.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub prepare_connections: u32,
+    /// Length of each `run`, without its warm-up.
+    pub time: PlanDuration,
+    /// Events of each `run`, all connections together, in place of `time`; the warm-up is left out then.
+    #[schemars(range(min = 1))]
+    pub events: Option<u64>,
+    /// Load before the clock of a `run` counts, in whole seconds.
+    pub warmup: PlanDuration,
+    /// When a connection begins its next event.
+    pub pace: OltpPace,
+    /// Events a second of all connections together, for `pace = "constant"` and `"poisson"`: a ladder.
+    #[schemars(inner(range(min = 1, max = 100_000_000)), extend("uniqueItems" = true))]
+    pub rates: Vec<u32>,
+    /// Events of a rate that may wait for a connection; the oldest beyond are given up and counted.
+    pub max_backlog: Option<u64>,
+    /// What `sysbench.rand.default` draws from. `special` is the default of version 1.0, `uniform` that of 1.1.
+    pub rand_type: Distribution,
+    #[schemars(range(min = 1, max = 1_000))]
+    pub rand_spec_iter: u32,
+    #[schemars(range(min = 1, max = 100))]
+    pub rand_spec_pct: u32,
+    #[schemars(range(min = 0, max = 99))]
+    pub rand_spec_res: u32,
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    pub rand_pareto_h: f64,
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub rand_zipfian_exp: f64,
+    pub db_ps_mode: PsMode,
+    /// Errors after which an event begins again; any other error fails it. When left out: deadlocks, lock waits and the like,
+    /// and PostgreSQL's duplicate keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore_errors: Option<Vec<ErrorCode>>,
+    /// The first event that fails ends the step, as in the original; else 100 in a row do.
+    pub strict: bool,
+    /// What a script may do beyond its folder and its database: nothing unless it is named here.
+    #[schemars(extend("uniqueItems" = true))]
+    pub allow: Vec<Allowed>,
+    /// LuaJIT compiles. Compiled code is not watched: an endless loop in it does not end.
+    pub jit: bool,
+    /// What the state of one connection may take.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub memory_mb: u32,
+    /// Statements that are sent before the first and after each step, and what they must answer.
+    pub checks: Vec<SqlCheck>,
+    /// The tables are there and belong to others: `prepare` is left out, and nothing is dropped.
+    pub use_existing: bool,
+    /// How the server is brought to rest between the last command that makes data and the first `run`; until its state is quiet
+    /// when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settle>,
+    /// What a measured step finds: `"preserve"`, `"restart"`, `"reset"`, `"restore"`, `"restore-each-step"`.
+    pub data: DataMode,
+    /// Steps that begin with a server that has just been started and with empty caches: `true`, or a list of steps. Needs root.
+    pub cold: Cold,
+    /// A `run` that is not done after this many times its length is cut off and recorded as failed.
+    #[schemars(range(min = 1.0))]
+    pub time_cap: f64,
+}
+
+impl Sysbench {
+    /// The classic tests' options that mean the same: ladders, times, paces, distributions.
+    pub(crate) fn shared(&self) -> Oltp {
+        Oltp {
+            tests: vec![OltpTest::PointSelect],
+            connections: self.connections.clone(),
+            time: self.time,
+            events: self.events,
+            warmup: self.warmup,
+            pace: self.pace,
+            rates: self.rates.clone(),
+            max_backlog: self.max_backlog,
+            time_cap: self.time_cap,
+            ..self.distribution()
+        }
+    }
+
+    /// What draws are made from.
+    pub(crate) fn distribution(&self) -> Oltp {
+        Oltp {
+            distribution: self.rand_type,
+            special_iterations: self.rand_spec_iter,
+            special_percent: self.rand_spec_pct,
+            special_share: self.rand_spec_res,
+            pareto_h: self.rand_pareto_h,
+            zipfian_exponent: self.rand_zipfian_exp,
+            ..Oltp::default()
+        }
+    }
+
+    pub(crate) fn allows_os(&self) -> bool {
+        self.allow.contains(&Allowed::Os)
+    }
+
+    pub(crate) fn allows_files(&self) -> bool {
+        self.allow.contains(&Allowed::Files)
+    }
+
+    /// The longest time that a script may go on for without a statement: what a `run` may take, at most a minute.
+    pub(crate) fn longest_stretch(&self) -> Duration {
+        const MOST: Duration = Duration::from_secs(60);
+        self.shared().length().map_or(MOST, |length| length.mul_f64(self.time_cap).min(MOST))
+    }
+
+    /// Commands that give steps.
+    pub(crate) fn step_commands(&self) -> impl Iterator<Item = &String> {
+        self.commands.iter().filter(|command| !self.use_existing || *command != "prepare")
+    }
+
+    /// Names of all steps in their order.
+    pub fn step_names(&self) -> Vec<String> {
+        let (shared, stem) = (self.shared(), files::stem(&self.script));
+        let rungs = shared.test_steps();
+        let of = |command: &String| match command.as_str() {
+            "run" => {
+                let name = |&(_, connections, rate): &(_, u32, Option<u32>)| {
+                    let rate = rate.map_or_else(String::new, |rate| format!(".r{rate}"));
+                    format!("{stem}.c{connections}{rate}")
+                };
+                rungs.iter().map(name).collect::<Vec<_>>()
+            }
+            command => vec![command.to_owned()],
+        };
+        self.step_commands().flat_map(of).collect()
+    }
+
+    /// Steps that only make the data: the commands before the first `run`.
+    pub fn load_steps(&self) -> usize {
+        self.step_commands().take_while(|command| *command != "run").count()
+    }
+
+    /// How the server is brought to rest.
+    pub fn settling(&self) -> Settle {
+        self.settle.clone().unwrap_or_default()
+    }
+}
+
+impl Setup {
+    /// Whether prepared statements are sent as text.
+    pub(crate) fn is_text_only(&self) -> bool {
+        self.options.db_ps_mode == PsMode::Disable
+    }
+
+    /// What one state may take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        (self.options.memory_mb as usize) << 20
+    }
+
+    /// Whether an event begins again after `failure`.
+    pub(crate) fn ignores(&self, failure: &Failure) -> bool {
+        /// PostgreSQL's unique violation, which sysbench ignores there and nowhere else.
+        const UNIQUE_VIOLATION: &str = "23505";
+        match &self.options.ignore_errors {
+            Some(codes) if failure.class == ErrorClass::Lost => {
+                let codes: Vec<String> = codes.iter().map(|code| code.0.clone()).collect();
+                super::machine::names_lost(&codes)
+            }
+            Some(codes) => codes.iter().any(|code| code.0 == "all" || code.0 == failure.code),
+            None => failure.class == ErrorClass::Retry || failure.code == UNIQUE_VIOLATION,
+        }
+    }
+}
+
+/// sysbench's own options as `sysbench.opt` has them. No address and no password: a script needs none.
+pub(crate) fn option_table(lua: &Lua, setup: &Setup, threads: u32) -> mlua::Result<Table> {
+    let options = &setup.options;
+    let table = lua.create_table()?;
+    table.set("threads", threads)?;
+    table.set("num_threads", threads)?;
+    table.set("time", options.time.0.as_secs())?;
+    table.set("events", options.events.unwrap_or(0))?;
+    table.set("warmup_time", options.warmup.0.as_secs())?;
+    table.set("rate", options.rates.first().copied().unwrap_or(0))?;
+    table.set("report_interval", 0)?;
+    table.set("percentile", 95)?;
+    table.set("histogram", false)?;
+    table.set("verbosity", 3)?;
+    table.set("debug", false)?;
+    table.set("validate", false)?;
+    table.set("rand_type", values_of(options).get("rand_type").and_then(Value::as_str))?;
+    table.set("rand_seed", setup.context.seed)?;
+    table.set("rand_spec_iter", options.rand_spec_iter)?;
+    table.set("rand_spec_pct", options.rand_spec_pct)?;
+    table.set("rand_spec_res", options.rand_spec_res)?;
+    table.set("rand_pareto_h", options.rand_pareto_h)?;
+    table.set("rand_zipfian_exp", options.rand_zipfian_exp)?;
+    table.set("db_driver", host::driver_name(setup))?;
+    table.set("db_ps_mode", if setup.is_text_only() { "disable" } else { "auto" })?;
+    table.set("db_debug", false)?;
+    table.set("myisam_max_rows", 1_000_000)?;
+    if let Some(engine) = &setup.context.endpoint.capabilities.engine {
+        table.set("mysql_table_engine", engine.as_str())?;
+        if !options.options.contains_key("mysql_storage_engine") {
+            table.set("mysql_storage_engine", engine.as_str())?;
+        }
+    }
+    Ok(table)
+}
+
+impl WorkloadOptions for Sysbench {
+    fn values(&self) -> Map<String, Value> {
+        values_of(self)
+    }
+
+    fn check(&self, _: &Plan) -> Option<Mistake> {
+        check::problem(self)
+    }
+
+    fn spell_out(&mut self) {
+        self.settle = Some(self.settling());
+    }
+
+    fn needs(&self) -> Needs {
+        let most = self.connections.iter().copied().max().unwrap_or(1);
+        Needs {
+            connections: most.max(self.prepare_connections),
+            data: self.data,
+            cold: self.cold.clone(),
+            existing_tables: self.use_existing,
+        }
+    }
+
+    fn steps(&self) -> Vec<StepOutline> {
+        StepOutline::of_names(self.step_names(), self.load_steps())
+    }
+
+    fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {
+        estimate::estimate(self, speed, size)
+    }
+}
+
+impl Default for Sysbench {
+    fn default() -> Self {
+        Self {
+            script: "oltp_read_write".to_owned(),
+            options: BTreeMap::new(),
+            commands: vec!["prepare".to_owned(), "run".to_owned()],
+            connections: vec![1],
+            prepare_connections: 4,
+            time: PlanDuration::from_secs(10),
+            events: None,
+            warmup: PlanDuration::from_secs(0),
+            pace: OltpPace::Closed,
+            rates: Vec::new(),
+            max_backlog: None,
+            rand_type: Distribution::Uniform,
+            rand_spec_iter: 12,
+            rand_spec_pct: 1,
+            rand_spec_res: 75,
+            rand_pareto_h: 0.2,
+            rand_zipfian_exp: 0.8,
+            db_ps_mode: PsMode::Auto,
+            ignore_errors: None,
+            strict: false,
+            allow: Vec::new(),
+            jit: false,
+            memory_mb: 64,
+            checks: Vec::new(),
+            use_existing: false,
+            settle: None,
+            data: DataMode::Preserve,
+            cold: Cold::All(false),
+            time_cap: 4.0,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The steps of a script: its commands, and a run for each rung of the ladders.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dbdyno_loadgen::{LaneSpec, Limit, Pace, Role};
+use dbdyno_record::{Headline, KindSpec, StepSpec, Unit, WindowRule};
+use serde_json::{Map, Value, json};
+
+use super::lane::{Part, ScriptLane};
+use super::options::{PsMode, Sysbench};
+use super::{Factory, Setup};
+use crate::oltp;
+use crate::oltp::options::OltpTest;
+use crate::oltp::steps::{StepKind, StepPlan, clients, limit, paces, stream};
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Act {
+    Command(String),
+    Run { connections: u32, rate: Option<u32> },
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Planned {
+    pub(crate) name: String,
+    pub(crate) act: Act,
+}
+
+/// All steps in order.
+pub(crate) fn plan(options: &Sysbench) -> Vec<Planned> {
+    let rungs = options.shared().test_steps();
+    let acts = options.step_commands().flat_map(|command| match command.as_str() {
+        "run" => rungs.iter().map(|&(_, connections, rate)| Act::Run { connections, rate }).collect(),
+        command => vec![Act::Command(command.to_owned())],
+    });
+    options.step_names().into_iter().zip(acts).map(|(name, act)| Planned { name, act }).collect()
+}
+
+impl Planned {
+    /// Connections of the step: as many as the plan says, one for a command that the script runs once.
+    pub(crate) fn connections(&self, setup: &Setup) -> u32 {
+        match &self.act {
+            Act::Run { connections, .. } => *connections,
+            Act::Command(name) if setup.is_parallel(name) => setup.options.prepare_connections,
+            Act::Command(_) => 1,
+        }
+    }
+
+    /// The classic test whose ladder has this rung: its paces and limits are the same.
+    fn as_test(&self, setup: &Setup) -> (StepPlan, oltp::Setup) {
+        let (connections, rate) = match self.act {
+            Act::Run { connections, rate } => (connections, rate),
+            Act::Command(_) => (1, None),
+        };
+        let kind = StepKind::Test { test: OltpTest::PointSelect, connections, rate };
+        let shared = oltp::Setup { options: setup.options.shared(), context: setup.context.clone() };
+        (StepPlan { name: self.name.clone(), kind }, shared)
+    }
+
+    pub(crate) fn lanes(&self, setup: &Arc<Setup>) -> Vec<(LaneSpec, Factory)> {
+        let Some(script) = setup.script() else { return Vec::new() };
+        let connections = self.connections(setup);
+        let (command, paces, rate) = match &self.act {
+            Act::Command(name) => (name.clone(), vec![Pace::Closed; connections as usize], None),
+            Act::Run { rate, .. } => {
+                let (step, shared) = self.as_test(setup);
+                ("run".to_owned(), paces(&step, &shared), *rate)
+            }
+        };
+        let is_run = matches!(self.act, Act::Run { .. });
+        let shared = oltp::Setup { options: setup.options.shared(), context: setup.context.clone() };
+        let part = Part {
+            script: script.clone(),
+            command,
+            threads: connections,
+            stream: stream(&self.name, setup.context.seed),
+            is_shared: rate.is_some(),
+        };
+        let per_client = if is_run { connections / clients(connections, rate) } else { 1 };
+        let lane = |(tid, pace)| {
+            let limit = if is_run { limit(&shared, tid, connections) } else { Limit::Operations(1) };
+            let spec = LaneSpec {
+                client: 1 + tid / per_client,
+                kind: 0,
+                pace,
+                limit,
+                role: Role::Decides,
+                coupling: None,
+            };
+            let (setup, part) = (Arc::clone(setup), part.clone());
+            let factory: Factory = Box::new(move || ScriptLane::new(setup, part, tid));
+            (spec, factory)
+        };
+        (0..connections).zip(paces).map(lane).collect()
+    }
+
+    /// The step's description for the record.
+    pub(crate) fn spec(&self, setup: &Setup) -> StepSpec {
+        let connections = self.connections(setup);
+        let (kind, unit, label, clients, pace) = match &self.act {
+            Act::Command(name) => {
+                (name.as_str(), Unit::Rows, "rows/s", connections, Pace::Closed.to_string())
+            }
+            Act::Run { rate, .. } => {
+                let (step, shared) = self.as_test(setup);
+                let pace = paces(&step, &shared).first().map_or_else(String::new, ToString::to_string);
+                ("event", Unit::Operations, "events/s", clients(connections, *rate), pace)
+            }
+        };
+        let is_timed = matches!(self.act, Act::Run { .. }) && setup.options.events.is_none();
+        let kind_spec = KindSpec {
+            kind: kind.to_owned(),
+            connections_per_client: connections / clients,
+            pace,
+            protocol: if setup.options.db_ps_mode == PsMode::Auto { "as the script asks" } else { "text" }
+                .to_owned(),
+            rows_per_operation: 0,
+            statements_per_operation: 0,
+            user_bytes_per_operation: 0.0,
+            statement: format!(
+                "{}: {}",
+                setup.options.script,
+                if kind == "event" { "event()" } else { kind }
+            ),
+        };
+        StepSpec {
+            name: self.name.clone(),
+            clients,
+            headline: Headline { kind: kind.to_owned(), unit, label: label.to_owned() },
+            window: if is_timed { WindowRule::FirstEnded } else { WindowRule::LastEnded },
+            target: None,
+            kinds: vec![kind_spec],
+            options: self.options(setup, connections),
+            groups: std::collections::BTreeMap::new(),
+            is_warm_up: false,
+        }
+    }
+
+    fn options(&self, setup: &Setup, connections: u32) -> Map<String, Value> {
+        let mut map = Map::from_iter([
+            ("script".to_owned(), json!(setup.options.script)),
+            ("connections".to_owned(), json!(connections)),
+            ("seed".to_owned(), json!(setup.context.seed)),
+        ]);
+        if let Some(hash) = setup.hash() {
+            map.insert("script_sha256".to_owned(), json!(hash));
+        }
+        for (name, value) in &setup.options.options {
+            map.insert(format!("--{name}"), value.clone());
+        }
+        if let Act::Run { rate, .. } = self.act {
+            match setup.options.events {
+                Some(events) => map.insert("operations".to_owned(), json!(events)),
+                None => map.insert("time_seconds".to_owned(), json!(setup.options.time.0.as_secs_f64())),
+            };
+            let warmup = self.warmup(setup).as_secs_f64();
+            map.insert("warmup_seconds".to_owned(), json!(warmup));
+            if let Some(rate) = rate {
+                map.insert("rate_per_second".to_owned(), json!(rate));
+            }
+        }
+        map
+    }
+
+    pub(crate) fn warmup(&self, setup: &Setup) -> Duration {
+        match self.act {
+            Act::Run { .. } => setup.options.shared().warmup_length(),
+            Act::Command(_) => Duration::ZERO,
+        }
+    }
+}
