@@ -311,6 +311,7 @@ pub(crate) fn run(variants: &[&str], blocks: u32, cells: Vec<CellRecord>) -> Run
         plan_toml: String::new(),
         variants: variants.iter().map(|name| variant(name)).collect(),
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "insert-benchmark".to_owned(),
             version: 1,
             follows: "the Insert Benchmark".to_owned(),

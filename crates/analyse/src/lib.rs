@@ -40,10 +40,10 @@ pub use assemble::workloads::step_validity;
 pub use compare::comparability::host_class;
 pub use compare::comparison::{CompareChoices, compare};
 pub use compare::fixed_rate::Pace;
-pub use compare::forecast::{Forecast, forecast};
+pub use compare::forecast::{Forecast, fixed_blocks, forecast};
 pub use compare::inference::p_text;
 pub use compare::margins::{margin_of, margins_without_step};
-pub use compare::noise::{StepNoise, noise, pooled};
+pub use compare::noise::{StepNoise, best_step_seconds, noise, pooled};
 pub use compare::operation_use::{OperationUse, operation_use};
 pub use compare::ratio::ratio_text;
 pub use error::Error;
@@ -59,8 +59,8 @@ pub use model::{
     LeftOutKind, Lookups, MetricRow, Notice, Paired, Part, PercentileRatio, PlanDifference, RateOf, Ratio,
     RelativeMetrics, RunSummary, Schedule, SecondPoint, ServerEvent, ServerEventKind, SettingDifference,
     Severity, Side, StallDifference, StallFigure, Standstills, StatementPlans, StatementResult, Steadiness,
-    StepFindings, StepRun, Sweep, SweepRung, SweepVariant, Validity, VariantStep, VariantSummary, Verdict,
-    WorkloadFindings,
+    StepFindings, StepRun, Sweep, SweepRung, SweepVariant, TimeAccount, Validity, VariantStep,
+    VariantSummary, Verdict, WorkloadFindings,
 };
 pub use notices::invalid_runs::{first_clause, reason_class};
 pub use notices::settling::restless;

@@ -51,6 +51,7 @@ fn manifest() -> Manifest {
         plan_toml: "name = \"pair\"\n".to_owned(),
         variants: vec![variant("a"), variant("b")],
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
             follows: "nothing".to_owned(),

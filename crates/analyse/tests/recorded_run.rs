@@ -42,6 +42,7 @@ fn manifest() -> Manifest {
         plan_toml: String::new(),
         variants: vec![variant("rollback"), variant("wal")],
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "ib".to_owned(),
             version: 1,
             follows: "the Insert Benchmark".to_owned(),

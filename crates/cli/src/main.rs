@@ -1,6 +1,7 @@
 //! The command `dbdyno`: reads the command line, runs a command, turns its end into an exit status.
 
 mod args;
+mod auto_time;
 mod cold;
 mod commands;
 mod conductor;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_plan::{Plan, WaitChoice, cells};
+use dbdyno_plan::{Design, Plan, WaitChoice, cells};
 use dbdyno_record::{
     CellId, Experiment, FORMAT_VERSION, HostInfo, Manifest, ToolInfo, VariantInfo, WorkloadInfo,
 };
@@ -46,6 +46,7 @@ pub(crate) fn manifest(plan: &Plan, variants: &[Prepared], out: &Path) -> Result
             margins: plan.margins.clone(),
             budget_seconds: plan.budget.map(|budget| budget.0.as_secs_f64()),
             interim_rule: plan.budget.map(|_| "blocks".to_owned()),
+            design: (plan.design != Design::Blocks).then(|| plan.design.name().to_owned()),
         },
         client_calibration: None,
         host: host_info(plan, out),

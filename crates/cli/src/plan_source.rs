@@ -8,7 +8,7 @@ use toml::{Table, Value};
 
 use crate::args::PlanSource;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
-use crate::{cpus, shipped, terminal};
+use crate::{auto_time, cpus, shipped, terminal};
 
 /// The plan, with its CPUs.
 ///
@@ -24,13 +24,17 @@ fn read(source: &PlanSource, overrides: &[(String, String)]) -> Result<Plan, End
     if let Some(path) = &source.plan {
         let shipped = path.to_str().and_then(|path| path.strip_prefix('@'));
         let path = shipped.map_or(Ok(path.clone()), shipped::unpacked)?;
-        return Ok(read_with(&path, overrides)?);
+        // A file that cannot be read is for the parser to complain of.
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        return auto_time::plan(&text, overrides, |overrides| Ok(read_with(&path, overrides)?));
     }
     if source.workload.is_none() {
         return Ok(parse_with(QUICKSTART, "the built-in quickstart", overrides)?);
     }
     let text = text(source)?;
-    let plan = parse_with(&text, "the plan of the command line", overrides)?;
+    let parse =
+        |overrides: &[(String, String)]| Ok(parse_with(&text, "the plan of the command line", overrides)?);
+    let plan = auto_time::plan(&text, overrides, parse)?;
     if let Some(path) = &source.save {
         save(path, &text)?;
     }

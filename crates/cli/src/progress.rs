@@ -4,7 +4,7 @@
 mod line;
 
 use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use dbdyno_loadgen::Observer;
@@ -79,10 +79,15 @@ impl Progress {
         }
     }
 
-    /// Cells (variant, workload) that were added while the run goes on. They are later ones of their variant.
-    pub(crate) fn more(&mut self, cells: &[(String, String)]) {
-        let later = cells.iter().filter_map(|cell| self.forecasts.get(cell)).map(|[_, later]| sum(later));
-        self.total += later.sum::<Duration>() + rests(self.rest, cells.len());
+    /// Cells (variant, workload) that were added while the run goes on, without the steps (workload, step) that they leave out. They
+    /// are later ones of their variant.
+    pub(crate) fn more(&mut self, cells: &[(String, String)], left_out: &BTreeSet<(String, String)>) {
+        for cell in cells {
+            let Some([_, later]) = self.forecasts.get_mut(cell) else { continue };
+            later.retain(|(name, _)| !left_out.contains(&(cell.1.clone(), name.clone())));
+            self.total += sum(later);
+        }
+        self.total += rests(self.rest, cells.len());
     }
 
     /// A cell begins.
@@ -320,7 +325,7 @@ mod tests {
         assert_eq!(progress.position.get(), rest / 4);
         progress.rested(rest);
         assert_eq!((progress.over, progress.position.get()), (rest, rest));
-        progress.more(&cells[..1]);
+        progress.more(&cells[..1], &BTreeSet::new());
         assert!(progress.total > estimate.duration + rest, "a block that is added rests before its cells");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::estimate_data::by_data_mode;
 use crate::speed::assumed;
-use crate::{Plan, Variant, VariantKind, WorkloadOptions};
+use crate::{Design, Plan, Variant, VariantKind, WorkloadOptions};
 
 /// Forecast of a whole plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,6 +64,18 @@ pub struct Forecast {
     pub loaded_bytes: u64,
 }
 
+impl Estimate {
+    /// How many blocks fit into `budget`, at least those of the plan.
+    pub fn blocks_within(&self, budget: Duration) -> u32 {
+        let cells: Duration =
+            self.cells.iter().map(|cell| cell.duration.saturating_sub(cell.once_duration())).sum();
+        let rests = self.rest.saturating_mul(u32::try_from(self.cells.len()).unwrap_or(u32::MAX));
+        let further =
+            budget.saturating_sub(self.duration).as_secs_f64() / (cells + rests).as_secs_f64().max(1e-3);
+        self.blocks.saturating_add(further as u32)
+    }
+}
+
 impl StepEstimate {
     /// One step, or work between steps.
     pub fn new(name: &str, detail: &str, duration: Duration) -> Self {
@@ -75,10 +87,11 @@ impl StepEstimate {
 pub fn estimate(plan: &Plan) -> Estimate {
     let mut cells = Vec::new();
     let mut template_bytes = 0;
+    let stays_up = plan.design == Design::Alternate;
     for variant in &plan.variants {
         template_bytes += assumed(&variant.kind()).1.template_bytes;
         for (workload, options) in plan.workload.iter() {
-            cells.push(cell(variant, workload, options));
+            cells.push(cell(variant, workload, options, stays_up));
         }
     }
     let block: Duration = cells.iter().map(|cell| cell.duration).sum();
@@ -89,9 +102,11 @@ pub fn estimate(plan: &Plan) -> Estimate {
     };
     let here: Vec<&CellEstimate> = cells.iter().filter(|cell| !is_address(cell)).collect();
     let address_disk_bytes = cells.iter().filter(is_address).map(|cell| cell.disk_bytes).max();
-    let snapshots = here.iter().filter(|cell| !cell.once.is_empty());
+    let snapshots = here.iter().filter(|cell| !stays_up && !cell.once.is_empty());
     let snapshot_bytes = snapshots.fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
-    let data_bytes = if plan.host.keep_data {
+    let data_bytes = if stays_up {
+        here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes))
+    } else if plan.host.keep_data {
         let block_bytes = here.iter().fold(0_u64, |sum, cell| sum.saturating_add(cell.disk_bytes));
         block_bytes.saturating_mul(plan.blocks.into())
     } else {
@@ -113,7 +128,7 @@ pub fn estimate(plan: &Plan) -> Estimate {
     }
 }
 
-fn cell(variant: &Variant, workload: &str, options: &dyn WorkloadOptions) -> CellEstimate {
+fn cell(variant: &Variant, workload: &str, options: &dyn WorkloadOptions, stays_up: bool) -> CellEstimate {
     let (speed, size) = assumed(&variant.kind());
     let forecast = options.estimate(&speed, &size);
     let mut cell = CellEstimate {
@@ -124,7 +139,7 @@ fn cell(variant: &Variant, workload: &str, options: &dyn WorkloadOptions) -> Cel
         disk_bytes: forecast.disk_bytes,
         steps: forecast.steps,
     };
-    by_data_mode(&mut cell, options, &speed, forecast.loaded_bytes);
+    by_data_mode(&mut cell, options, &speed, forecast.loaded_bytes, stays_up);
     cell
 }
 

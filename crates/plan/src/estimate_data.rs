@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use crate::estimate::seconds;
 use crate::speed::{COPIED_BYTES_PER_SECOND, Speed};
-use crate::{CellEstimate, Cold, DataMode, Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
+use crate::{CellEstimate, Cold, DataMode, Design, Needs, Plan, StepEstimate, StepOutline, WorkloadOptions};
 
 /// What the data mode and the cold steps of `options` add to a cell, and what later blocks leave out. `loaded_bytes`: of a data
-/// directory after the load.
+/// directory after the load. `stays_up`: its server serves all blocks.
 pub(crate) fn by_data_mode(
     cell: &mut CellEstimate,
     options: &dyn WorkloadOptions,
     speed: &Speed,
     loaded_bytes: u64,
+    stays_up: bool,
 ) {
     let measured = measured(options.steps());
     let Some(StepOutline { name: first, .. }) = measured.first() else { return };
@@ -20,6 +21,9 @@ pub(crate) fn by_data_mode(
     let restart_seconds = speed.restart_seconds;
     // Start, load, and the rest after it.
     let before: Vec<_> = cell.steps.iter().take_while(|step| step.name != *first).cloned().collect();
+    if stays_up {
+        cell.once = before.iter().map(|step| step.name.clone()).collect();
+    }
     if mode.uses_snapshot() {
         cell.once =
             before.iter().filter(|step| step.name != "prepare").map(|step| step.name.clone()).collect();
@@ -101,7 +105,7 @@ impl Plan {
     /// Steps of the workload `name` that run in every block and are no warm-up: those that can have a verdict.
     pub fn judged_steps(&self, name: &str) -> Vec<String> {
         let Some(options) = self.workload.get(name) else { return Vec::new() };
-        let loads_once = options.needs().data.uses_snapshot();
+        let loads_once = options.needs().data.uses_snapshot() || self.design == Design::Alternate;
         let judged =
             options.steps().into_iter().filter(|step| !(step.is_warm_up || step.loads && loads_once));
         judged.map(|step| step.name).collect()

@@ -98,6 +98,7 @@ mod tests {
             aa: false,
             margins: BTreeMap::new(),
             budget: None,
+            design: crate::Design::default(),
             host: crate::Host::default(),
             load: crate::Load::default(),
             variants: (0..variants).map(named).collect(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Plan, PlanDuration};
+use crate::{DataMode, Design, Plan, PlanDuration, VariantKind};
 
 /// Ends the name of the variant that is the base under a second name. Names of other variants cannot hold a `~`.
 const AGAIN: &str = "~again";
@@ -42,7 +42,33 @@ pub(crate) fn experiment_problem(plan: &Plan) -> Option<(&'static str, String)> 
             format!("the margin of `{pattern}` must be a fraction between 0 and 1, e.g. 0.05 for 5 %");
         return Some(("margins", message));
     }
-    budget_problem(plan.budget?, plan.blocks).map(|message| ("budget", message))
+    let budget = plan.budget.and_then(|budget| budget_problem(budget, plan.blocks));
+    budget.map(|message| ("budget", message)).or_else(|| Some(("design", design_problem(plan)?)))
+}
+
+/// Servers that stay up serve one workload whose steps leave its data as they are.
+fn design_problem(plan: &Plan) -> Option<String> {
+    if plan.design == Design::Blocks {
+        return None;
+    }
+    let refused = |why: String| Some(format!("design = \"alternate\" does not fit: {why}; leave it out"));
+    if let Some(outside) =
+        plan.variants.iter().find(|variant| matches!(variant.kind(), VariantKind::Address(_)))
+    {
+        return refused(format!("variant {} is an external server, and dbdyno must start all", outside.name));
+    }
+    let mut workloads = plan.workload.iter();
+    let (name, options) = workloads.next()?;
+    if workloads.next().is_some() {
+        return refused("the plan has several workloads, and each server serves one".to_owned());
+    }
+    let needs = options.needs();
+    if needs.data != DataMode::Preserve || needs.cold.is_any() {
+        return refused(format!("`data` and `cold` of {name} stop servers between steps"));
+    }
+    let steps = options.steps();
+    let writes = steps.iter().find(|step| !step.loads && step.changes_data)?;
+    refused(format!("step {} of {name} changes the data that all later blocks read", writes.name))
 }
 
 fn budget_problem(budget: PlanDuration, blocks: u32) -> Option<String> {

@@ -18,6 +18,7 @@ mod explain;
 mod fake;
 mod load;
 mod model;
+mod needed_steps;
 mod overrides;
 mod parse;
 mod speed;
@@ -35,11 +36,14 @@ pub use error::{Error, Place};
 pub use estimate::{CellEstimate, Estimate, Forecast, StepEstimate, estimate, seconds};
 pub use expand::{Cell, cells, further_cells};
 pub use load::{Load, LostConnections};
-pub use model::{ColumnDefinitions, Cpus, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind};
+pub use model::{
+    ColumnDefinitions, Cpus, Design, Host, NoLimit, Parity, Plan, Tls, TlsMode, Variant, VariantKind,
+};
+pub use needed_steps::needed_steps;
 pub use parse::{Kinds, QUICKSTART, parse_with, read_with};
 pub use speed::{Size, Speed};
 pub use table::{Table, TableError, TableValue};
-pub use units::{CpuList, PlanDuration};
+pub use units::{CpuList, PlanDuration, TimeOrAuto};
 pub use workload::{
     Mistake, Needs, StepOutline, WorkloadKind, WorkloadOptions, Workloads, json_schema, values_of,
 };

@@ -42,6 +42,10 @@ pub struct Plan {
     /// there is time. Needs `blocks` of 3 or more.
     #[serde(default)]
     pub budget: Option<PlanDuration>,
+    /// How the variants take turns: `"blocks"`, each of them from start to end, or `"alternate"`: the servers of all of them stay up, and
+    /// in each block every step runs on one after the other. For steps that only read.
+    #[serde(default)]
+    pub design: Design,
     /// What is to happen when the variants are not set alike: nothing, a warning, or no run.
     #[serde(default)]
     pub parity: Parity,
@@ -58,6 +62,27 @@ pub struct Plan {
     #[schemars(length(min = 1))]
     pub variants: Vec<Variant>,
     pub workload: Workloads,
+}
+
+/// How the variants of a block take turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Design {
+    /// Each in a server of its own that starts with its cell and ends with it.
+    #[default]
+    Blocks,
+    /// Step by step, in servers that stay up from the first block to the last; their data are loaded once.
+    Alternate,
+}
+
+impl Design {
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Blocks => "blocks",
+            Self::Alternate => "alternate",
+        }
+    }
 }
 
 /// What is to happen when variants are not set alike in a class of settings that decides results.

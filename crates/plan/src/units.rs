@@ -238,6 +238,24 @@ impl JsonSchema for CpuList {
     }
 }
 
+/// Stands in the schema for a time that may be `"auto"`; the plan that is read has a time.
+#[derive(Debug)]
+pub struct TimeOrAuto;
+
+impl JsonSchema for TimeOrAuto {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "TimeOrAuto".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "pattern": r"^([0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|h)|auto)$" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,13 +85,20 @@ pub struct StepOutline {
     pub begins_group: bool,
     /// Its result is in no summary.
     pub is_warm_up: bool,
+    /// It leaves other rows than it finds, so that what comes after it depends on it. Without it, a step only reads.
+    pub changes_data: bool,
 }
 
 impl StepOutline {
     /// Of steps of which the first `load_steps` only make the data; the others begin on data of their own and are measured.
     pub fn of_names(names: Vec<String>, load_steps: usize) -> Vec<Self> {
-        let outline =
-            |(index, name)| Self { name, loads: index < load_steps, begins_group: true, is_warm_up: false };
+        let outline = |(index, name)| Self {
+            name,
+            loads: index < load_steps,
+            begins_group: true,
+            is_warm_up: false,
+            changes_data: true,
+        };
         names.into_iter().enumerate().map(outline).collect()
     }
 }

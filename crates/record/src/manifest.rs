@@ -58,6 +58,9 @@ pub struct Experiment {
     /// from before there was a choice: by time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interim_rule: Option<String>,
+    /// How the variants took turns: `alternate`, step by step in servers that stayed up; `None`: each from start to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub design: Option<String>,
 }
 
 impl Experiment {
@@ -132,6 +135,9 @@ pub struct WorkloadInfo {
     pub deviations: Vec<Deviation>,
     /// Names of the steps in order.
     pub steps: Vec<String>,
+    /// How many of the first steps only make the data; 0 in records that do not say.
+    #[serde(default)]
+    pub load_steps: usize,
 }
 
 /// One respect in which a workload differs from the original.

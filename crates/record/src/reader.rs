@@ -66,6 +66,15 @@ impl Run {
         std::iter::once(&self.manifest.tool).chain(of_session)
     }
 
+    /// The steps that a cell was to run, if its block was one of those that leave some out.
+    pub fn steps_of(&self, id: &CellId) -> Option<&[String]> {
+        let of_look = self.events.iter().rev().find_map(|event| match event {
+            RunEvent::Look { blocks, steps, .. } if blocks + 1 == id.block => steps.get(&id.workload),
+            _ => None,
+        });
+        of_look.map(Vec::as_slice)
+    }
+
     /// Reads the run in `dir`, whether or not it has ended. The order in its manifest goes on with the cells that were added
     /// while it ran.
     ///

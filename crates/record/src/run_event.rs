@@ -1,5 +1,7 @@
 //! Lines of `events.jsonl` of a run: what happened to it, and when.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CellId, Outcome, ToolInfo};
@@ -49,6 +51,9 @@ pub enum RunEvent {
         /// There is no time for another block like the last one: this look is the last, whatever it finds.
         last: bool,
         order: Vec<CellId>,
+        /// By workload the steps that the cells of the next block run; a workload that is not named runs all of them.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        steps: BTreeMap<String, Vec<String>>,
     },
     /// The machine was left alone between two cells, for as long as the plan says or until the user ended the run.
     Rested {

@@ -32,9 +32,34 @@ pub(crate) fn run_line(run: &RunSummary) -> String {
     )
 }
 
+/// Where the time of the run went; `None` where that is not known.
+pub(crate) fn time_line(run: &RunSummary) -> Option<String> {
+    let time = run.time.filter(|time| time.total_seconds > 0.0)?;
+    let parts = [
+        ("measured windows", time.windows_seconds),
+        ("warm-up", time.warm_up_seconds),
+        ("load", time.load_seconds),
+        ("settling", time.settle_seconds),
+        ("connecting and checks", time.checks_seconds),
+        ("servers and their data", time.servers_seconds),
+        ("rest", time.rest_seconds),
+        ("other", time.other_seconds),
+    ];
+    let share = |seconds: f64| (100.0 * seconds / time.total_seconds).round();
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, seconds)| share(*seconds) >= 1.0)
+        .map(|(name, seconds)| format!("{name} {} %", share(seconds)))
+        .collect();
+    Some(format!("Time {}: {}", seconds_text(time.total_seconds), parts.join(" · ")))
+}
+
 /// The blocks of the plan, and those that a budget added.
 pub(crate) fn blocks_text(run: &RunSummary) -> String {
     let mut blocks = numbered(run.blocks_planned, "block");
+    if run.design.as_deref() == Some("alternate") {
+        blocks.push_str(", servers alternate step by step");
+    }
     if let Some(budget) = &run.budget {
         blocks.push_str(&format!(
             " and {} further within {}, analysed {}",

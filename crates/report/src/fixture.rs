@@ -91,6 +91,8 @@ fn run_summary(blocks: u32, variants: usize, order: Vec<String>) -> RunSummary {
         margins: std::collections::BTreeMap::new(),
         again: None,
         budget: None,
+        design: None,
+        time: None,
         blocks_planned: blocks,
         cells_completed: cells - usize::from(variants > 1),
         cells_planned: cells,

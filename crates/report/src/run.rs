@@ -7,7 +7,8 @@ use crate::answer::answer;
 use crate::document::{Block, Heading, Table, Tone};
 use crate::evidence::{Topic, latency_of_all, problems, rate, tables};
 use crate::facts::{
-    FAILURES, blocks_text, host_line, logs, option_text, run_line, target_line, title, variant_line,
+    FAILURES, blocks_text, host_line, logs, option_text, run_line, target_line, time_line, title,
+    variant_line,
 };
 use crate::html::charts::Charts;
 use crate::parity;
@@ -174,6 +175,7 @@ fn compared(findings: &Findings) -> Vec<Block> {
     blocks.push(variants(findings, |variant| variant_line(findings, variant)));
     blocks.push(Block::Text(Tone::Muted, host_line(&findings.run)));
     blocks.push(Block::Text(Tone::Muted, run_line(&findings.run)));
+    blocks.extend(time_line(&findings.run).map(|line| Block::Text(Tone::Muted, line)));
     blocks.extend(notices(findings, Severity::Caution));
     blocks
 }

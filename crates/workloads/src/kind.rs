@@ -76,6 +76,7 @@ impl<W: Workload> Kind for Entry<W> {
             follows: W::follows(options).to_owned(),
             options: options.values(),
             deviations: W::deviations(options).into_iter().chain(around).collect(),
+            load_steps: options.steps().iter().filter(|step| step.loads).count(),
             steps: options.steps().into_iter().map(|step| step.name).collect(),
         })
     }

@@ -4,6 +4,7 @@ mod analysis;
 mod client_effect;
 mod connections;
 mod grid;
+mod information;
 mod insert_benchmark;
 mod kills;
 mod load;
@@ -31,6 +32,7 @@ use machine::Moment;
 /// client-effect: ratios of six servers by sysbench and by dbdyno asleep, spinning and slowed down (seven minutes a round);
 /// needs Debian's sysbench.
 /// connections: memory and time that 4096 connections take, compared with sysbench (half a minute a round); needs Debian's sysbench.
+/// information: a budget of time against a fixed number of blocks on the 42 microbenchmarks (five hours, once).
 /// insert-benchmark: client CPU a row and a query (two and a half minutes a round).
 /// kills: 200 times `kill -9` of dbdyno at random moments, with --resume: what was lost and what was left (ten minutes, once).
 /// load: rate of loading sbtest tables and building their indexes compared with sysbench (twenty minutes a round with ten million
@@ -77,6 +79,7 @@ const ALL: &[Bench] = &[
     Bench { name: "analysis", run: analysis::run },
     Bench { name: "client-effect", run: client_effect::run },
     Bench { name: "connections", run: connections::run },
+    Bench { name: "information", run: information::run },
     Bench { name: "insert-benchmark", run: insert_benchmark::run },
     Bench { name: "kills", run: kills::run },
     Bench { name: LOAD, run: load::run },

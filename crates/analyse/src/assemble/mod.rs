@@ -1,5 +1,6 @@
 //! The figures of steps and workloads put together as findings.
 
+pub(crate) mod account;
 pub(crate) mod overview;
 pub(crate) mod steps;
 pub(crate) mod workloads;

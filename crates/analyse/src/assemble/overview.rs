@@ -3,6 +3,7 @@
 use dbdyno_record::{Outcome, Run, RunEvent, VariantInfo};
 
 use crate::again_of;
+use crate::assemble::account::time_account;
 use crate::compare::comparability::unchecked_steps;
 use crate::compare::interim_analyses::{corrects_intervals, looks};
 use crate::model::{Budget, RunSummary, VariantSummary};
@@ -25,6 +26,8 @@ pub(crate) fn run_summary(run: &Run, base: &str) -> RunSummary {
         again: again_of(manifest, base).map(str::to_owned),
         budget: manifest.experiment.budget_seconds.map(|seconds| budget(run, seconds)),
         blocks_planned: manifest.blocks,
+        design: manifest.experiment.design.clone(),
+        time: time_account(run),
         cells_completed: completed.count(),
         cells_planned: manifest.order.len(),
         unchecked_steps: unchecked_steps(run),

@@ -150,6 +150,7 @@ fn variants_of_a_run_with_a_budget_are_judged_at_its_looks() {
         elapsed_us: seconds * 1_000_000,
         last: blocks == 4,
         order: Vec::new(),
+        steps: std::collections::BTreeMap::new(),
     };
     run.events = vec![look(3, 10), look(4, 50)];
     let found = compare(side(&run, "a"), side(&run, "b"), CompareChoices::default()).unwrap();

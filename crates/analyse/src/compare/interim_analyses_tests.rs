@@ -229,6 +229,7 @@ fn looked_at(rule: Option<&str>) -> Vec<Look> {
         elapsed_us: seconds * 1_000_000,
         last,
         order: Vec::new(),
+        steps: std::collections::BTreeMap::new(),
     };
     run.events = vec![look(3, 50, false), look(4, 66, false), look(5, 83, true)];
     looks(&run)

@@ -48,6 +48,12 @@ pub struct RunSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
     pub blocks_planned: u32,
+    /// `alternate`: step by step in servers that stayed up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub design: Option<String>,
+    /// Where the time of the run went; `None` where the record does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<TimeAccount>,
     /// Cells that completed, and cells that were planned.
     pub cells_completed: usize,
     pub cells_planned: usize,
@@ -67,6 +73,36 @@ pub struct Budget {
     pub corrects_intervals: bool,
     /// Blocks that were added to those of the plan.
     pub further_blocks: u32,
+}
+
+/// Seconds of a run by what they went into.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct TimeAccount {
+    pub total_seconds: f64,
+    /// Common windows of steps that are measured.
+    pub windows_seconds: f64,
+    /// Warm-up within steps, and steps that only fill caches.
+    pub warm_up_seconds: f64,
+    /// Steps that only make the data.
+    pub load_seconds: f64,
+    /// Bringing servers to rest between steps.
+    pub settle_seconds: f64,
+    /// Connecting, the rest of the last operations, content checks.
+    pub checks_seconds: f64,
+    /// Servers and their data: initialise, copy, start, stop, remove; questions to them.
+    pub servers_seconds: f64,
+    /// Rest between cells.
+    pub rest_seconds: f64,
+    /// Between cells otherwise: interim analyses, preparation.
+    pub other_seconds: f64,
+}
+
+impl TimeAccount {
+    /// All that belongs to a cell.
+    pub(crate) fn within_cells(&self) -> f64 {
+        let measured = self.windows_seconds + self.warm_up_seconds + self.load_seconds;
+        measured + self.settle_seconds + self.checks_seconds + self.servers_seconds
+    }
 }
 
 #[derive(Debug, Clone, Serialize)]

@@ -18,7 +18,7 @@ pub use comparison::{ComparedSide, ComparedStep, Comparison, LeftOut, LeftOutKin
 pub use context::{Beside, PlanDifference, SettingDifference, StallDifference, StallFigure, StatementPlans};
 pub use cost_breakdown::{Account, Cause, Part};
 pub use failure::Failure;
-pub use findings::{Budget, Findings, RunSummary, VariantSummary, WorkloadFindings};
+pub use findings::{Budget, Findings, RunSummary, TimeAccount, VariantSummary, WorkloadFindings};
 pub use metrics::{Cost, DeviceLoad, Efficiency, MetricRow};
 pub use notice::{Notice, Severity};
 pub use state::{Debt, DebtLevel, GroupMemory, HostCheck, Lookups, Steadiness};

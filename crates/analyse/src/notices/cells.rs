@@ -44,10 +44,13 @@ fn lost_records(run: &Run) -> Vec<(String, bool)> {
         let is_there = |name: &String| cell.steps.iter().any(|step| step.name == *name);
         let is_restore =
             |event: &CellEvent| matches!(event, CellEvent::Work { name, .. } if name == "restore");
-        let is_restored = !cell.steps.is_empty() && cell.events.iter().any(is_restore);
-        let loads = workload.steps.iter().take_while(|name| is_restored && !is_there(name)).count();
+        // Servers that stay up were loaded in an earlier block.
+        let stays_up = run.manifest.experiment.design.is_some();
+        let is_restored = !cell.steps.is_empty() && (stays_up || cell.events.iter().any(is_restore));
+        let steps = run.steps_of(id).unwrap_or(&workload.steps);
+        let loads = steps.iter().take_while(|name| is_restored && !is_there(name)).count();
         let lost: Vec<&str> =
-            workload.steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
+            steps[loads..].iter().filter(|name| !is_there(name)).map(String::as_str).collect();
         let text = format!(
             "Records are missing: {id} completed, and the run directory has none of {}.",
             lost.join(", ")

@@ -36,7 +36,7 @@ pub(crate) fn show(args: &PlanArgs) -> Result<(), Ended> {
     warn_of_margins(&manifest);
     let parity = parity::of_plan(&plan)?;
     let estimate = estimate(&plan);
-    let power = power::of_plan(&plan, &manifest, args)?;
+    let power = power::of_plan(&plan, &estimate, &manifest, args)?;
     if args.json {
         return terminal::out(&plan_json::text(&plan, &estimate, power.as_ref())?);
     }

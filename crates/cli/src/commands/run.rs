@@ -12,7 +12,7 @@ use dbdyno_report::{Format, Html, Part, Terminal, TerminalOptions};
 use tokio::runtime::Runtime;
 
 use crate::args::RunArgs;
-use crate::conductor::{Conductor, Holds, RunClock, SNAPSHOTS, Tally, elsewhere};
+use crate::conductor::{Conductor, Holds, Partial, RunClock, SNAPSHOTS, Tally, elsewhere};
 use crate::doctor::{finding, fitness, store};
 use crate::exit::{Ended, MACHINE, USAGE};
 use crate::manifest::{manifest, tool};
@@ -37,6 +37,7 @@ pub(super) struct Ready {
     pub(super) before: Tally,
     pub(super) clock: RunClock,
     pub(super) holds: Holds,
+    pub(super) partial: Partial,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
     };
     signals::idle(false);
     let Some(ready) = ready? else { return Ok(()) };
-    let Ready { plan, variants, writer, manifest, cells, before, clock, holds } = ready;
+    let Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial } = ready;
     signals::cancel_at(elsewhere(&variants));
     let dir = writer.dir().to_owned();
     terminal::note(&format!("run directory: {}", dir.display()));
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Ended> {
         templates: templates.clone(),
         server_cpus,
         holds,
+        partial,
     };
     let refused = match plan.parity {
         dbdyno_plan::Parity::Refuse => conductor.refuse_unequal(),
@@ -196,7 +198,8 @@ fn begin(args: &RunArgs, runtime: &Runtime) -> Result<Ready, Ended> {
     }
     tell(&mut writer, &holds.doubts)?;
     let cells = manifest.order.clone();
-    Ok(Ready { plan, variants, writer, manifest, cells, before: Tally::default(), clock, holds })
+    let (before, partial) = (Tally::default(), Partial::new());
+    Ok(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial })
 }
 
 /// With `--get`, the servers of the command line that are not here.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dbdyno_drivers::{ConnectionLog, Description, Tls, describe};
-use dbdyno_provision::{Cgroup, Snapshot};
+use dbdyno_drivers::{AnySession, ConnectionLog, Description, Tls, describe};
+use dbdyno_provision::Cgroup;
 use dbdyno_record::{CellEvent, CellId, CellWriter, ConnectionClass, Outcome, ServerInfo};
-use dbdyno_workloads::{ALL, Context, Work};
+use dbdyno_workloads::{ALL, AnyWorkload, Context, Work};
 
 use crate::conductor::Conductor;
 use crate::conductor::database::{Database, Place};
@@ -14,6 +14,14 @@ use crate::conductor::stop::{Ending, Stop, ending};
 use crate::exit::{Ended, OURS};
 use crate::variants::Prepared;
 use crate::{limits, option_files, time};
+
+/// A server that has said what it is, with a workload on it.
+pub(super) struct Described {
+    /// Next to the load.
+    pub(super) session: AnySession,
+    pub(super) workload: Box<dyn AnyWorkload>,
+    pub(super) server: ServerInfo,
+}
 
 impl Conductor<'_> {
     /// Runs one cell and writes its record.
@@ -40,7 +48,7 @@ impl Conductor<'_> {
     }
 
     /// What the connections to the cell's variant agreed on since this was last asked.
-    fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
+    pub(super) fn connections(&self, id: &CellId) -> Vec<ConnectionClass> {
         let variant = self.variants.iter().find(|variant| variant.info.name == id.variant);
         let log = variant.and_then(|variant| variant.manner.tls.as_ref()).map(Tls::log);
         let classes = log.map_or_else(Vec::new, ConnectionLog::take);
@@ -83,7 +91,7 @@ impl Conductor<'_> {
         })
     }
 
-    fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), Ended> {
+    pub(super) fn warn(&self, writer: &mut CellWriter, text: Option<String>) -> Result<(), Ended> {
         let Some(text) = text else { return Ok(()) };
         self.progress.line(&format!("warning: {text}"));
         writer.event(&CellEvent::Warning { at: time::now(), text })?;
@@ -103,19 +111,12 @@ impl Conductor<'_> {
             self.warn(writer, left)?;
         }
         let mut database = provided?;
-        let described = self.described_cell(id, writer, &mut database, snapshot.as_ref());
-        let mut ending = ending(described.map(|()| (Outcome::Completed, None)))?;
-        let obituary = database.obituary();
-        if !database.owned {
-            // Of a check or a pause that was cut off; those of a step are reported with it.
-            let cancelled = self.cancel_abandoned(&database);
-            self.warn(writer, cancelled.err())?;
-        }
-        if ending.0 == Outcome::Failed
-            && let Some(words) = obituary.or_else(|| database.complaints())
-        {
-            ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
-        }
+        let walked =
+            self.described(id, writer, &database).and_then(|Described { session, workload, .. }| {
+                self.steps(id, writer, &mut database, workload, session, snapshot.as_ref())
+            });
+        let ending =
+            self.explained(ending(walked.map(|()| (Outcome::Completed, None)))?, writer, &database)?;
         self.progress.busy("stopping");
         let is_wanted = !self.cancelled();
         let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
@@ -124,6 +125,27 @@ impl Conductor<'_> {
             writer.event(&CellEvent::Warning { at: time::now(), text })?;
         }
         self.warn(writer, left)?;
+        Ok(ending)
+    }
+
+    /// An ending with what the server says of it.
+    pub(super) fn explained(
+        &self,
+        mut ending: Ending,
+        writer: &mut CellWriter,
+        database: &Database,
+    ) -> Result<Ending, Ended> {
+        let obituary = database.obituary();
+        if !database.owned {
+            // Of a check or a pause that was cut off; those of a step are reported with it.
+            let cancelled = self.cancel_abandoned(database);
+            self.warn(writer, cancelled.err())?;
+        }
+        if ending.0 == Outcome::Failed
+            && let Some(words) = obituary.or_else(|| database.complaints())
+        {
+            ending.1 = Some(format!("{}; {words}", ending.1.unwrap_or_default()));
+        }
         Ok(ending)
     }
 
@@ -168,13 +190,13 @@ impl Conductor<'_> {
         self.writer.logs_dir().join(format!("{}-{}-{}.{ending}", id.block, id.variant, id.workload))
     }
 
-    fn described_cell(
+    /// Asks the server what it is, and opens the workload on it.
+    pub(super) fn described(
         &mut self,
         id: &CellId,
         writer: &mut CellWriter,
-        database: &mut Database,
-        snapshot: Option<&Snapshot>,
-    ) -> Result<(), Stop> {
+        database: &Database,
+    ) -> Result<Described, Stop> {
         for text in database.notes() {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
@@ -190,7 +212,7 @@ impl Conductor<'_> {
         if let Some(text) = self.warming_note(id, &server) {
             writer.event(&CellEvent::Note { at: time::now(), text })?;
         }
-        writer.event(&CellEvent::Server { at: time::now(), server })?;
+        writer.event(&CellEvent::Server { at: time::now(), server: server.clone() })?;
         room.map_err(Stop::failed)?;
         let context = Context {
             endpoint: database.endpoint.clone(),
@@ -205,7 +227,7 @@ impl Conductor<'_> {
                 Ended::new(OURS, format!("the run names a workload {name} that its plan lacks")).into()
             );
         };
-        self.steps(id, writer, database, workload, session, snapshot)
+        Ok(Described { session, workload, server })
     }
 
     /// Records work outside the clock, and reports a server that did not settle.

@@ -79,19 +79,11 @@ fn by_times(session: &[RunEvent]) -> Duration {
     session.first().zip(session.last()).and_then(length).unwrap_or_default()
 }
 
-/// Time that the cells of a block took. Of a cell that was interrupted or failed and ran again only the last time counts: a further
-/// block takes no more than that.
-pub(super) fn duration_of(events: &[RunEvent], block: u32) -> Duration {
-    let counts = |index: usize| match &events[index] {
-        RunEvent::CellEnded { cell, .. } => cell.block == block && !runs_again(&events[index..], cell),
-        _ => false,
-    };
-    let ended = (0..events.len()).filter(|index| counts(*index));
-    ended.filter_map(|index| duration_of_cell(&events[..=index])).sum()
-}
-
-fn runs_again(later: &[RunEvent], ended: &CellId) -> bool {
-    later.iter().any(|event| matches!(event, RunEvent::CellStarted { cell, .. } if cell == ended))
+/// Time that a cell took when it last came to its end, complete or not.
+pub(super) fn last_duration(events: &[RunEvent], id: &CellId) -> Duration {
+    let is_end = |event: &RunEvent| matches!(event, RunEvent::CellEnded { cell, .. } if cell == id);
+    let ended = events.iter().rposition(is_end);
+    ended.and_then(|index| duration_of_cell(&events[..=index])).unwrap_or_default()
 }
 
 /// Of the cell whose end is the last of `events`.
@@ -151,6 +143,14 @@ mod tests {
         [begun].into_iter().chain(ended).collect()
     }
 
+    /// Seconds that a and b took when they last ended.
+    fn seconds(events: &[RunEvent]) -> [u64; 2] {
+        ["a", "b"].map(|variant| {
+            let id = CellId { block: 1, variant: variant.to_owned(), workload: "oltp".to_owned() };
+            last_duration(events, &id).as_secs()
+        })
+    }
+
     /// Killed in b, and gone on with half a minute later.
     fn run_of_old() -> Vec<RunEvent> {
         let mut events = vec![started(0, false)];
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn time_between_being_stopped_and_going_on_is_not_the_runs() {
         assert_eq!(recorded(&run_of_old()), Duration::from_secs(6 + 4));
-        assert_eq!(duration_of(&run_of_old(), 1), Duration::from_secs(4 + 3));
+        assert_eq!(seconds(&run_of_old()), [4, 3]);
         assert_eq!(recorded(&[]), Duration::ZERO);
         let mut events = vec![started(0, false)];
         events.extend(cell("a", (1, Some(1)), Some((5, Some(5)))));
@@ -173,11 +173,11 @@ mod tests {
         assert_eq!(recorded(&events), Duration::from_secs(6));
         events.extend(cell("b", (41, Some(7)), Some((44, Some(10)))));
         assert_eq!(recorded(&events), Duration::from_secs(10));
-        assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
+        assert_eq!(seconds(&events), [4, 3]);
     }
 
     #[test]
-    fn of_a_cell_that_was_interrupted_and_ran_again_only_the_last_time_counts_for_its_block() {
+    fn of_a_cell_that_was_interrupted_and_ran_again_only_the_last_time_counts() {
         let mut events = vec![started(0, false)];
         events.extend(cell("a", (1, Some(1)), Some((5, Some(5)))));
         events.extend(cell("b", (6, Some(6)), Some((26, Some(26)))));
@@ -189,7 +189,7 @@ mod tests {
             to: "aside/1/1/b/oltp".to_owned(),
         });
         events.extend(cell("b", (41, Some(27)), Some((44, Some(30)))));
-        assert_eq!(duration_of(&events, 1), Duration::from_secs(4 + 3));
+        assert_eq!(seconds(&events), [4, 3]);
         assert_eq!(recorded(&events), Duration::from_secs(30), "the run took the rest anyway");
     }
 
@@ -200,7 +200,7 @@ mod tests {
         events.extend(cell("a", (51, Some(1)), Some((16, Some(6)))));
         events.extend(cell("b", (17, Some(7)), Some((50, Some(10)))));
         assert_eq!(recorded(&events), Duration::from_secs(10));
-        assert_eq!(duration_of(&events, 1), Duration::from_secs(5 + 3));
+        assert_eq!(seconds(&events), [5, 3]);
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod holds;
 mod life;
 mod loaded;
 mod look;
+mod next_block;
+mod rounds;
 mod step;
 mod steps;
 mod stop;
@@ -19,16 +21,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use dbdyno_analyse::numbered;
-use dbdyno_plan::Plan;
+use dbdyno_plan::{Design, Plan};
 use dbdyno_record::{CellId, Manifest, Outcome, RunEvent, RunWriter};
 use tokio::runtime::Runtime;
 
+use crate::conductor::rounds::Up;
+use crate::conductor::stop::Ending;
 use crate::exit::{Ended, INTERRUPTED, SERVER};
 use crate::progress::Progress;
 use crate::templates::Templates;
 use crate::time;
 use crate::variants::Prepared;
 
+pub(crate) use budget::{Partial, partial};
 pub(crate) use clock::RunClock;
 pub(crate) use holds::{Holds, elsewhere};
 pub(crate) use life::{SNAPSHOTS, snapshot_dir};
@@ -51,6 +56,8 @@ pub(crate) struct Conductor<'a> {
     /// CPUs of the servers that are started; those of this thread when `None`.
     pub(crate) server_cpus: Option<Vec<u32>>,
     pub(crate) holds: Holds,
+    /// Blocks that leave steps out.
+    pub(crate) partial: Partial,
 }
 
 /// How a run went.
@@ -69,15 +76,17 @@ impl Conductor<'_> {
     /// When the record cannot be written: figures that cannot be kept need not be measured.
     pub(crate) fn run(&mut self, cells: &[CellId], before: Tally) -> Result<Tally, Ended> {
         let mut tally = before;
-        self.walk(cells, &mut tally)?;
+        let mut up = Up::default();
+        self.walk(cells, &mut up, &mut tally)?;
         let mut has_run = !cells.is_empty();
         while let Some(block) = self.further_block()? {
             if has_run {
                 self.rest()?;
             }
-            self.walk(&block, &mut tally)?;
+            self.walk(&block, &mut up, &mut tally)?;
             has_run = true;
         }
+        self.all_down(up)?;
         tally.interrupted = self.cancelled();
         let outcome = match &tally {
             Tally { interrupted: true, .. } => Outcome::Interrupted,
@@ -89,34 +98,54 @@ impl Conductor<'_> {
         Ok(tally)
     }
 
-    fn walk(&mut self, cells: &[CellId], tally: &mut Tally) -> Result<(), Ended> {
-        for (index, cell) in cells.iter().enumerate() {
+    /// Cell after cell, or, where servers stay up, block after block.
+    fn walk(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
+        let alternates = self.plan.design == Design::Alternate;
+        let together = |a: &CellId, b: &CellId| alternates && a.block == b.block;
+        for (index, cells) in cells.chunk_by(together).enumerate() {
             if index > 0 {
                 self.rest()?;
             }
             if self.cancelled() {
                 break;
             }
-            let elapsed_us = Some(self.clock.elapsed_us());
-            self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
-            let (outcome, message) = self.cell(cell)?;
-            match outcome {
-                Outcome::Completed => tally.completed += 1,
-                Outcome::Failed => {
-                    tally.failed += 1;
-                    let why = message.as_deref().unwrap_or("no reason was given");
-                    self.progress.line(&format!("error: {cell} failed: {why}"));
-                }
-                Outcome::Interrupted => {}
+            if alternates {
+                self.round(cells, up, tally)?;
+                continue;
             }
-            self.writer.event(&RunEvent::CellEnded {
-                at: time::now(),
-                cell: cell.clone(),
-                outcome,
-                message,
-                elapsed_us: Some(self.clock.elapsed_us()),
-            })?;
+            for cell in cells {
+                self.cell_started(cell)?;
+                let ending = self.cell(cell)?;
+                self.cell_ended(cell, ending, tally)?;
+            }
         }
+        Ok(())
+    }
+
+    fn cell_started(&mut self, cell: &CellId) -> Result<(), Ended> {
+        let elapsed_us = Some(self.clock.elapsed_us());
+        self.writer.event(&RunEvent::CellStarted { at: time::now(), cell: cell.clone(), elapsed_us })?;
+        Ok(())
+    }
+
+    fn cell_ended(&mut self, cell: &CellId, ending: Ending, tally: &mut Tally) -> Result<(), Ended> {
+        let (outcome, message) = ending;
+        match outcome {
+            Outcome::Completed => tally.completed += 1,
+            Outcome::Failed => {
+                tally.failed += 1;
+                let why = message.as_deref().unwrap_or("no reason was given");
+                self.progress.line(&format!("error: {cell} failed: {why}"));
+            }
+            Outcome::Interrupted => {}
+        }
+        self.writer.event(&RunEvent::CellEnded {
+            at: time::now(),
+            cell: cell.clone(),
+            outcome,
+            message,
+            elapsed_us: Some(self.clock.elapsed_us()),
+        })?;
         Ok(())
     }
 

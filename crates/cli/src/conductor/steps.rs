@@ -17,11 +17,11 @@ use crate::conductor::stop::Stop;
 const LEAST_WIDTH: usize = 8;
 
 /// A workload on its way through a cell.
-struct Walk<'a> {
-    id: &'a CellId,
-    writer: &'a mut CellWriter,
-    database: &'a mut Database,
-    workload: Box<dyn AnyWorkload>,
+pub(super) struct Walk<'a> {
+    pub(super) id: &'a CellId,
+    pub(super) writer: &'a mut CellWriter,
+    pub(super) database: &'a mut Database,
+    pub(super) workload: &'a mut dyn AnyWorkload,
     names: Vec<String>,
     name_width: usize,
     /// What the workload knew before anything was there.
@@ -29,7 +29,36 @@ struct Walk<'a> {
     /// The cell began on a copy of the snapshot.
     began_on_copy: bool,
     /// The content checks that failed after the load of the tables as they are now.
-    misloaded: Vec<String>,
+    pub(super) misloaded: Vec<String>,
+    /// A step after the load has begun.
+    has_measured: bool,
+}
+
+impl<'a> Walk<'a> {
+    /// At the beginning, on fresh data.
+    pub(super) fn new(
+        id: &'a CellId,
+        writer: &'a mut CellWriter,
+        database: &'a mut Database,
+        workload: &'a mut dyn AnyWorkload,
+    ) -> Self {
+        let names = workload.steps();
+        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
+        let blank = workload.knowledge();
+        let (began_on_copy, misloaded, has_measured) = (false, Vec::new(), false);
+        Self {
+            id,
+            writer,
+            database,
+            workload,
+            names,
+            name_width,
+            blank,
+            began_on_copy,
+            misloaded,
+            has_measured,
+        }
+    }
 }
 
 impl Conductor<'_> {
@@ -46,26 +75,28 @@ impl Conductor<'_> {
         mut session: AnySession,
         snapshot: Option<&Snapshot>,
     ) -> Result<(), Stop> {
-        let names = workload.steps();
-        let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(LEAST_WIDTH);
-        let blank = workload.knowledge();
+        let mut walk = Walk::new(id, writer, database, &mut *workload);
         let mut first = 0;
-        let mut misloaded = Vec::new();
         if let Some(snapshot) = snapshot {
             let Loaded { knowledge, faults } = Loaded::from_json(&snapshot.info().knowledge);
-            workload.recall(&knowledge).map_err(Stop::failed)?;
-            first = workload.load_steps();
-            misloaded = faults;
+            walk.workload.recall(&knowledge).map_err(Stop::failed)?;
+            first = walk.workload.load_steps();
+            walk.misloaded = faults;
+            walk.began_on_copy = true;
         }
-        let began_on_copy = snapshot.is_some();
-        let mut walk =
-            Walk { id, writer, database, workload, names, name_width, blank, began_on_copy, misloaded };
-        for index in first..walk.names.len() {
+        for index in self.steps_of(&walk, first) {
             session = self.ready(&mut walk, index, session)?;
             self.one_step(&mut walk, index, &mut session, false)?;
         }
         self.runtime.block_on(session.close());
         Ok(())
+    }
+
+    /// The steps from `first` on that the cell's block runs.
+    pub(super) fn steps_of(&self, walk: &Walk<'_>, first: usize) -> Vec<usize> {
+        let partial = self.partial.get(&(walk.id.block, walk.id.workload.clone()));
+        let is_run = |index: &usize| partial.is_none_or(|steps| steps.contains(&walk.names[*index]));
+        (first..walk.names.len()).filter(is_run).collect()
     }
 
     /// Gives step `index` the server and the data that the plan asks for.
@@ -76,11 +107,12 @@ impl Conductor<'_> {
         }
         let (mode, cold) = self.plan.workload.data_of(&walk.id.workload);
         let step = Measured {
-            is_first: index == loads,
+            is_first: !walk.has_measured,
             began_on_copy: walk.began_on_copy,
             begins_group: walk.workload.begins_group(index),
             is_cold: cold.holds(&walk.names[index]),
         };
+        walk.has_measured = true;
         let Some(turn) = turn(mode, step) else { return Ok(session) };
         let place = format!("before step {}", walk.names[index]);
         let here = |stop: Stop| stop.at(&place);
@@ -112,7 +144,7 @@ impl Conductor<'_> {
     }
 
     /// One step with the work before and after it. `is_repeated`: only to make the data again.
-    fn one_step(
+    pub(super) fn one_step(
         &mut self,
         walk: &mut Walk<'_>,
         index: usize,
@@ -128,8 +160,7 @@ impl Conductor<'_> {
         let misloaded = &walk.misloaded[..];
         let step =
             StepRun { conductor: self, cell, database, index, name, name_width, is_repeated, misloaded };
-        let Ran { ending: (outcome, message), mismatches } =
-            step.run(walk.writer, &mut *walk.workload, session)?;
+        let Ran { ending: (outcome, message), mismatches } = step.run(walk.writer, walk.workload, session)?;
         if index < walk.workload.load_steps() {
             walk.misloaded.extend(mismatches);
             // Building an index may find the same rows missing as the load before it.

@@ -10,7 +10,7 @@ use dbdyno_record::{ClientCalibration, ClientRate, LimitedBy, Manifest, Run, Run
 use dbdyno_workloads::plans::parse;
 
 use crate::args::DoctorArgs;
-use crate::conductor::{Conductor, Holds, RunClock, Tally};
+use crate::conductor::{Conductor, Holds, Partial, RunClock, Tally};
 use crate::doctor::answering::Answering;
 use crate::doctor::store::calibrated_host;
 use crate::exit::{Ended, MACHINE, OURS, USAGE};
@@ -92,6 +92,7 @@ pub(crate) fn calibrate(args: &DoctorArgs) -> Result<ClientCalibration, Ended> {
         data_root,
         server_cpus: server_cpus.clone(),
         holds: Holds::default(),
+        partial: Partial::new(),
     };
     let tally = conductor.run(&manifest.order, Tally::default())?;
     drop(conductor);

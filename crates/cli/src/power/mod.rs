@@ -4,8 +4,8 @@ mod noise;
 mod store;
 mod table;
 
-use dbdyno_analyse::{Findings, Forecast, forecast, margin_of};
-use dbdyno_plan::Plan;
+use dbdyno_analyse::{Findings, Forecast, fixed_blocks, forecast, margin_of};
+use dbdyno_plan::{Estimate, Plan};
 use dbdyno_record::Manifest;
 use serde::Serialize;
 
@@ -20,6 +20,8 @@ const ASSUMED: [f64; 4] = [0.005, 0.01, 0.02, 0.05];
 #[derive(Debug, Serialize)]
 pub(crate) struct Power {
     pub(crate) blocks: u32,
+    /// Blocks that fit into the plan's budget. What they detect is what `blocks` of them would, had their number been fixed.
+    pub(crate) most_blocks: Option<u32>,
     /// Steps that can have a verdict × variants other than the base, which are judged together.
     pub(crate) comparisons: usize,
     /// Difference that blocks are counted for, as a fraction; twice the margin of each step when `None`.
@@ -48,7 +50,14 @@ pub(crate) struct StepPower {
 ///
 /// # Errors
 /// The run that was named for its noise cannot be read, or has none.
-pub(crate) fn of_plan(plan: &Plan, manifest: &Manifest, args: &PlanArgs) -> Result<Option<Power>, Ended> {
+pub(crate) fn of_plan(
+    plan: &Plan,
+    estimate: &Estimate,
+    manifest: &Manifest,
+    args: &PlanArgs,
+) -> Result<Option<Power>, Ended> {
+    let most_blocks = plan.budget.map(|budget| estimate.blocks_within(budget.0));
+    let blocks = most_blocks.map_or(plan.blocks, fixed_blocks);
     let control = usize::from(plan.aa);
     let others = plan.variants.len().saturating_sub(1 + control);
     if plan.variants.len() < 2 {
@@ -67,7 +76,7 @@ pub(crate) fn of_plan(plan: &Plan, manifest: &Manifest, args: &PlanArgs) -> Resu
         noise: deviation.map(f64::exp_m1),
         margin,
         forecast: deviation.map(|deviation| {
-            forecast(deviation, plan.blocks, comparisons, wanted.unwrap_or(2.0 * margin), margin)
+            forecast(deviation, blocks, comparisons, wanted.unwrap_or(2.0 * margin), margin)
         }),
     };
     let several = manifest.workloads.len() > 1;
@@ -86,13 +95,38 @@ pub(crate) fn of_plan(plan: &Plan, manifest: &Manifest, args: &PlanArgs) -> Resu
         ASSUMED.map(|noise| of_noise(None, Some(noise.ln_1p()), plan.margin)).into()
     };
     Ok(Some(Power {
-        blocks: plan.blocks,
+        blocks,
+        most_blocks,
         comparisons,
         wanted,
         noise_from: known.filter(|_| is_known).map(|known| known.from),
         steps: all,
         assumed,
     }))
+}
+
+/// The length of steps, in whole seconds, that decides most in the same time, and why; `None` where the noise is not known. `seconds`
+/// is how long the steps of `plan` are.
+pub(crate) fn best_time(plan: &Plan, manifest: &Manifest, seconds: u64) -> Option<(u64, String)> {
+    /// Shorter steps show little of a server; longer ones are for what changes slowly, which no one but the user knows.
+    const RANGE: std::ops::RangeInclusive<f64> = 3.0..=120.0;
+    let known = noise::of_host(manifest)?;
+    let estimate = dbdyno_plan::estimate(plan);
+    let mut all: Vec<(f64, f64)> = Vec::new();
+    for cell in &estimate.cells {
+        let steps = plan.judged_steps(&cell.workload).len() as f64;
+        let block = cell.duration.saturating_sub(cell.once_duration()).as_secs_f64();
+        let cost = (block / steps.max(1.0) - seconds as f64).max(0.5);
+        all.extend(known.best_seconds(&cell.workload, cost).map(|best| (best, cost)));
+    }
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (best, cost) = *all.get(all.len() / 2)?;
+    let chosen = best.clamp(*RANGE.start(), *RANGE.end()).round();
+    let why = format!(
+        "most information a minute by the noise of {}, with {cost:.1} s that a step costs besides",
+        known.from
+    );
+    Some((chosen as u64, why))
 }
 
 /// Keeps the noise of a run that has ended, for the next plan. What cannot be kept is no reason to fail: it can be had from the

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_analyse::{Findings, StepNoise, analyse, host_class, noise, numbered, pooled};
+use dbdyno_analyse::{Findings, StepNoise, analyse, best_step_seconds, host_class, noise, numbered, pooled};
 use dbdyno_record::{Manifest, Run};
 
 use crate::exit::{Ended, USAGE};
@@ -16,6 +16,14 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The median over the steps of a workload of their best length, each of which costs `cost` seconds besides.
+    pub(super) fn best_seconds(&self, workload: &str, cost: f64) -> Option<f64> {
+        let steps = self.steps.iter().filter(|noise| noise.workload == workload);
+        let mut all: Vec<f64> = steps.filter_map(|noise| best_step_seconds(noise, cost)).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied()
+    }
+
     /// Standard deviation of a block's log ratio in a step, pooled over the runs: of A/A where there is any.
     pub(super) fn of(&self, workload: &str, step: &str) -> Option<f64> {
         let of_step = || self.steps.iter().filter(|noise| noise.workload == workload && noise.step == step);
@@ -165,6 +173,8 @@ mod tests {
             deviation,
             degrees: 4,
             again,
+            within: None,
+            seconds: 10.0,
         };
         let known = |steps: Vec<StepNoise>| Known { steps, from: String::new() }.of("oltp", "load");
         assert_eq!(known(vec![noise(0.01, true), noise(0.05, false)]), Some(0.01));

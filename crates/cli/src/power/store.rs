@@ -69,6 +69,8 @@ mod tests {
             deviation: 0.01,
             degrees,
             again: false,
+            within: None,
+            seconds: 10.0,
         };
         StoredNoise {
             run_id: run_id.to_owned(),

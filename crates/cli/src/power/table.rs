@@ -15,6 +15,11 @@ const HEAD: usize = 10;
 /// A heading, the table and what its columns say. Heads that are wider than `width` all together stand on several lines.
 pub(super) fn text(power: &Power, width: usize) -> String {
     let what = match power.blocks {
+        blocks if let Some(most) = power.most_blocks => {
+            format!(
+                "what up to {most} blocks within the budget detect, as {blocks} fixed ones, in 80 % of runs"
+            )
+        }
         1 => "1 block detects nothing".to_owned(),
         blocks => format!("what {blocks} blocks detect in 80 % of runs"),
     };
@@ -164,6 +169,7 @@ mod tests {
     #[test]
     fn a_plan_of_known_noise_shows_what_each_step_can_tell() {
         let power = Power {
+            most_blocks: None,
             blocks: 5,
             comparisons: 10,
             wanted: None,
@@ -191,8 +197,15 @@ mod tests {
     fn on_a_narrow_terminal_heads_stand_on_several_lines() {
         let steps = vec![step(Some("update-non-index"), Some(0.005), 5), step(Some("qp100"), None, 5)];
         let noise_from = Some("A/A of 2 runs on this host".to_owned());
-        let power =
-            Power { blocks: 5, comparisons: 10, wanted: None, noise_from, steps, assumed: Vec::new() };
+        let power = Power {
+            most_blocks: None,
+            blocks: 5,
+            comparisons: 10,
+            wanted: None,
+            noise_from,
+            steps,
+            assumed: Vec::new(),
+        };
         let text = text(&power, 90);
         let (table, note) = text.split_once("noise: standard").unwrap();
         assert_eq!(note.lines().count(), 1, "one paragraph, to be folded");
@@ -209,6 +222,7 @@ mod tests {
     #[test]
     fn without_noise_a_plan_shows_a_table_by_assumed_noise() {
         let power = Power {
+            most_blocks: None,
             blocks: 1,
             comparisons: 1,
             wanted: Some(0.03),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dbdyno_record::{Run, RunEvent};
+use dbdyno_record::{Run, RunEvent, StepEvent};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -78,7 +78,8 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
             .replace("[[variant]]\nname = \"wal\"", "[[variant]]\nname = \"twin\"")
             .replace("\"wal\"", "\"delete\"")
             .replace("0.05", "0.0001")
-            .replace("blocks = 3", "blocks = 3\nmargin = 0.0001"),
+            .replace("blocks = 3", "blocks = 3\nmargin = 0.0001")
+            .replace("[\"point-select\"]", "[\"point-select\", \"read-only\"]"),
     );
     let running = desk.start(&mut desk.command(&["run", "p.toml", "--budget", "10m"]));
     let dir = desk.run_dir();
@@ -86,6 +87,12 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     assert_eq!(first, (3, false, 2));
     running.signal(Signal::SIGTERM);
     running.wait().expect_code(130);
+
+    // As if the look had decided one of two tests.
+    let path = dir.join("events.jsonl");
+    let events = std::fs::read_to_string(&path).unwrap();
+    let steps = r#""steps":{"oltp":["load","index","point-select.c1"]},"order":"#;
+    std::fs::write(&path, events.replacen(r#""order":"#, steps, 1)).unwrap();
 
     // Ten minutes are over sooner in a test, and the run is as if it came from a larger machine.
     let path = dir.join("manifest.json");
@@ -103,11 +110,16 @@ fn a_budget_adds_blocks_while_something_is_undecided_and_a_stopped_run_goes_on_w
     let whole = desk.dbdyno(&["report", dir.to_str().unwrap(), "--all"]);
     let words = words(&whole.expect_ok().out);
     assert!(words.contains("3 blocks and 1 further within 1 s, analysed 2 times"), "{words}");
-    assert!(words.contains("Interim analyses after 3 and 4 blocks"), "{words}");
+    assert!(words.contains("Interim analyses: 2; verdicts"), "{words}");
     assert!(words.contains("another class of host is: number of CPUs 999 then,"), "{words}");
     assert_eq!(looks(&dir), [(3, false, 2), (4, true, 0)]);
-    let cells = Run::open(&dir).unwrap().cells.len();
-    assert_eq!(cells, 8);
+    let run = Run::open(&dir).unwrap();
+    assert_eq!(run.cells.len(), 8);
+    for cell in &run.cells {
+        let steps: Vec<&str> = cell.steps.iter().map(|step| step.name.as_str()).collect();
+        let all = ["load", "index", "point-select.c1", "read-only.c1"];
+        assert_eq!(steps, all[..if cell.id.block > 3 { 3 } else { 4 }], "{}", cell.id);
+    }
     resume().expect_ok();
     assert_eq!(looks(&dir).len(), 2, "what is over is not looked at again");
 }
@@ -117,4 +129,61 @@ fn a_budget_without_enough_blocks_is_refused() {
     let desk = Desk::new();
     let said = desk.refusal(&desk.dbdyno(&["run", "--budget", "2h"]));
     insta::assert_snapshot!(said, @"exit 2: error: --set budget: a budget needs blocks = 3 or more, not 1: its first look is after the plan's blocks, and with fewer it would find nothing");
+}
+
+/// Variant and step of every step of a block, in the order in which they ran.
+fn ran(run: &Run, block: u32) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for cell in run.cells.iter().filter(|cell| cell.id.block == block) {
+        for step in &cell.steps {
+            let started = step.events.iter().find_map(|event| match event {
+                StepEvent::Started { at, .. } => Some(at.clone()),
+                _ => None,
+            });
+            all.push((started.unwrap(), cell.id.variant.clone(), step.name.clone()));
+        }
+    }
+    all.sort();
+    all.into_iter().map(|(_, variant, step)| (variant, step)).collect()
+}
+
+#[test]
+fn servers_that_alternate_load_once_and_run_each_step_one_after_the_other() {
+    let desk = Desk::new();
+    let plan = short_plan().replace("blocks = 3", "blocks = 4\ndesign = \"alternate\"");
+    desk.write("p.toml", &plan.replace("[\"point-select\"]", "[\"point-select\", \"read-only\"]"));
+    let planned = desk.dbdyno(&["plan", "p.toml", "--json"]);
+    let value: Value = serde_json::from_str(&planned.expect_ok().out).unwrap();
+    assert_eq!(value["power"]["comparisons"], 2, "the load runs once: {value}");
+    let ended = desk.dbdyno(&["run", "p.toml"]);
+    ended.expect_ok();
+    let dir = desk.run_dir();
+    let run = Run::open(&dir).unwrap();
+    assert_eq!((run.cells.len(), run.manifest.experiment.design.as_deref()), (8, Some("alternate")));
+    for block in 1..=4 {
+        let ran = ran(&run, block);
+        let measured: Vec<&str> =
+            ran.iter().map(|(_, step)| step.as_str()).filter(|step| step.ends_with(".c1")).collect();
+        let expected = ["point-select.c1", "point-select.c1", "read-only.c1", "read-only.c1"];
+        assert_eq!(measured, expected, "block {block}");
+        assert_eq!(ran.len(), if block == 1 { 8 } else { 4 }, "block {block}: {ran:?}");
+    }
+    let found = desk.dbdyno(&["report", "latest", "--all"]);
+    let words = words(&found.expect_ok().out);
+    assert!(words.contains("4 blocks, servers alternate step by step"), "{words}");
+    assert!(words.contains("measured windows"), "{words}");
+    assert!(!dir.join("data").exists(), "the data of servers that stayed up are removed in the end");
+}
+
+#[test]
+fn servers_do_not_alternate_where_steps_change_what_others_read() {
+    let desk = Desk::new();
+    let refused = |plan: &str| {
+        desk.write("p.toml", &plan.replace("blocks = 3", "blocks = 3\ndesign = \"alternate\""));
+        desk.refusal(&desk.dbdyno(&["run", "p.toml"]))
+    };
+    let writes = short_plan().replace("\"point-select\"", "\"read-write\"");
+    insta::assert_snapshot!(refused(&writes), @r#"exit 2: error: p.toml:3:10: design = "alternate" does not fit: step read-write.c1 of oltp changes the data that all later blocks read; leave it out"#);
+    let restarts = format!("{}data = \"restart\"\n", short_plan());
+    insta::assert_snapshot!(refused(&restarts), @r#"exit 2: error: p.toml:3:10: design = "alternate" does not fit: `data` and `cold` of oltp stop servers between steps; leave it out"#);
 }

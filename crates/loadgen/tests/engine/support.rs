@@ -179,6 +179,7 @@ fn manifest() -> Manifest {
         plan_toml: String::new(),
         variants: Vec::new(),
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "w".into(),
             version: 1,
             follows: String::new(),

@@ -65,6 +65,7 @@ fn manifest() -> Manifest {
         plan_toml: "name = \"quickstart\"\n".into(),
         variants: vec![variant("rollback", "journal_mode = DELETE"), variant("wal", "journal_mode = WAL")],
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "insert-benchmark".into(),
             version: 1,
             follows: "the Insert Benchmark, iibench.py".into(),

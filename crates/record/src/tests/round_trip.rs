@@ -35,7 +35,9 @@ fn cells_that_a_look_has_added_belong_to_the_run() {
     let order = vec![added.clone()];
     writer.event(&RunEvent::Started { at: AT.into(), resumed: true, tool: None }).unwrap();
     let at = AT.to_owned();
-    writer.event(&RunEvent::Look { at, blocks: 1, elapsed_us: 7, last: false, order }).unwrap();
+    writer
+        .event(&RunEvent::Look { at, blocks: 1, elapsed_us: 7, last: false, order, steps: BTreeMap::new() })
+        .unwrap();
     writer.cell(&added).unwrap();
     let run = Run::open(&dir).unwrap();
     assert_eq!(run.manifest.order, [planned.order, vec![added.clone()]].concat());

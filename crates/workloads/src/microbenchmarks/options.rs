@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
-    values_of,
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, TimeOrAuto,
+    WorkloadOptions, values_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,8 @@ pub struct Microbenchmarks {
     #[serde(deserialize_with = "ladder")]
     #[schemars(with = "Ladder")]
     pub connections: Vec<u32>,
-    /// Length of most steps that read, without the warm-up.
+    /// Length of most steps that read, without the warm-up, or `"auto"`: what decides most in the same time.
+    #[schemars(with = "TimeOrAuto")]
     pub read_time: PlanDuration,
     /// Length of most steps that write, without the warm-up.
     pub write_time: PlanDuration,
@@ -266,6 +267,7 @@ impl WorkloadOptions for Microbenchmarks {
             loads: false,
             begins_group: self.begins_group(index),
             is_warm_up: rung.step.moment.is_warm_up(),
+            changes_data: rung.step.test.writes(),
         };
         before.into_iter().chain(self.rungs().into_iter().enumerate().map(outline)).collect()
     }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use dbdyno_plan::{
-    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, WorkloadOptions,
-    values_of,
+    Cold, DataMode, Forecast, Mistake, Needs, Plan, PlanDuration, Size, Speed, StepOutline, TimeOrAuto,
+    WorkloadOptions, values_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,8 @@ pub struct Oltp {
     #[serde(deserialize_with = "ladder")]
     #[schemars(with = "Ladder")]
     pub connections: Vec<u32>,
-    /// Length of each step, without its warm-up.
+    /// Length of each step, without its warm-up, or `"auto"`: what decides most in the same time.
+    #[schemars(with = "TimeOrAuto")]
     pub time: PlanDuration,
     /// Operations of each step, all connections together, in place of `time`; the warm-up is left out then.
     #[schemars(range(min = 1))]
@@ -263,7 +264,11 @@ impl WorkloadOptions for Oltp {
     }
 
     fn steps(&self) -> Vec<StepOutline> {
-        StepOutline::of_names(self.step_names(), self.load_steps())
+        let mut steps = StepOutline::of_names(self.step_names(), self.load_steps());
+        for (step, (test, ..)) in steps.iter_mut().skip(self.load_steps()).zip(self.test_steps()) {
+            step.changes_data = test.writes();
+        }
+        steps
     }
 
     fn estimate(&self, speed: &Speed, size: &Size) -> Forecast {

@@ -189,6 +189,7 @@ fn manifest(size: Size) -> Manifest {
         plan_toml: String::new(),
         variants: names.iter().map(variant).collect(),
         workloads: vec![WorkloadInfo {
+            load_steps: 0,
             name: "many".to_owned(),
             version: 1,
             follows: "nothing".to_owned(),

@@ -10,7 +10,7 @@ use dbdyno_record::{CellEvent, CellId, CellRecord, HostInfo, Manifest, Outcome, 
 use tokio::runtime::Runtime;
 
 use super::{Ready, data_root, tell};
-use crate::conductor::{Holds, RunClock, Tally, snapshot_dir};
+use crate::conductor::{Holds, RunClock, Tally, partial, snapshot_dir};
 use crate::exit::{Ended, USAGE};
 use crate::manifest::{host_info, tool, workloads};
 use crate::variants::prepare;
@@ -88,7 +88,8 @@ pub(super) fn resume(
     let again = again.filter(|cell| cell.outcome() == Some(Outcome::Failed)).count();
     let repeated = if again > 0 { format!(", {again} of them failed before") } else { String::new() };
     terminal::note(&format!("resuming: {} of {} cells are left{repeated}", cells.len(), order.len()));
-    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds }))
+    let partial = partial(&record.events);
+    Ok(Some(Ready { plan, variants, writer, manifest, cells, before, clock, holds, partial }))
 }
 
 /// Whether a run that has no cell left has ended as such, and its budget, if it has one, is spent.

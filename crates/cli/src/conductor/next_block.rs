@@ -1,0 +1,240 @@
+//! What a further block runs, and how long it takes: the undecided comparisons, and the steps that they need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use dbdyno_analyse::{Findings, Verdict, fixed_blocks, forecast};
+use dbdyno_plan::{Plan, further_cells, needed_steps};
+use dbdyno_record::{CellId, Outcome, Run, StepEvent, StepRecord};
+
+use crate::conductor::clock::last_duration;
+use crate::time;
+
+/// Variant, workload and step of comparisons that are undecided.
+pub(super) type Open = BTreeSet<(String, String, String)>;
+
+/// What a block runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct NextBlock {
+    pub(super) cells: Vec<CellId>,
+    /// By workload the steps that are run, where it is not all of them.
+    pub(super) steps: BTreeMap<String, Vec<String>>,
+    /// Workload and step of the others.
+    pub(super) left_out: BTreeSet<(String, String)>,
+    /// The least and the greatest of the smallest differences, as fractions, that the undecided comparisons can show in the time
+    /// that is left.
+    pub(super) shows: Option<(f64, f64)>,
+}
+
+/// The comparisons that are undecided, without those that no further block decides: the base stalled, a cell of the last block
+/// failed, the base under its second name.
+pub(super) fn open(findings: &Findings, run: &Run, blocks: u32) -> Open {
+    let mut open = Open::new();
+    for workload in &findings.workloads {
+        for step in &workload.steps {
+            for variant in &step.variants {
+                let is_again = findings.run.again.as_ref() == Some(&variant.variant);
+                let is_open = variant.verdict == Some(Verdict::Undecided)
+                    && variant.standstills.base_stalled.is_empty();
+                if is_open && !is_again {
+                    open.insert((variant.variant.clone(), workload.name.clone(), step.name.clone()));
+                }
+            }
+        }
+    }
+    without_failed(open, &failed(run, blocks), &run.manifest.base)
+}
+
+/// What fails once would fail until the budget is spent. Without its base nothing of a workload can be compared.
+fn without_failed(mut open: Open, failed: &BTreeSet<(String, String)>, base: &str) -> Open {
+    let has = |variant: &str, workload: &str| !failed.contains(&(variant.to_owned(), workload.to_owned()));
+    open.retain(|(variant, workload, _)| has(variant, workload) && has(base, workload));
+    open
+}
+
+/// Cells of a block that did not complete.
+fn failed(run: &Run, block: u32) -> BTreeSet<(String, String)> {
+    let of_block = run.cells.iter().filter(|cell| cell.id.block == block);
+    of_block
+        .filter(|cell| cell.outcome() != Some(Outcome::Completed))
+        .map(|cell| (cell.id.variant.clone(), cell.id.workload.clone()))
+        .collect()
+}
+
+/// The cells of what is open, and with them the base and, with A/A, the base under its second name. All of a workload run the
+/// same steps, so that what ran before a step is the same on both sides.
+pub(super) fn next_block(plan: &Plan, open: &Open, block: u32) -> NextBlock {
+    let (base, again) = (plan.base_name(), plan.again_name());
+    let cells = further_cells(plan, block, |cell| {
+        let is_base = cell.variant == base || again.as_deref() == Some(cell.variant.as_str());
+        open.iter()
+            .any(|(variant, workload, _)| *workload == cell.workload && (is_base || *variant == cell.variant))
+    });
+    let (mut steps, mut left_out) = (BTreeMap::new(), BTreeSet::new());
+    for (name, options) in plan.workload.iter() {
+        let all = options.steps();
+        let is_open = |name_of_step: &str| open.iter().any(|(_, w, step)| w == name && step == name_of_step);
+        let needed = needed_steps(&all, options.needs().data, |step| is_open(&step.name));
+        if needed.contains(&true) && needed.contains(&false) {
+            let (run, not): (Vec<_>, Vec<_>) = all.into_iter().zip(needed).partition(|(_, needed)| *needed);
+            steps.insert(name.to_owned(), run.into_iter().map(|(step, _)| step.name).collect());
+            left_out.extend(not.into_iter().map(|(step, _)| (name.to_owned(), step.name)));
+        }
+    }
+    let id = |cell: dbdyno_plan::Cell| CellId {
+        block: cell.block,
+        variant: cell.variant,
+        workload: cell.workload,
+    };
+    NextBlock { cells: cells.into_iter().map(id).collect(), steps, left_out, shows: None }
+}
+
+/// What the undecided comparisons can show with as many more blocks like `next`, which take `each`, as fit into `left`.
+pub(super) fn shows(findings: &Findings, open: &Open, left: Duration, each: Duration) -> Option<(f64, f64)> {
+    let further = (left.as_secs_f64() / each.as_secs_f64().max(1e-3)) as u32;
+    let mut all: Vec<f64> = Vec::new();
+    for (variant, workload, step) in open {
+        let of_workload = findings.workloads.iter().find(|found| found.name == *workload)?;
+        let step = of_workload.steps.iter().find(|found| found.name == *step)?;
+        let ratio = step.variants.iter().find(|found| found.variant == *variant)?.ratio.as_ref()?;
+        let Some(paired) = ratio.inference.as_ref().and_then(|inference| inference.paired.as_ref()) else {
+            continue;
+        };
+        let blocks = fixed_blocks((ratio.blocks.len() as u32).saturating_add(further));
+        all.extend(forecast(paired.deviation, blocks, 1, 2.0 * step.margin, step.margin).detects);
+    }
+    let least = all.iter().copied().reduce(f64::min)?;
+    Some((least, all.iter().copied().reduce(f64::max)?))
+}
+
+impl NextBlock {
+    /// Time that it would take, by what its cells took last, with a rest before each of them. Cells that alternate take it together.
+    pub(super) fn duration(&self, run: &Run, rest: Duration) -> Duration {
+        let cell = |id: &CellId| {
+            let is_same = |other: &&dbdyno_record::CellRecord| {
+                (&other.id.variant, &other.id.workload) == (&id.variant, &id.workload)
+            };
+            let Some(last) = run.cells.iter().filter(is_same).max_by_key(|cell| cell.id.block) else {
+                return rest;
+            };
+            let is_left_out =
+                |step: &&StepRecord| self.left_out.contains(&(id.workload.clone(), step.name.clone()));
+            let left_out: Duration = last.steps.iter().filter(is_left_out).filter_map(duration_of_step).sum();
+            last_duration(&run.events, &last.id).saturating_sub(left_out).saturating_add(rest)
+        };
+        let durations = self.cells.iter().map(cell);
+        match run.manifest.experiment.design {
+            // Each lasts as long as the block; what the others leave out is left to chance.
+            Some(_) => durations.max().unwrap_or_default(),
+            None => durations.fold(Duration::ZERO, Duration::saturating_add),
+        }
+    }
+}
+
+/// From its start to its end, by the time of day.
+fn duration_of_step(step: &StepRecord) -> Option<Duration> {
+    let started = step.events.iter().find_map(|event| match event {
+        StepEvent::Started { at, .. } => Some(at),
+        _ => None,
+    });
+    let ended = step.events.iter().rev().find_map(|event| match event {
+        StepEvent::Ended { at, .. } => Some(at),
+        _ => None,
+    });
+    time::between(started?, ended?)
+}
+
+#[cfg(test)]
+mod tests {
+    use dbdyno_record::RunEvent;
+
+    use super::*;
+
+    fn of(variant: &str, workload: &str, step: &str) -> (String, String, String) {
+        (variant.to_owned(), workload.to_owned(), step.to_owned())
+    }
+
+    #[test]
+    fn a_workload_whose_base_failed_gets_no_further_block() {
+        let all = Open::from([of("b", "oltp", "s"), of("c", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        let without = |failed: &[(&str, &str)]| {
+            let failed = failed.iter().map(|(variant, workload)| ((*variant).into(), (*workload).into()));
+            without_failed(all.clone(), &failed.collect(), "a")
+        };
+        assert_eq!(without(&[]), all);
+        let left = Open::from([of("b", "oltp", "s"), of("b", "insert-benchmark", "s")]);
+        assert_eq!(without(&[("c", "oltp")]), left);
+        assert_eq!(without(&[("a", "oltp")]), Open::from([of("b", "insert-benchmark", "s")]));
+    }
+
+    const PLAN: &str = r#"
+        name = "p"
+        blocks = 3
+        budget = "1h"
+        variant = [{ name = "a", server = "null" }, { name = "b", server = "null" }, { name = "c", server = "null" }]
+        [workload.oltp]
+        tests = ["point-select", "read-only", "read-write"]
+        [host]
+        rest = "10s"
+    "#;
+
+    #[test]
+    fn a_block_runs_the_base_and_what_is_open_with_the_steps_that_it_needs() {
+        let plan = dbdyno_workloads::plans::parse(PLAN, "p").unwrap();
+        let next = |open: &[(&str, &str)]| {
+            let open = open.iter().map(|(variant, step)| of(variant, "oltp", step)).collect();
+            let next = next_block(&plan, &open, 4);
+            let mut variants: Vec<&str> = next.cells.iter().map(|cell| cell.variant.as_str()).collect();
+            variants.sort_unstable();
+            let steps = next.steps.get("oltp").map_or_else(|| "all".to_owned(), |steps| steps.join(" "));
+            format!("{}: {steps}", variants.join(" "))
+        };
+        insta::assert_snapshot!(next(&[("b", "point-select.c1")]), @"a b: load index point-select.c1");
+        insta::assert_snapshot!(next(&[("b", "read-write.c1"), ("c", "read-only.c1")]), @"a b c: load index read-only.c1 read-write.c1");
+        insta::assert_snapshot!(next(&[("c", "point-select.c1"), ("c", "read-only.c1"), ("c", "read-write.c1")]), @"a c: all");
+        insta::assert_snapshot!(next(&[]), @": all");
+    }
+
+    /// A run whose third block took 40 s of `a`, 7 s of them for point-select.
+    fn measured() -> Run {
+        let id = CellId { block: 3, variant: "a".to_owned(), workload: "oltp".to_owned() };
+        let at = |second: u32| format!("2026-11-22T03:00:{second:02}.000Z");
+        let mut step = StepRecord::open(std::path::Path::new("point-select.c1"));
+        let ended = |at| StepEvent::Ended { at, at_us: 1, outcome: Outcome::Completed, message: None };
+        step.events = vec![StepEvent::Started { at: at(5), spec: step.spec.clone() }, ended(at(12))];
+        let cell = dbdyno_record::CellRecord { id: id.clone(), events: Vec::new(), steps: vec![step] };
+        let plan = dbdyno_workloads::plans::parse(PLAN, "p").unwrap();
+        let mut manifest = crate::manifest::manifest(&plan, &[], std::path::Path::new(".")).unwrap();
+        manifest.order = vec![id.clone()];
+        let events = vec![
+            RunEvent::CellStarted { at: at(0), cell: id.clone(), elapsed_us: Some(1_000_000) },
+            RunEvent::CellEnded {
+                at: at(40),
+                cell: id,
+                outcome: Outcome::Completed,
+                message: None,
+                elapsed_us: Some(41_000_000),
+            },
+        ];
+        let dir = std::path::PathBuf::new();
+        Run { dir, manifest, events, cells: vec![cell], is_going_on: true, warnings: Vec::new() }
+    }
+
+    #[test]
+    fn a_block_takes_what_its_cells_took_without_the_steps_that_are_left_out_and_a_rest_before_each() {
+        let id =
+            |variant: &str| CellId { block: 4, variant: variant.to_owned(), workload: "oltp".to_owned() };
+        let seconds = |cells: Vec<CellId>, left_out: &[&str]| {
+            let left_out = left_out.iter().map(|step| ("oltp".to_owned(), (*step).to_owned())).collect();
+            let next = NextBlock { cells, left_out, ..NextBlock::default() };
+            next.duration(&measured(), Duration::from_secs(10)).as_secs()
+        };
+        assert_eq!(seconds(vec![id("a")], &["read-only"]), 40 + 10);
+        assert_eq!(seconds(vec![id("a")], &["point-select.c1"]), 40 - 7 + 10);
+        assert_eq!(
+            seconds(vec![id("a"), id("b")], &["point-select.c1"]),
+            40 - 7 + 10 + 10,
+            "b was never measured"
+        );
+    }
+}

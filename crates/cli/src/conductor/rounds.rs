@@ -1,0 +1,193 @@
+//! Blocks of a plan with `design = "alternate"`: the servers of all variants stay up, and in each block every step runs on one after the
+//! other of them, so that what slows the machine for some seconds slows them all.
+
+use std::collections::BTreeMap;
+
+use dbdyno_drivers::{AnySession, Session};
+use dbdyno_plan::further_cells;
+use dbdyno_record::{CellEvent, CellId, CellWriter, Outcome, RunEvent, ServerInfo};
+use dbdyno_workloads::AnyWorkload;
+
+use crate::conductor::cell::Described;
+use crate::conductor::database::Database;
+use crate::conductor::steps::Walk;
+use crate::conductor::stop::{Ending, Stop, ending};
+use crate::conductor::{Conductor, Tally};
+use crate::exit::Ended;
+use crate::time;
+
+/// Servers that stay up from block to block, by variant.
+#[derive(Default)]
+pub(super) struct Up(BTreeMap<String, Server>);
+
+/// One of them, with its workload loaded.
+struct Server {
+    database: Database,
+    session: AnySession,
+    workload: Box<dyn AnyWorkload>,
+    info: ServerInfo,
+    misloaded: Vec<String>,
+}
+
+/// A cell of the block that runs.
+struct Open<'a> {
+    id: &'a CellId,
+    writer: CellWriter,
+    /// It goes no further.
+    ended: Option<Ending>,
+}
+
+impl Conductor<'_> {
+    /// The cells of one block. Those of variants whose server is not up yet start it and load its data first, one after the other.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(super) fn round(&mut self, cells: &[CellId], up: &mut Up, tally: &mut Tally) -> Result<(), Ended> {
+        let mut open = Vec::new();
+        for id in cells {
+            self.cell_started(id)?;
+            let mut writer = self.writer.cell(id)?;
+            writer.event(&CellEvent::Started { at: time::now() })?;
+            open.push(Open { id, writer, ended: None });
+        }
+        for cell in open.iter_mut() {
+            if self.cancelled() {
+                break;
+            }
+            self.progress.cell(cell.id, self.plan.blocks.max(cell.id.block));
+            // The look at the variant before the run is no part of its first cell.
+            self.connections(cell.id);
+            if let Some(server) = up.0.get(&cell.id.variant) {
+                let server = server.info.clone();
+                cell.writer.event(&CellEvent::Server { at: time::now(), server })?;
+            } else if let Some(server) = self.brought_up(cell)? {
+                up.0.insert(cell.id.variant.clone(), server);
+            }
+        }
+        self.alternate(&mut open, up)?;
+        for cell in open {
+            self.close(cell, tally)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the server of a cell and loads its data; `None` when that failed, which ends the cell.
+    fn brought_up(&mut self, cell: &mut Open<'_>) -> Result<Option<Server>, Ended> {
+        self.progress.busy("starting on fresh data");
+        let database = match self.provide(cell.id, &mut cell.writer, None) {
+            Ok(database) => database,
+            Err(stop) => {
+                cell.ended = Some(ending(Err(stop))?);
+                return Ok(None);
+            }
+        };
+        let Described { session, workload, server: info } =
+            match self.described(cell.id, &mut cell.writer, &database) {
+                Ok(described) => described,
+                Err(stop) => return self.given_up(cell, stop, database).map(|()| None),
+            };
+        let mut server = Server { database, session, workload, info, misloaded: Vec::new() };
+        for index in 0..server.workload.load_steps() {
+            if let Err(stop) = self.step_on(cell, &mut server, index) {
+                return self.given_up(cell, stop, server.database).map(|()| None);
+            }
+        }
+        Ok(Some(server))
+    }
+
+    /// Every measured step of the block on one server after the other, in an order that is drawn for each step.
+    fn alternate(&mut self, open: &mut [Open<'_>], up: &mut Up) -> Result<(), Ended> {
+        let Some(block) = open.first().map(|cell| cell.id.block) else { return Ok(()) };
+        for index in self.measured(open, up) {
+            for variant in self.drawn(block, index) {
+                let Some(cell) =
+                    open.iter_mut().find(|cell| cell.id.variant == variant && cell.ended.is_none())
+                else {
+                    continue;
+                };
+                if self.cancelled() {
+                    cell.ended = Some(ending(Err(Stop::interrupted("between two steps")))?);
+                    continue;
+                }
+                let Some(mut server) = up.0.remove(&variant) else { continue };
+                self.progress.cell(cell.id, self.plan.blocks.max(block));
+                match self.step_on(cell, &mut server, index) {
+                    Ok(()) => {
+                        up.0.insert(variant, server);
+                    }
+                    Err(stop) => self.given_up(cell, stop, server.database)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The steps after the load that the block runs.
+    fn measured(&self, open: &mut [Open<'_>], up: &mut Up) -> Vec<usize> {
+        let Some(cell) = open.iter_mut().find(|cell| up.0.contains_key(&cell.id.variant)) else {
+            return Vec::new();
+        };
+        let Some(server) = up.0.get_mut(&cell.id.variant) else { return Vec::new() };
+        let loads = server.workload.load_steps();
+        let walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        self.steps_of(&walk, loads)
+    }
+
+    /// The variants in the order of a step.
+    fn drawn(&self, block: u32, index: usize) -> Vec<String> {
+        /// More than a workload has steps.
+        const STRIDE: u32 = 10_007;
+        let draw = block.wrapping_mul(STRIDE).wrapping_add(index as u32);
+        further_cells(self.plan, draw, |_| true).into_iter().map(|cell| cell.variant).collect()
+    }
+
+    fn step_on(&mut self, cell: &mut Open<'_>, server: &mut Server, index: usize) -> Result<(), Stop> {
+        let mut walk = Walk::new(cell.id, &mut cell.writer, &mut server.database, &mut *server.workload);
+        walk.misloaded = std::mem::take(&mut server.misloaded);
+        let went = self.one_step(&mut walk, index, &mut server.session, false);
+        server.misloaded = walk.misloaded;
+        went
+    }
+
+    /// A cell that has failed takes its server with it: the next block starts a new one.
+    fn given_up(&mut self, cell: &mut Open<'_>, stop: Stop, database: Database) -> Result<(), Ended> {
+        let ended = ending(Err(stop))?;
+        cell.ended = Some(self.explained(ended, &mut cell.writer, &database)?);
+        self.take_down(database)
+    }
+
+    fn close(&mut self, mut cell: Open<'_>, tally: &mut Tally) -> Result<(), Ended> {
+        let (mut outcome, message) = cell.ended.take().unwrap_or((Outcome::Completed, None));
+        if outcome != Outcome::Completed && self.cancelled() {
+            outcome = Outcome::Interrupted;
+        }
+        self.progress.cell_over();
+        let connections = self.connections(cell.id);
+        let event = CellEvent::Ended { at: time::now(), outcome, message: message.clone(), connections };
+        cell.writer.event(&event)?;
+        self.cell_ended(cell.id, (outcome, message), tally)
+    }
+
+    /// Ends the servers that are up.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(super) fn all_down(&mut self, up: Up) -> Result<(), Ended> {
+        for server in up.0.into_values() {
+            self.progress.busy("stopping");
+            self.runtime.block_on(server.session.close());
+            self.take_down(server.database)?;
+        }
+        Ok(())
+    }
+
+    fn take_down(&mut self, database: Database) -> Result<(), Ended> {
+        let (stop, left) = database.end(self.plan.host.keep_data, self.stop_limit());
+        let stop = stop.filter(|_| !self.cancelled());
+        for text in stop.into_iter().chain(left) {
+            self.progress.line(&format!("warning: {text}"));
+            self.writer.event(&RunEvent::Warning { at: time::now(), text })?;
+        }
+        Ok(())
+    }
+}

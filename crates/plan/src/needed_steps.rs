@@ -1,0 +1,70 @@
+//! Which steps a block runs that is to measure only some of them.
+
+use crate::{DataMode, StepOutline};
+
+/// For each of `steps` whether it is run so that those that are `wanted` find what they find in a whole block: besides them the
+/// load, what changes the data before them, and what fills caches for them. Where data are put back, nothing before that counts.
+pub fn needed_steps(
+    steps: &[StepOutline],
+    data: DataMode,
+    wanted: impl Fn(&StepOutline) -> bool,
+) -> Vec<bool> {
+    let mut needed = vec![false; steps.len()];
+    let (mut leads_on, mut is_any) = (false, false);
+    for (index, step) in steps.iter().enumerate().rev() {
+        let is_before = leads_on && (step.changes_data || step.is_warm_up) || is_any && step.loads;
+        needed[index] = is_before || wanted(step);
+        is_any |= needed[index];
+        leads_on |= needed[index];
+        if data.puts_back_each_step() && step.begins_group {
+            leads_on = false;
+        }
+    }
+    needed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `+` after a name: it changes data; `~`: it fills caches; `=`: it goes on with the group of the one before it.
+    fn steps(names: &str) -> Vec<StepOutline> {
+        let step = |(index, name): (usize, &str)| StepOutline {
+            name: name.trim_end_matches(['+', '~', '=']).to_owned(),
+            loads: index < 2,
+            begins_group: !name.contains('='),
+            is_warm_up: name.contains('~'),
+            changes_data: name.contains('+') || index < 2,
+        };
+        names.split(' ').enumerate().map(step).collect()
+    }
+
+    fn needed(data: DataMode, wanted: &str) -> String {
+        let steps = steps(
+            "load index warm~ points.pre= list.pre update+ read-write+ points list warm-si~ points-si= delete+",
+        );
+        let wanted: Vec<&str> = wanted.split(' ').collect();
+        let needed = needed_steps(&steps, data, |step| wanted.contains(&step.name.as_str()));
+        let names =
+            steps.iter().zip(needed).filter(|(_, needed)| *needed).map(|(step, _)| step.name.as_str());
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_step_that_reads_needs_what_changes_data_before_it_and_no_other_reader() {
+        let of = |wanted| needed(DataMode::Preserve, wanted);
+        insta::assert_snapshot!(of("list.pre"), @"load index warm list.pre");
+        insta::assert_snapshot!(of("list"), @"load index warm update read-write list");
+        insta::assert_snapshot!(of("points.pre delete"), @"load index warm points.pre update read-write warm-si delete");
+        insta::assert_snapshot!(of("index"), @"load index");
+        insta::assert_snapshot!(of("none"), @"");
+    }
+
+    #[test]
+    fn where_data_are_put_back_nothing_before_that_is_needed_but_the_load() {
+        for data in [DataMode::RestoreEachStep, DataMode::Reset] {
+            assert_eq!(needed(data, "list"), "load index list");
+            assert_eq!(needed(data, "points.pre points-si"), "load index warm points.pre warm-si points-si");
+        }
+    }
+}
